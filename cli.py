@@ -25,6 +25,9 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         self.exit(WRONG_USE, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
+    def exit(self, status: int = OK, message: str | None = None) -> NoReturn:
+        super().exit(_flushed(status), message)
+
 
 #: Commands with a module of their own: help, description, the module, and its functions that add arguments
 #: and run the command. A module is imported only where the words name its command; where importing it takes
@@ -127,7 +130,7 @@ def _run(argv: Sequence[str] | None) -> int:
         parser.exit(WRONG_USE, f"{prog}: unrecognized arguments: {' '.join(unknown)} (see {prog} --help)\n")
     if options.command is None:
         parser.print_help()
-        return OK
+        return _flushed(OK)
     if options.command == "broker":
         return _broker(options)
     module, _, run = _COMMANDS[options.command][2]
@@ -145,6 +148,21 @@ def _occupy_standard_streams() -> None:
     sys.stderr = sys.stderr or os.fdopen(2, "w")
 
 
+def _flushed(code: int) -> int:
+    """Write what help and version have printed; the exit code, of a full disk if there was ``code`` 0."""
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError as error:
+        from .admin._screen import drop_output
+
+        drop_output()
+        if not isinstance(error, BrokenPipeError):
+            print(f"kohort: standard output: {error.strerror}", file=sys.stderr)
+            return code or WRONG_USE
+    return code
+
+
 class _Version(argparse.Action):
     """Looks the version up when it is asked for: that takes as long as all else before a command begins."""
 
@@ -152,7 +170,7 @@ class _Version(argparse.Action):
         from . import __version__
         from .protocol import implementation
 
-        print(f"kohort {__version__} ({implementation()})")
+        parser._print_message(f"kohort {__version__} ({implementation()})\n", sys.stdout)
         parser.exit()
 
 

@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -69,8 +70,10 @@ class Screen:
 
     def remark(self, words: str) -> None:
         """A line for people only: programs that read standard output do not see it."""
-        self._end_progress()
-        print(f"({words})", file=sys.stderr)
+        # the records matter, and nobody may be there for this
+        with suppress(OSError):
+            self._end_progress()
+            print(f"({words})", file=sys.stderr)
 
     def progress(self, done: int, total: int) -> None:
         self.status(f"read {done:,} of at most {total:,} offsets of __consumer_offsets")
@@ -87,6 +90,11 @@ class Screen:
             self._progressing = False
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
+
+
+def drop_output() -> None:
+    """Send standard output to the null device: the interpreter would fail on what is left of it at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def plain(value: Any) -> Any:

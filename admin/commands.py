@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
 from . import _words
 from ._connection import add_connection_options
-from ._screen import INTERRUPTED, OK, REFUSED, UNREACHABLE, WRONG_USE
+from ._screen import INTERRUPTED, OK, REFUSED, UNREACHABLE, WRONG_USE, drop_output
 
 TIMEOUT_S: Final = 15.0
 
@@ -244,17 +244,15 @@ def run_program(
     """Run ``perform``; the exit code. Errors are one line on standard error, behind the program's name."""
     try:
         code, words = _perform(perform, refused)
-        if words:
-            print(f"{program}:", " ".join(words.split()), file=sys.stderr)
-        if sys.stdout is not None:
-            sys.stdout.flush()
-        return code
-    except BrokenPipeError:
-        # the reader of the output has closed the pipe; the interpreter must not fail on it again at exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # the reader of the output has closed the pipe
+        drop_output()
         return OK
     except KeyboardInterrupt:
         return interrupted
+    if words:
+        with suppress(OSError):
+            print(f"{program}:", " ".join(words.split()), file=sys.stderr)
+    return code
 
 
 def _perform(perform: Callable[[], int], refused: int) -> tuple[int, str]:
@@ -266,7 +264,9 @@ def _perform(perform: Callable[[], int], refused: int) -> tuple[int, str]:
     if sys.stdout is None:
         return WRONG_USE, "standard output is closed: give it a file, or /dev/null"
     try:
-        return perform(), ""
+        code = perform()
+        sys.stdout.flush()
+        return code, ""
     except BrokenPipeError:
         raise
     except ConfigError as error:
@@ -280,5 +280,11 @@ def _perform(perform: Callable[[], int], refused: int) -> tuple[int, str]:
         return refused, f"{error}; {advice}" if advice else str(error)
     except KohortError as error:
         return refused, str(error)
+    except UnicodeEncodeError as error:
+        if error.encoding == "utf-8":
+            return WRONG_USE, "an argument or a variable is no text in UTF-8: check the names"
+        return WRONG_USE, f"standard output takes only {error.encoding}: use --json, or set PYTHONUTF8=1"
     except OSError as error:
+        if error.filename is None:
+            drop_output()
         return WRONG_USE, f"{error.filename or 'standard output'}: {error.strerror or error}"

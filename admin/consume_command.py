@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from ._screen import INTERRUPTED, OK, Screen
@@ -17,14 +18,13 @@ from .commands import add_connection, reader, run_program, whole
 
 if TYPE_CHECKING:
     from ..client import Cluster
-    from ..consumer import AsyncGroupConsumer, Record
+    from ..consumer import Record
     from ..protocol import TopicPartition
 
 _CLIENT: Final = "kohort-consume"
 _ENDS: Final = {"beginning": "earliest", "earliest": "earliest", "end": "latest", "latest": "latest"}
-#: Most records that are written at a time, and the longest wait for the first of them.
-_MOST, _WAIT_MS = 500, 200
-_FETCH_WAIT_MS: Final = 500
+#: Most records that are written at a time.
+_MOST: Final = 500
 
 #: Where to begin: "earliest", "latest", ("offset", N), below 0 this many before the end, or ("time", MS).
 Start = str | tuple[str, int]
@@ -82,6 +82,8 @@ def _start(text: str) -> Start:
 
     if text in _ENDS:
         return _ENDS[text]
+    if text == "-0":
+        return _ENDS["end"]
     if text.removeprefix("-").isdigit() and text.isascii():
         return ("offset", int(text))
     try:
@@ -124,7 +126,10 @@ async def _perform(options: argparse.Namespace) -> int:
         starts, ends = await _range(cluster, options)
         if options.group is None:
             return await _print_all(cluster, options, starts, ends)
-    return await _print_as_member(options, ends)
+    from ._member import print_as_member
+
+    await print_as_member(options, _CLIENT, ends, partial(_write, _line(options)))
+    return OK
 
 
 async def _range(
@@ -176,7 +181,7 @@ async def _print_all(
         remark=Screen(as_json=False).remark,
         new_partitions=options.follow and not options.partitions,
     )
-    line = _as_json if options.json else _as_text(options)
+    line = _line(options)
     left = options.count
     async with aclosing(reader.batches()) as batches:
         async for records in batches:
@@ -189,60 +194,15 @@ async def _print_all(
     return OK
 
 
+def _line(options: argparse.Namespace) -> Callable[[Record], bytes]:
+    return _as_json if options.json else _as_text(options)
+
+
 def _write(line: Callable[[Record], bytes], records: list[Record]) -> None:
     out = sys.stdout.buffer
     for first in range(0, len(records), _MOST):
         out.write(b"".join(map(line, records[first : first + _MOST])))
         out.flush()
-
-
-async def _print_as_member(options: argparse.Namespace, ends: Mapping[TopicPartition, int]) -> int:
-    """The same as a member of a group, which commits what is printed."""
-    from ..consumer import AsyncGroupConsumer
-    from ._connection import connection_of
-
-    timeout_ms = max(1, round(options.timeout * 1_000))
-    settings: dict[str, Any] = {
-        **connection_of(options).settings(),
-        "group": options.group,
-        "client_id": _CLIENT,
-        "default_api_timeout_ms": timeout_ms,
-        "request_timeout_ms": timeout_ms,
-        "fetch_max_wait_ms": min(_FETCH_WAIT_MS, timeout_ms // 2),
-        "isolation_level": "read_committed" if options.read_committed else "read_uncommitted",
-        "auto_offset_reset": options.start if isinstance(options.start, str) else options.start[1],
-    }
-    consumer = AsyncGroupConsumer(*dict.fromkeys(options.topics), **settings)
-    consumer.logged = False
-    line = _as_json if options.json else _as_text(options)
-    left = options.count
-    async with consumer:
-        while options.follow or not _at_end(consumer, ends):
-            shown = await consumer.getmany(_MOST if left is None else min(left, _MOST), _WAIT_MS)
-            if not options.follow:
-                # leave out what was written after the command began
-                shown = [record for record in shown if record.offset < ends[record.topic_partition]]
-            if shown:
-                _write(line, shown)
-                consumer.done_all(shown)
-            if left is not None:
-                left -= len(shown)
-                if left <= 0:
-                    break
-    return OK
-
-
-def _at_end(consumer: AsyncGroupConsumer, ends: Mapping[TopicPartition, int]) -> bool:
-    """Return whether every partition of this member is read to its end."""
-    from ..statemachine import MemberState
-
-    if consumer.state.state is not MemberState.STABLE:
-        return False
-    positions = {partition: consumer.position(partition) for partition in consumer.assignment()}
-    return all(
-        position is not None and position >= ends.get(partition, 0)
-        for partition, position in positions.items()
-    )
 
 
 def _text(given: bytes | None) -> Any:

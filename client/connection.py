@@ -42,6 +42,8 @@ _SOFTWARE_NAME = "kohort"
 
 #: Hint in the error text of connections that end before the broker has answered.
 _TAKES_TLS = "does this listener take TLS? See security_protocol"
+_IS_BROKER = "is it a broker's, and does it take TLS? See security_protocol"
+_NO_BROKER = "; is this a broker's port?"
 
 #: Timeout of requests while the connection is opened: longer than the timeout of ``open``, which applies.
 _LONG_MS = 3_600_000
@@ -117,8 +119,11 @@ class Connection(asyncio.BufferedProtocol):
                 if sasl is not None:
                     await connection._authenticate(sasl)
         except TimeoutError:
+            why = f"no connection within {timeout_ms:.0f} ms"
+            if connection._transport is not None and not connection.versions:
+                why += f": the port takes connections and answers nothing; {_IS_BROKER}"
             connection.close("timed out")
-            raise BrokerTimeoutError(str(address), f"no connection within {timeout_ms:.0f} ms") from None
+            raise BrokerTimeoutError(str(address), why) from None
         except BaseException:
             connection.close("not usable")
             raise
@@ -300,12 +305,12 @@ class Connection(asyncio.BufferedProtocol):
             for frame in self._frames.received(nbytes):
                 self._answer(frame)
         except KohortError as error:
-            self.close(f"unreadable answer: {error}")
+            self.close(f"unreadable answer: {error}" + ("" if self.versions else _NO_BROKER))
 
     def _answer(self, frame: bytes | memoryview) -> None:
         waiting = self._waiting.pop(int.from_bytes(frame[:4], "big", signed=True), None)
         if waiting is None:
-            self.close("response to an unknown correlation id")
+            self.close("response to an unknown correlation id" + ("" if self.versions else _NO_BROKER))
             return
         answer, api_key, version, _, _ = waiting
         if answer.done():

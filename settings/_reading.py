@@ -94,7 +94,7 @@ def is_plain(setting: Setting, value: object) -> bool:
     if setting.type is bool:
         return value in ("true", "false")
     if setting.type is str:
-        return True
+        return len(value) >= (row.shortest or 0) and (row.longest is None or len(value) <= row.longest)
     return (
         _PLAIN_WHOLE.fullmatch(value) is not None
         and (row.least is None or row.least <= int(value))

@@ -12,7 +12,7 @@ import logging
 import os
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
@@ -232,17 +232,31 @@ def fallback_settings(
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
     path = environ.get(f"{VARIABLE}CONFIG") if config is None else config
-    for field, setting in known.items():
-        if setting.row.client:
-            for name in _keys(setting):
-                variable = f"{VARIABLE}{name.upper()}"
-                if variable in environ:
-                    values[field], origins[field] = _typed(setting, environ[variable]), variable
+    variables = {
+        f"{VARIABLE}{name.upper()}": field
+        for field, setting in known.items()
+        if setting.row.client
+        for name in _keys(setting)
+    }
+    for variable, field in variables.items():
+        if variable in environ:
+            values[field], origins[field] = _typed(known[field], environ[variable]), variable
+    _check_variables(environ, {*variables, f"{VARIABLE}CONFIG"})
     if isinstance(path, str) and path:
         filed = not_overridden(values, dict(_of_file(cls, path)))
         values |= filed
         origins |= dict.fromkeys(filed, path)
     return Fallback(values, origins)
+
+
+def _check_variables(environ: Mapping[str, str], known: Set[str]) -> None:
+    """Refuse misspelled variables. Others of the prefix are somebody else's."""
+    words = [variable.removeprefix(VARIABLE) for variable in known]
+    for variable in environ:
+        if variable.startswith(VARIABLE) and variable not in known:
+            near = difflib.get_close_matches(variable.removeprefix(VARIABLE), words, n=1, cutoff=_SLIP)
+            if near:
+                raise SettingsError(f"{variable} is no setting: did you mean {VARIABLE}{near[0]}?")
 
 
 def _of_file(cls: type[Any], path: str) -> Iterator[tuple[str, Any]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import signal
 import socket
 import struct
@@ -231,6 +232,30 @@ def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:
 def test_nothing_heavy_is_loaded_before_a_command_runs() -> None:
     code = "import sys, kohort.cli; sys.exit('asyncio' in sys.modules or 'kohort.broker' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    "words", [["--help"], ["--version"], ["topics", "--help"], ["assignors", "list"], []]
+)
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_output_that_goes_nowhere_is_told_in_a_line_or_not_at_all(words: list[str], unbuffered: str) -> None:
+    command = [sys.executable, "-m", "kohort", *words]
+    around = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            command, stdout=full, stderr=subprocess.PIPE, text=True, env=around, check=False
+        )
+    if done.returncode:  # argparse drops the error of help that is not buffered
+        assert done.returncode == 2
+        (line,) = done.stderr.splitlines()
+        assert line.endswith("standard output: No space left on device")
+    else:
+        assert (unbuffered, done.stderr) == ("1", "")
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=around) as closed:
+        assert closed.stdout is not None
+        assert closed.stderr is not None
+        closed.stdout.close()
+        assert (closed.wait(PATIENCE_S), closed.stderr.read()) == (0, b"")
 
 
 def test_a_metrics_port_without_prometheus_client_is_refused(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 import shlex
 import signal
@@ -227,12 +228,40 @@ def test_a_disk_that_is_full_is_said_in_one_line(groups: Groups, orders: tuple[s
     assert (done.code, done.err) == (2, "kohort groups: /dev/full: No space left on device\n")
 
 
+@pytest.mark.usefixtures("orders")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("where", [">&-", "> /dev/full"])
-def test_output_that_cannot_be_written_is_said_in_one_line(bootstrap: str, where: str) -> None:
+def test_output_that_cannot_be_written_is_said_in_one_line(
+    bootstrap: str, where: str, unbuffered: str
+) -> None:
     command = f"{shlex.quote(sys.executable)} -m kohort groups list --bootstrap {bootstrap} {where}"
-    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60, check=False)
+    around = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    done = subprocess.run(
+        ["bash", "-c", command], capture_output=True, text=True, timeout=60, check=False, env=around
+    )
     assert done.returncode == 2
     assert re.fullmatch(r"kohort groups: standard output.*\n", done.stderr)
+
+
+@pytest.mark.parametrize(
+    ("words", "encoding", "says"),
+    [
+        (["consume", b"\xff"], "utf-8", "an argument or a variable is no text in UTF-8: check the names"),
+        (["groups", "list"], "ascii", "standard output takes only ascii: use --json, or set PYTHONUTF8=1"),
+    ],
+)
+def test_what_cannot_be_encoded_is_said_in_one_line(
+    bootstrap: str, orders: tuple[str, str], words: list[str | bytes], encoding: str, says: str
+) -> None:
+    async def commit() -> None:
+        async with Cluster(bootstrap) as cluster:
+            await cluster.commit("gruppe-ü", {TopicPartition(orders[0], 0): 5})
+
+    asyncio.run(commit())
+    command = [sys.executable, "-m", "kohort", *words, "--bootstrap", bootstrap]
+    around = {**os.environ, "PYTHONIOENCODING": encoding}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=around)
+    assert (done.returncode, done.stderr) == (2, f"kohort {words[0]!s}: {says}\n")
 
 
 @pytest.mark.usefixtures("orders")

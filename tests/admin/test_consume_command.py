@@ -7,11 +7,16 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from kohort.admin import _member
+from kohort.client import Cluster
 from kohort.producer import Producer
+from kohort.protocol import KafkaError, TopicPartition
+from kohort.statemachine import MemberState
 from tests.admin.conftest import Groups, Ran, ran
 
 pytestmark = pytest.mark.kafka
@@ -49,6 +54,7 @@ def places(found: Ran) -> list[tuple[int, int]]:
         (["--from", "1"], [(0, 1), (0, 2)]),
         (["--from", "99"], []),
         (["--from", "-2"], [(0, 1), (0, 2), (1, 0)]),
+        (["--from", "-0"], []),
         (["--from", "2023-11-14T22:13:21Z"], [(0, 1), (0, 2)]),
         (["--from", "1h"], []),
         (["--partition", "1"], [(1, 0)]),
@@ -150,6 +156,44 @@ def test_it_follows_until_ctrl_c(bootstrap: str, new_topic: Topics, produce: Cal
         process.send_signal(signal.SIGINT)
         assert process.wait(PATIENCE_S) == 0
         assert process.stderr.read() == b""
+
+
+async def test_a_member_says_that_its_topic_is_gone(
+    bootstrap: str, new_topic: Topics, produce: Callable[..., None], group: Callable[[str], str]
+) -> None:
+    topic = new_topic("consume", partitions=1)
+    produce(topic, {0: 1})
+    command = [sys.executable, "-m", "kohort", "consume", topic, "--bootstrap", bootstrap, "--follow"]
+    with subprocess.Popen(  # noqa: ASYNC220
+        [*command, "--group", group("consume")], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline() == b"value\n"
+        async with Cluster(bootstrap) as cluster:
+            await cluster.delete_topics([topic])
+        said = process.stderr.readline()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(PATIENCE_S) == 0
+    assert b"UNKNOWN_TOPIC" in said
+    assert said.endswith(b": trying again)\n")
+
+
+def test_a_member_does_not_wait_for_ever_for_what_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    place = TopicPartition("t", 0)
+    state = SimpleNamespace(state=MemberState.STABLE)
+    member: Any = SimpleNamespace(state=state, assignment=lambda: {place}, position=lambda _: 3)
+    now = [0.0]
+    monkeypatch.setattr("kohort.admin._member.time.monotonic", lambda: now[0])
+    patience = _member._Patience(5)
+    patience.check(member)
+    now[0], state.state = 6, MemberState.PREPARING
+    patience.check(member)
+    now[0], state.state = 10, MemberState.STABLE
+    patience.check(member)
+    now[0] = 12
+    with pytest.raises(KafkaError, match="nothing more could be read for 5 s"):
+        patience.check(member)
 
 
 @pytest.mark.parametrize(

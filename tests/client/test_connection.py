@@ -146,7 +146,9 @@ async def test_nobody_listening_is_an_error_that_names_host_and_port() -> None:
 async def test_a_server_that_says_nothing_is_given_up() -> None:
     async with FakeBroker() as broker:
         broker.answers[ApiKey.API_VERSIONS] = lambda _: None
-        with pytest.raises(BrokerTimeoutError, match="no connection within 50 ms"):
+        with pytest.raises(
+            BrokerTimeoutError, match="no connection within 50 ms: the port takes connections and answers"
+        ):
             await _open(broker, timeout_ms=50)
 
 

@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 
+from kohort.admin._connection import AdminConnection
 from kohort.client import ConfigError
 from kohort.consumer.config import ConsumerConfig, consumer_config
 from kohort.producer.config import producer_config
-from kohort.settings import SettingsError
+from kohort.settings import SettingsError, read_settings
 from kohort.settings.connection import fallback_settings
 from kohort.spark import OptionsError
 from kohort.spark._options import GroupBatchesOptions, read_options
@@ -182,6 +183,17 @@ def test_a_wrong_variable_is_named(
     with pytest.raises(ConfigError, match=says) as caught:
         consumer_config(**({} if variable == "KOHORT_BOOTSTRAP" else {"bootstrap": "b:1"}))
     assert f"(settings also come from {variable})" in str(caught.value)
+
+
+def test_a_misspelled_variable_is_told_and_others_of_the_prefix_are_somebody_else_s() -> None:
+    with pytest.raises(SettingsError, match=r"KOHORT_SASL_PASWORD is no setting: .* KOHORT_SASL_PASSWORD\?"):
+        fallback({"KOHORT_SASL_PASWORD": "secret"})
+    assert fallback({"KOHORT_DEMO_RECORDS": "5", "KOHORT_TLS": "1", "KOHORT_CONFIG": ""}) == {}
+
+
+def test_a_text_that_is_too_short_is_refused_where_pydantic_is_not_needed_either() -> None:
+    with pytest.raises(SettingsError, match="sasl_plain_username='' is not allowed"):
+        read_settings(AdminConnection, {"sasl_plain_username": ""})
 
 
 def test_settings_of_other_clients_are_left_unused_and_told(

@@ -1,7 +1,7 @@
 """Retry topics: a record that fails waits in another topic, and the records behind it go on.
 
-Covers: consumer/letters.py, consumer/service/_deadletter.py, consumer/service/_running.py,
-consumer/service/_handlers.py.
+Covers: consumer/letters.py, consumer/service/_deadletter.py, consumer/service/_running.py.
+Covers: consumer/service/_handlers.py.
 """
 
 from __future__ import annotations
