@@ -1,4 +1,7 @@
-"""``kohort consume``: what is printed, from where to where, and what a group has committed then."""
+"""``kohort consume``: what is printed, from where to where, and what a group has committed then.
+
+Covers: admin/_member.py.
+"""
 
 from __future__ import annotations
 
