@@ -193,10 +193,11 @@ async def _alter(cluster: Cluster, options: argparse.Namespace, screen: Screen) 
 async def _delete(cluster: Cluster, options: argparse.Namespace, screen: Screen) -> int:
     from ..protocol import ErrorCode, KafkaError
     from ._requests import outcome
-    from ._topics import list_topics
 
     topics = list(dict.fromkeys(options.topics))
-    known = {row.topic for row in await list_topics(cluster)}
+    found = await cluster.metadata(topics)
+    # the broker also refuses those that this user may not see: it says so when it is asked to delete them
+    known = {topic for topic in topics if found.errors.get(topic) != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
     there = [topic for topic in topics if topic in known]
     if there and not (options.yes or _agreed(there)):
         screen.remark("nothing was deleted")

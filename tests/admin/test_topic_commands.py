@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
+from kohort.testing import running_broker
 from tests.admin.conftest import Ran, ran
 
 pytestmark = pytest.mark.kafka
@@ -177,3 +178,12 @@ def test_nobody_is_asked_with_yes(topics: Command, name: str, monkeypatch: pytes
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
     assert topics("delete", name, "--yes").code == 0
+
+
+def test_a_topic_that_may_not_be_seen_is_not_said_to_be_missing(topics: Command) -> None:
+    rules = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+    with running_broker(authorizer_class_name=rules) as broker:
+        found = topics("delete", "hidden", to=broker.bootstrap)
+    assert found.code == 1
+    assert "TOPIC_AUTHORIZATION_FAILED" in found.out
+    assert "does not exist" not in found.out
