@@ -413,6 +413,8 @@ def test_a_refused_commit_means_that_others_have_gone_on() -> None:
     member.commit_refused(ErrorCode.ILLEGAL_GENERATION, member.generation, registry.now)
     registry.take(0)
     assert registry.revoking[0][0].lost
+    assert (member.generation, member.state) == (-1, MemberState.UNJOINED)
+    assert not member.can_commit()
     while (
         registry.waiting[0] or registry.revoking[0]
     ):  # and nothing is told of the others, who are as they were
@@ -899,7 +901,8 @@ def test_nothing_is_asked_without_a_session_or_by_a_member_that_stays_away() -> 
     (register,) = member.take_effects()
     assert isinstance(register, Register)
     member.expired(0.0)
-    member.done(register, frozenset(), 0.0)
+    member.undone(register, ConnectionError("it is over"), 0.0)
+    member.advance(SESSION_MS)
     assert not any(isinstance(effect, RegistryEffect) for effect in member.take_effects())
     assert not member.announce_leave("it is over", 0.0)
 

@@ -306,11 +306,12 @@ async def test_a_new_registration_replaces_the_one_before_and_a_withdrawal_remov
     await registry.carry_out(Register("me.1", ("bills",)))
     assert ID not in entries
     assert ("exists", ID) in entries.asked
-    entries.asked.clear()
-    await registry.carry_out(Register("me.1", ("bills",)))
-    assert ("exists", ID) not in entries.asked
     assert b'"subscription": {"bills": 1}' in entries[f"{ID}.1"][0]
     assert b'"timestamp": "' in entries[f"{ID}.1"][0]
+    entries.asked.clear()
+    await registry.carry_out(Register("me.1", ("orders",)))
+    assert ("exists", ID) not in entries.asked
+    assert b'"subscription": {"orders": 1}' in entries[f"{ID}.1"][0]
     assert await registry.carry_out(Check((PARTITION,))) == {PARTITION}
     await registry.carry_out(Withdraw((PARTITION,)))
     assert set(entries) == {OFFSET}
@@ -496,6 +497,9 @@ async def test_a_partition_that_another_member_took_is_told_to_its_reader(
     await settled(registry)
     assert told == []
     registry._member.owned = frozenset({PARTITION})
+    entries.fire("CHANGED")
+    await settled(registry)
+    assert told == []
     entries[OWNER][2] = OTHERS
     entries.fire("CHANGED")
     await settled(registry)
@@ -541,3 +545,12 @@ async def test_a_group_is_read_with_its_members_and_those_offsets_that_are_numbe
     entries.before[f"get {OFFSET}"] = fails(NoAuthError)
     with pytest.raises(ZooKeeperConnectionError, match="ZooKeeper refuses a request: NoAuthError"):
         await registry.read()
+
+
+async def test_an_offset_that_is_no_number_is_named_when_the_partition_is_claimed(
+    registry: ZooKeeperRegistry, entries: Entries, caplog: pytest.LogCaptureFixture
+) -> None:
+    for data, named in ((b"-1", 0), (b"5", 0), (b"x" * 100, 1), (None, 2)):
+        entries[OFFSET] = [data, 0, 0]
+        assert await registry.carry_out(Claim((PARTITION,))) == {PARTITION}
+        assert caplog.text.count("the offset of orders-0 in ZooKeeper is no number") == named
