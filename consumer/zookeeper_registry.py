@@ -352,6 +352,8 @@ class ZooKeeperRegistry:
         mine = [partition for partition, claim in claims.items() if claim is None]
         # the offset may have changed since this member last owned the partition
         fences = await self._each(self._fence, {partition: partition for partition in mine})
+        # what a watch told during the claim, the member took for a part of it: it is watched from its end on
+        self._watched.difference_update(mine)
         self._watch(claims)
         if unread := [partition for partition, fence in fences.items() if fence is not None]:
             await self._release(unread)

@@ -31,8 +31,9 @@ from ._process import Home, Process
 
 #: Longest time until a client tries to connect again.
 _RECONNECT_MS: Final = 80
-#: Longest time until a client that runs hears of what somebody did to it.
-_NEWS_MS: Final = 20
+#: Longest time until a client that runs hears of what somebody did to it. It watches a partition that it
+#: claims once it has read and written the offset, which makes three requests.
+_NEWS_MS: Final = 40
 _NEVER_MS: Final = -(1 << 30)
 
 

@@ -26,6 +26,10 @@ def test_a_member_that_ends_without_a_connection_leaves_its_registration_to_its_
     simulate_service([7_310_311], protocol="registry")
 
 
+def test_an_owner_that_is_removed_while_it_claims_hears_of_it_when_it_watches() -> None:
+    simulate_service([7_500_115], protocol="registry")
+
+
 def test_a_seed_is_the_same_schedule_each_time() -> None:
     assert trace_service(7, protocol="registry") == trace_service(7, protocol="registry")
 
