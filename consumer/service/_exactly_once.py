@@ -225,7 +225,10 @@ class StoredOffsets:
             partition = first.topic_partition
             self._sessions[partition] = first.session_id
             other_from = self._other_log.pop(partition, None)
-            self._once.begin(partition, first.session_id, ids.get(partition.topic), other_from=other_from)
+            # by now the topic may be gone, or another one
+            read_in = self._consumer.parts.positions.topic_id(partition)
+            topic_id = ids.get(partition.topic) if read_in is None else str(read_in)
+            self._once.begin(partition, first.session_id, topic_id, other_from=other_from)
         tracker = self._consumer.parts.tracker
         for first in firsts:
             session = tracker.get(first.topic_partition)
