@@ -94,6 +94,8 @@ class Entry:
     gone: bool = False
     #: Its whole topic was deleted.
     deleted: bool = False
+    #: It was handled in a batch that takes longer than a drain: its process may have left before it is done.
+    outlasts: bool = False
     #: The process that handles it, and since when.
     running: dict[Process, int] = field(default_factory=dict)
     #: The start of its first attempt, failed ones included.
@@ -224,13 +226,16 @@ class Ledger:
     def begins(self, process: Process, entries: Iterable[Entry]) -> None:
         """A handler gets these records."""
         now, plan = self._schedule.heap.now, self._schedule.plan
+        entries = list(entries)
+        outlasts = sum(entry.work_ms for entry in entries) > plan.drain_ms
         for entry in entries:
             if self._schedule.trace is not None:
                 self._schedule.say(f"{process.name} begins {entry}, which takes {entry.work_ms} ms")
             # an offset in ZooKeeper says nothing of what is done behind it
             again = plan.protocol != "registry" or entry.offset < self._committed.get(entry.partition, 0)
-            if entry.finished and plan.calm and again and not entry.gone:
+            if entry.finished and plan.calm and again and not (entry.gone or entry.outlasts):
                 self._schedule.found("S14", f"{process.name} is given {entry}, which was finished before")
+            entry.outlasts = entry.outlasts or outlasts
             if not self.owns(process, entry.partition):
                 self._schedule.found("S4", f"{process.name} begins {entry} and is not the partition's owner")
             entry.running[process] = now
