@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -83,7 +84,7 @@ def test_what_the_topic_asks_for_when_the_check_is_over_counts(
 ) -> None:
     begun, changed = threading.Event(), threading.Event()
 
-    async def give_way(begun_s: float) -> float:
+    async def give_way(begun_s: float, _clock: Callable[[], float]) -> float:
         begun.set()
         while not changed.is_set():  # noqa: ASYNC110 - another thread does it
             await asyncio.sleep(0.001)
