@@ -127,7 +127,8 @@ class Ledger:
         self._asked: dict[Call, dict[TopicPartition, int]] = {}
         #: Acknowledged.
         self._committed: dict[TopicPartition, int] = {}
-        self._remade: set[str] = set()
+        #: Topics that were deleted; most are made again.
+        self.remade: set[str] = set()
         #: Of the topics of that name that were before.
         self._before: defaultdict[TopicPartition, Progress] = defaultdict(Progress)
         self._late_until: dict[str, int] = {}
@@ -193,7 +194,7 @@ class Ledger:
             self.cut(partition, 0)
             self._committed.pop(partition, None)
             self._before[partition] = self._progress.pop(partition, Progress())
-        self._remade.add(topic)
+        self.remade.add(topic)
 
     def made(self, topic: str) -> None:
         plan = self._schedule.plan
@@ -372,7 +373,7 @@ class Ledger:
         log = self._topics.log(partition)
         if log is None:
             return
-        if partition.topic in self._remade:
+        if partition.topic in self.remade:
             progress = self._progress[partition]
             if offset > progress.prefix and self._is_late(partition, offset):
                 if self._schedule.plan.versions[ApiKey.OFFSET_COMMIT] >= _TOPIC_ID_VERSION:

@@ -34,6 +34,8 @@ _RESTART_MS: Final = 200
 _STOP_SLACK_MS: Final = 1_000
 #: How long until all is settled and done, in addition to the group's own times.
 _SETTLE_MS: Final = 8_000
+#: The first version of Fetch that names topics by their ids.
+_TOPIC_ID_VERSION: Final = 13
 
 
 class ServiceChecks(Checks):
@@ -334,8 +336,11 @@ class ServiceWorld(World[ServicePlan], Home):
 
     def _look_at_effects(self) -> None:
         counts = Counter(number for (number,) in self._effects.execute("SELECT number FROM effects"))
+        by_name = self.plan.versions[ApiKey.FETCH] < _TOPIC_ID_VERSION
         for entry in self.ledger.entries:
             done = counts[entry.number]
+            if done > 1 and by_name and entry.partition.topic in self.ledger.remade:
+                continue  # records of the new topic came under the id of the former one
             if done > 1 or (done == 0 and not entry.gone and not entry.aside):
                 self.fail("S18", f"{entry} took effect {done} times")
 
