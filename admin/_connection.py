@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 _SCOPE: Final = Scope("admin client", "setting of a connection", "docs/connections.md")
 #: Secrets. A command line, which every user of the machine can read, may not contain them.
 _SECRETS: Final = ("ssl_password", "sasl_plain_password", "sasl_oauth_client_secret")
+#: Files elsewhere also given as their text, which may be that of a private key.
+_KEYS: Final = ("ssl_certfile", "ssl_keyfile")
 
 #: A running broker accepts a connection at once; one that refuses is tried again for this long.
 _CONNECT_WITHIN_MS: Final = 1_000
@@ -90,7 +92,17 @@ def _option(setting: Setting) -> tuple[str, dict[str, Any]]:
         more = {"choices": setting.choices, "metavar": option.rpartition("-")[2].upper()}
     else:
         more = {"metavar": "FILE" if option.endswith("file") else "TEXT"}
+    if setting.name in _KEYS:
+        more["type"] = _without_key
     return option, more
+
+
+def _without_key(text: str) -> str:
+    if "PRIVATE KEY" in text:
+        raise argparse.ArgumentTypeError(
+            "everybody on this machine can read a key that is given here: give its file, or a variable"
+        )
+    return text
 
 
 def connection_of(options: argparse.Namespace) -> AdminConnection:

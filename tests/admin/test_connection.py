@@ -106,6 +106,8 @@ def test_variables_are_enough_and_the_process_list_has_no_secret(secured: Secure
         (["--config", "/nowhere.properties"], "/nowhere.properties cannot be read"),
         (["--sasl-password-file", "/nowhere"], "/nowhere: No such file"),
         (["--sasl-password", "x"], "use --sasl-password-file"),
+        (["--ssl-keyfile", "-----BEGIN PRIVATE KEY-----\nx"], "keyfile: everybody on this machine can read"),
+        (["--ssl-certfile", "x\n-----BEGIN RSA PRIVATE KEY-----"], "give its file, or a variable"),
     ],
 )
 def test_wrong_use_is_told_before_a_broker_is_asked(
