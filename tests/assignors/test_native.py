@@ -5,10 +5,7 @@ Covers: assignors/_native.pyx.
 
 from __future__ import annotations
 
-import gc
 import random
-import sys
-import tracemalloc
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -33,6 +30,7 @@ from kohort.assignors._min_cost_flow import Preferences, fewest_moves
 from kohort.assignors._owned_partitions import OwnedPartitions, OwnedPartitionsReader
 from kohort.assignors.user_data import encode_sticky
 from kohort.protocol import Subscription, TopicPartition
+from tests.leaks import require_no_leak
 from tests.native_parts import needs_native
 
 pytestmark = needs_native("assignors")
@@ -227,20 +225,4 @@ def test_no_memory_stays_behind() -> None:
             StickyAssignor(slack=1).assign(topics, members)
             StickyAssignor(racks=RackPreference.IGNORED).assign(topics, members)
 
-    work()
-    gc.collect()
-    references, of_the_type = list(map(sys.getrefcount, kept)), sys.getrefcount(TopicPartition)
-    tracemalloc.start()
-    try:
-        gc.collect()
-        before, _ = tracemalloc.get_traced_memory()
-        for _ in range(30):
-            work()
-        gc.collect()
-        after, _ = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert list(map(sys.getrefcount, kept)) == references
-    # others have some, too, which may go meanwhile
-    assert abs(sys.getrefcount(TopicPartition) - of_the_type) < 300
-    assert after - before < 10_000
+    require_no_leak(work, kept, 30)

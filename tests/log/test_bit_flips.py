@@ -167,6 +167,17 @@ def test_a_lone_batch_that_leaves_offsets_out_is_cut_from_a_compacted_log_unless
     assert (again.log_end_offset, len(again.recovery.cuts)) == (end, cuts)
 
 
+def test_a_lone_batch_that_compaction_left_before_an_empty_segment_stays() -> None:
+    fs = disk()
+    config = LogConfig(cleanup_policy="compact")
+    opened(fs, config).append(batch(), now_ms=NOW_MS)
+    path = f"{FOLDER}/{0:020d}.log"
+    fs.put(path, (4).to_bytes(8, "big") + fs.content(path)[8:])
+    fs.put(f"{FOLDER}/{9:020d}.log", b"")
+    again = opened(fs, config)
+    assert (again.log_end_offset, again.recovery.cuts) == (9, [])
+
+
 def test_offsets_that_compaction_left_out_are_no_damage() -> None:
     fs = written()
     config = LogConfig(segment_bytes=420, cleanup_policy="compact")

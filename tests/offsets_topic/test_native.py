@@ -5,10 +5,7 @@ Covers: offsets_topic/_native.pyx.
 
 from __future__ import annotations
 
-import gc
 import random
-import sys
-import tracemalloc
 from typing import Any
 from unittest.mock import patch
 
@@ -18,8 +15,9 @@ from hypothesis import strategies as st
 
 from kohort.offsets_topic import Commits, Known, OtherRecord, Record, _encoded, encode
 from kohort.offsets_topic._encoded import load_commits
-from kohort.protocol import CorruptBatchError, TopicPartition
+from kohort.protocol import CorruptBatchError
 from tests.fuzzing import inputs
+from tests.leaks import require_no_leak
 from tests.native_parts import needs_native
 from tests.offsets_topic.test_encoded import RUNS, commit, payload
 
@@ -96,21 +94,9 @@ def test_no_memory_stays_behind() -> None:
     )
     known: Known = {}
     list(load_commits(data, 101, {}, known))
-    kept: list[Any] = [*known.values(), data]
-    gc.collect()
-    references, of_the_type = list(map(sys.getrefcount, kept)), sys.getrefcount(TopicPartition)
-    tracemalloc.start()
-    try:
-        gc.collect()
-        before, _ = tracemalloc.get_traced_memory()
-        for _ in range(300):
-            list(load_commits(data, 101, {}, known))
-            loaded(data[:-30], 101)
-        gc.collect()
-        after, _ = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert list(map(sys.getrefcount, kept)) == references
-    # others have some, too, which may go meanwhile
-    assert abs(sys.getrefcount(TopicPartition) - of_the_type) < 300
-    assert after - before < 10_000
+
+    def work() -> None:
+        list(load_commits(data, 101, {}, known))
+        loaded(data[:-30], 101)
+
+    require_no_leak(work, [*known.values(), data], 300)

@@ -31,7 +31,6 @@ FOUND: Final[dict[str, tuple[int, tuple[str, ...]]]] = {
         ("lost-answer", "bit-flips", "lost-writes"),
     ),
     "a record stands twice where an unclean election brings an older log back": (3_011_753, ()),
-    "a bit of a lone batch's offset flips in a log that is compacted": (4_006_839, ()),
 }
 
 
