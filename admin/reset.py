@@ -86,15 +86,17 @@ def change_for(
     if to.kind is ResetKind.SHIFT and current is None:
         note = "no committed offset to shift: left as it is"
         return OffsetChange(*partition, None, None, earliest, end, note)
-    wish, note = _wish(to, current, earliest, end, at_time)
-    new = min(max(wish, earliest), end)
-    if new != wish:
-        side = "before the first offset" if wish < earliest else "after the end"
-        note = f"{wish} is {side}: {new} taken"
+    wanted, note = _wanted(to, current, earliest, end, at_time)
+    new = min(max(wanted, earliest), end)
+    if new != wanted:
+        side = "before the first offset" if wanted < earliest else "after the end"
+        note = f"{wanted} is {side}: {new} taken"
     return OffsetChange(*partition, current, new, earliest, end, note)
 
 
-def _wish(to: ResetTo, current: int | None, earliest: int, end: int, at_time: int | None) -> tuple[int, str]:
+def _wanted(
+    to: ResetTo, current: int | None, earliest: int, end: int, at_time: int | None
+) -> tuple[int, str]:
     if to.kind is ResetKind.EARLIEST:
         return earliest, ""
     if to.kind is ResetKind.TIMESTAMP and at_time is not None:
@@ -124,8 +126,8 @@ async def plan_offsets(
     ``refused`` says why it may not be executed.
     """
     committed = await cluster.committed(group, require_stable=False)
-    wishes = {partition: ResetTo.offset(offset) for partition, offset in sorted(offsets.items())}
-    planned = await _plan(cluster, group, wishes, committed)
+    resets = {partition: ResetTo.offset(offset) for partition, offset in sorted(offsets.items())}
+    planned = await _plan(cluster, group, resets, committed)
     changes = tuple(_noted_if_back(change) for change in planned.changes)
     return replace(planned, changes=changes, refusal=refused or planned.refusal)
 
@@ -140,19 +142,19 @@ def _noted_if_back(change: OffsetChange) -> OffsetChange:
 async def _plan(
     cluster: Cluster,
     group: str,
-    wishes: Mapping[TopicPartition, ResetTo],
+    resets: Mapping[TopicPartition, ResetTo],
     committed: Mapping[TopicPartition, CommittedOffset],
 ) -> ResetPlan:
     description = await describe_group(cluster, group)
-    partitions = list(wishes)
+    partitions = list(resets)
     earliest = await log_offsets(cluster, partitions, EARLIEST)
     ends = await log_offsets(cluster, partitions, LATEST)
     at_time: dict[TopicPartition, int] = {}
-    for moment in {to.value for to in wishes.values() if to.kind is ResetKind.TIMESTAMP}:
+    for moment in {to.value for to in resets.values() if to.kind is ResetKind.TIMESTAMP}:
         at_time |= await log_offsets(cluster, partitions, moment)
     changes = tuple(
         change_for(p, to, _offset(committed, p), earliest.get(p), ends.get(p), at_time.get(p))
-        for p, to in wishes.items()
+        for p, to in resets.items()
     )
     return ResetPlan(group, description.state, False, refusal(description), changes)
 

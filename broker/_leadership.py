@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeAlias
 
 from ..cluster import PartitionState
 from ..protocol import ErrorCode, KafkaError
-from ..replication import IsrWish, Replication
+from ..replication import IsrChangeRequest, Replication
 
 #: Called once: with None when records are committed, or with the error that ends the wait here.
 Then: TypeAlias = Callable[[KafkaError | None], None]
@@ -24,22 +24,22 @@ class _Waiting(NamedTuple):
 
 class Leadership:
     """``replication`` decides what is committed; ``committed`` is called with each new high watermark,
-    ``wants`` when ``replication`` may want to change the in-sync replicas. ``clock_ms`` never goes backwards.
+    ``request`` when ``replication`` requests other in-sync replicas. ``clock_ms`` never goes backwards.
     """
 
-    __slots__ = ("_clock_ms", "_committed", "_waiting", "_wants", "replication")
+    __slots__ = ("_clock_ms", "_committed", "_request", "_waiting", "replication")
 
     def __init__(
         self,
         replication: Replication,
         clock_ms: Callable[[], int],
         committed: Callable[[int], None],
-        wants: Callable[[Leadership, IsrWish], None],
+        request: Callable[[Leadership, IsrChangeRequest], None],
     ) -> None:
         self.replication = replication
         self._clock_ms = clock_ms
         self._committed = committed
-        self._wants = wants
+        self._request = request
         # in the order of their offsets
         self._waiting: deque[_Waiting] = deque()
 
@@ -70,9 +70,9 @@ class Leadership:
         )
         self._took(moved=moved)
 
-    def refused(self, wish: IsrWish, code: ErrorCode) -> None:
+    def refused(self, request: IsrChangeRequest, code: ErrorCode) -> None:
         """Called when the controller has refused a change, or its outcome is unknown; a retry may be due."""
-        if self.replication.refused(wish, code, self._clock_ms()):
+        if self.replication.refused(request, code, self._clock_ms()):
             self._moved()
 
     def brokers_changed(self, eligible: Mapping[int, int]) -> None:
@@ -139,9 +139,9 @@ class Leadership:
     def _took(self, *, moved: bool) -> None:
         if moved:
             self._moved()
-        wish = self.replication.take_wish()
-        if wish is not None:
-            self._wants(self, wish)
+        request = self.replication.take_isr_change()
+        if request is not None:
+            self._request(self, request)
 
     def _moved(self) -> None:
         high_watermark = self.replication.high_watermark

@@ -13,7 +13,7 @@ from ..cluster import NO_LEADER, ClusterImage, MetadataStore, PartitionState, Se
 from ..cluster.controller import IsrChange
 from ..offsets_topic import OffsetsStore
 from ..protocol import ErrorCode, KafkaError
-from ..replication import IsrWish, Replication
+from ..replication import IsrChangeRequest, Replication
 from ._cluster import ClusterNode
 from ._cluster_topics import ClusterTopics
 from ._fetch_sessions import FetchSessions
@@ -36,10 +36,10 @@ _FETCHES: Final = 2
 _MOST_TOLD: Final = 20
 
 
-class _Wish(NamedTuple):
+class _PendingChange(NamedTuple):
     partition: Partition
     leadership: Leadership
-    wish: IsrWish
+    request: IsrChangeRequest
 
 
 class Replicas:
@@ -74,8 +74,8 @@ class Replicas:
         topics.on_damage = self._take_out
         self._eligible: dict[int, int] = {}
         self._lost = True
-        self._wishes: list[_Wish] = []
-        self._wished = asyncio.Event()
+        self._pending: list[_PendingChange] = []
+        self._requested = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
 
     def __repr__(self) -> str:
@@ -227,7 +227,7 @@ class Replicas:
                 replication,
                 self._clock_ms,
                 partition.committed,
-                lambda leadership, wish: self._want(_Wish(partition, leadership, wish)),
+                lambda leadership, request: self._request(_PendingChange(partition, leadership, request)),
             )
 
         partition.lead(state.leader_epoch, begin)
@@ -262,51 +262,51 @@ class Replicas:
 
     # -- in-sync replicas ------------------------------------------------------------------------------------
 
-    def _want(self, wish: _Wish) -> None:
-        self._wishes.append(wish)
-        self._wished.set()
+    def _request(self, change: _PendingChange) -> None:
+        self._pending.append(change)
+        self._requested.set()
 
     async def _ask(self) -> None:
         while True:
-            await self._wished.wait()
-            self._wished.clear()
-            wishes, self._wishes = self._wishes, []
-            current = [each for each in wishes if self._led.get(each.partition) is each.leadership]
+            await self._requested.wait()
+            self._requested.clear()
+            pending, self._pending = self._pending, []
+            current = [each for each in pending if self._led.get(each.partition) is each.leadership]
             if current and not await self._ask_for(current):
                 await asyncio.sleep(_AGAIN_S)
                 for each in current:
                     each.leadership.advance()
 
-    async def _ask_for(self, wishes: list[_Wish]) -> bool:
+    async def _ask_for(self, pending: list[_PendingChange]) -> bool:
         """Request all of these changes at once; return whether none has to be requested again."""
         epoch = self._cluster.epoch
         changes = [
             IsrChange(
                 each.partition.topic.id,
                 each.partition.index,
-                each.wish.leader_epoch,
-                each.wish.partition_epoch,
+                each.request.leader_epoch,
+                each.request.partition_epoch,
                 [
                     (node_id, epoch if node_id == self._cluster.node_id else broker_epoch)
-                    for node_id, broker_epoch in each.wish.isr
+                    for node_id, broker_epoch in each.request.isr
                 ],
             )
-            for each in wishes
+            for each in pending
         ]
         try:
             answers = await self._cluster.control.alter_isr(changes)
         except (KafkaError, OSError) as error:
             # the outcome is unknown
             code = error.code if isinstance(error, KafkaError) else ErrorCode.NETWORK_EXCEPTION
-            log.info("the in-sync replicas of %d partitions could not be changed: %s", len(wishes), error)
-            for each in wishes:
-                each.leadership.refused(each.wish, code)
+            log.info("the in-sync replicas of %d partitions could not be changed: %s", len(pending), error)
+            for each in pending:
+                each.leadership.refused(each.request, code)
             return False
         all_done = True
-        for each, answer in zip(wishes, answers, strict=True):
+        for each, answer in zip(pending, answers, strict=True):
             if isinstance(answer, KafkaError):
                 all_done = False
-                each.leadership.refused(each.wish, answer.code)
+                each.leadership.refused(each.request, answer.code)
             elif self._led.get(each.partition) is each.leadership:
                 # the response does not name the replicas
                 replicas = each.leadership.replication.replicas

@@ -100,7 +100,7 @@ class _Job:
         parts = []
         if self.lost:
             named = ", ".join(f"{t}-{n}" for t, n in sorted(self.lost))
-            parts.append(f"no longer owned: {named} (whoever has them now redoes what was not committed)")
+            parts.append(f"no longer owned: {named} (the current owner redoes what was not committed)")
         parts += [f"{t}-{n}: {error}" for (t, n), error in sorted(self.failed.items())]
         raise CommitFailedError("; ".join(parts), lost=tuple(sorted(self.lost)), failed=self.failed)
 

@@ -94,7 +94,7 @@ class Tracker:
             raise StaleRecordError(
                 f"{record.topic}-{record.partition} offset {record.offset} was delivered in generation "
                 f"{record.generation}, and its partition has been given up (or sought elsewhere) since, or "
-                "another consumer delivered it: whoever has it now delivers the record again"
+                "another consumer delivered it: the partition's current owner delivers the record again"
             )
         return session
 
@@ -136,7 +136,7 @@ class Tracker:
         if session is None:
             raise StaleRecordError(
                 f"the batch from offset {start} is of a partition that has been given up (or sought "
-                "elsewhere) since, or of another consumer: whoever has it now delivers its records again"
+                "elsewhere) since, or of another consumer: its current owner delivers the records again"
             )
         session.done_range(start, end)
         return session

@@ -4,7 +4,7 @@ truncates.
 Nothing here uses sockets, files or clocks: log ends, fetches and times are arguments.
 """
 
-from ._replication import Follower, IsrWish, Replication
+from ._replication import Follower, IsrChangeRequest, Replication
 from ._truncation import Truncation, diverging_epoch, truncation
 
-__all__ = ["Follower", "IsrWish", "Replication", "Truncation", "diverging_epoch", "truncation"]
+__all__ = ["Follower", "IsrChangeRequest", "Replication", "Truncation", "diverging_epoch", "truncation"]

@@ -25,8 +25,8 @@ UNKNOWN: Final = -1
 _REFUSED_FOR_SURE: Final = (ErrorCode.INELIGIBLE_REPLICA, ErrorCode.OPERATION_NOT_ATTEMPTED)
 
 
-class IsrWish(NamedTuple):
-    """In-sync replicas that the leader asks for, with the broker epochs that it knows (-1: for itself)."""
+class IsrChangeRequest(NamedTuple):
+    """In-sync replicas that the leader requests, with the broker epochs that it knows (-1: for itself)."""
 
     leader_epoch: int
     partition_epoch: int
@@ -97,8 +97,8 @@ class Replication:
         self._eligible = eligible
         self._recovering = recovering
         # the in-sync replicas to ask the controller for, and whether the request was handed out
-        self._wanted: frozenset[int] | None = None
-        self._is_asked = False
+        self._pending_isr: frozenset[int] | None = None
+        self._is_requested = False
         self._followers: dict[int, Follower] = {}
         self._set_replicas(replicas, now_ms)
         self._advance(now_ms)
@@ -106,7 +106,7 @@ class Replication:
     def __repr__(self) -> str:
         return (
             f"Replication(epoch {self.leader_epoch}, {self.high_watermark}..{self.log_end_offset}, "
-            f"in sync {sorted(self.isr)}{', asked for others' if self._wanted else ''})"
+            f"in sync {sorted(self.isr)}{', a change is pending' if self._pending_isr else ''})"
         )
 
     # -- what goes in ----------------------------------------------------------------------------------------
@@ -135,8 +135,8 @@ class Replication:
             )
         follower.fetched(offset, now_ms, self.log_end_offset, broker_epoch)
         follower.log_start_offset = start_offset
-        if node_id not in self.isr and self._wanted is None and self._may_join(node_id):
-            self._wanted = self.isr | {node_id}
+        if node_id not in self.isr and self._pending_isr is None and self._may_join(node_id):
+            self._pending_isr = self.isr | {node_id}
         return self._advance(now_ms)
 
     def changed(
@@ -154,23 +154,23 @@ class Replication:
         if partition_epoch < self.partition_epoch:
             return False
         if partition_epoch > self.partition_epoch:
-            # the new state decides the pending wish, or makes it obsolete
-            self._wanted, self._is_asked = None, False
+            # the new state decides the pending change, or makes it obsolete
+            self._pending_isr, self._is_requested = None, False
         self.partition_epoch = partition_epoch
         self.isr = frozenset(isr)
         self._recovering = recovering
         self._set_replicas(replicas, now_ms)
         return self._advance(now_ms)
 
-    def refused(self, wish: IsrWish, code: ErrorCode, now_ms: int) -> bool:
-        """Note that the controller refused a wish, or could not be reached. Unless the state is certainly
-        unchanged, the wish stays, and is handed out again or decided by the controller's next state.
+    def refused(self, request: IsrChangeRequest, code: ErrorCode, now_ms: int) -> bool:
+        """Note that the controller refused a request, or could not be reached. Unless the state is certainly
+        unchanged, the change stays pending: it is requested again, or decided by the controller's next state.
         """
-        if wish.partition_epoch != self.partition_epoch or self._wanted is None:
+        if request.partition_epoch != self.partition_epoch or self._pending_isr is None:
             return False
-        self._is_asked = False
+        self._is_requested = False
         if code in _REFUSED_FOR_SURE:
-            self._wanted = None
+            self._pending_isr = None
         return self._advance(now_ms)
 
     def brokers_changed(self, eligible: Mapping[int, int], now_ms: int) -> bool:
@@ -185,10 +185,10 @@ class Replication:
 
     def advance(self, now_ms: int) -> None:
         """Ask for in-sync replicas without those that have lagged for too long."""
-        if self._wanted is None:
+        if self._pending_isr is None:
             lagging = {each for each in self.isr if not self._keeps_up(each, now_ms)}
             if lagging:
-                self._wanted = self.isr - lagging
+                self._pending_isr = self.isr - lagging
 
     # -- what comes out --------------------------------------------------------------------------------------
 
@@ -199,8 +199,8 @@ class Replication:
 
     @property
     def maximal_isr(self) -> frozenset[int]:
-        """The replicas that may be in sync, whether the controller has accepted the wish or not."""
-        return self.isr | (self._wanted or frozenset())
+        """The replicas that may be in sync, whether the controller has accepted the pending change or not."""
+        return self.isr | (self._pending_isr or frozenset())
 
     @property
     def is_under_min_isr(self) -> bool:
@@ -233,19 +233,19 @@ class Replication:
         ]
         return [node_id for _, _, node_id in sorted(found)]
 
-    def take_wish(self) -> IsrWish | None:
-        """Return the in-sync replicas to ask the controller for, once for each wish; ``changed`` or
-        ``refused`` reports the outcome.
+    def take_isr_change(self) -> IsrChangeRequest | None:
+        """Return the in-sync replicas to ask the controller for, once for each change; ``changed``
+        or ``refused`` reports the outcome.
         """
-        if self._wanted is None and self._recovering:
+        if self._pending_isr is None and self._recovering:
             # its log is now authoritative: report that, so that others may get in sync with it
-            self._wanted = self.isr
-        if self._wanted is None or self._is_asked:
+            self._pending_isr = self.isr
+        if self._pending_isr is None or self._is_requested:
             return None
-        self._is_asked = True
+        self._is_requested = True
         epochs = {node_id: follower.broker_epoch for node_id, follower in self._followers.items()}
-        isr = tuple((node_id, epochs.get(node_id, -1)) for node_id in sorted(self._wanted))
-        return IsrWish(self.leader_epoch, self.partition_epoch, isr)
+        isr = tuple((node_id, epochs.get(node_id, -1)) for node_id in sorted(self._pending_isr))
+        return IsrChangeRequest(self.leader_epoch, self.partition_epoch, isr)
 
     def check_acks_all(self) -> None:
         """Raise KafkaError NOT_ENOUGH_REPLICAS if nothing may be appended with acks=all."""

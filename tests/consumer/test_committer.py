@@ -198,7 +198,7 @@ async def test_an_offset_of_the_users_own_waits_for_a_topic_that_is_new_as_all_c
 @pytest.mark.parametrize(
     ("lost", "failed", "text"),
     [
-        (True, False, "no longer owned: orders-0 (whoever has them now redoes what was not committed)"),
+        (True, False, "no longer owned: orders-0 (the current owner redoes what was not committed)"),
         (False, True, "orders-1: [Error 28] "),
     ],
 )

@@ -92,7 +92,8 @@ def test_a_record_of_an_earlier_stay_is_refused_and_the_text_names_it() -> None:
         tracker.done(_record(0, first.session_id))
     assert str(caught.value) == (
         "orders-0 offset 0 was delivered in generation 7, and its partition has been given up (or sought "
-        "elsewhere) since, or another consumer delivered it: whoever has it now delivers the record again"
+        "elsewhere) since, or another consumer delivered it: the partition's current owner delivers the "
+        "record again"
     )
     second = tracker.begin(ORDERS, 0)
     second.delivered_all([0])
@@ -165,7 +166,7 @@ def test_what_is_delivered_as_one_is_done_as_one_and_counts_as_its_records() -> 
         tracker.done_batch(stay.session_id, 0, 100)
     assert str(caught.value) == (
         "the batch from offset 0 is of a partition that has been given up (or sought elsewhere) since, or of "
-        "another consumer: whoever has it now delivers its records again"
+        "another consumer: its current owner delivers the records again"
     )
 
 

@@ -19,7 +19,7 @@ import pytest
 from kohort.cluster import NO_LEADER, UNKNOWN_EPOCH, BrokerRegistration, PartitionState
 from kohort.cluster.controller import IsrChange, NewTopic, alter_isr, create_topics, elect_leaders
 from kohort.protocol import ErrorCode, KafkaError
-from kohort.replication import IsrWish, Replication, diverging_epoch, truncation
+from kohort.replication import IsrChangeRequest, Replication, diverging_epoch, truncation
 from tests.cluster.controller.clusters import Cluster
 
 #: What happens, and how often beside the others.
@@ -30,8 +30,8 @@ WEIGHTS = {
     "all_fetch": 6,
     "produce": 20,
     "pass_time": 6,
-    "send_wishes": 10,
-    "deliver_wishes": 10,
+    "request_changes": 10,
+    "deliver_requests": 10,
     "kill_or_start": 9,
     "lose_or_renew_session": 3,
     "shut_down": 1,
@@ -58,7 +58,7 @@ class Node:
     replication: Replication | None = None
     # records that wait to be acknowledged: where they end
     waiting: list[int] = field(default_factory=list)
-    wish: tuple[Replication, IsrWish] | None = None
+    request: tuple[Replication, IsrChangeRequest] | None = None
 
     def end_of_epoch(self, epoch: int) -> tuple[int, int]:
         begins: dict[int, int] = {}
@@ -77,7 +77,7 @@ class Node:
 
     def stop(self) -> None:
         self.runs, self.seen = False, NOTHING_SEEN
-        self.replication, self.waiting, self.wish = None, [], None
+        self.replication, self.waiting, self.request = None, [], None
 
 
 class Schedule:
@@ -264,30 +264,30 @@ class Schedule:
 
     # -- in-sync replicas ------------------------------------------------------------------------------------
 
-    def send_wishes(self) -> None:
+    def request_changes(self) -> None:
         for node in self.nodes.values():
-            wish = None if node.replication is None else node.replication.take_wish()
-            if node.replication is not None and wish is not None:
-                node.wish = node.replication, wish
+            request = None if node.replication is None else node.replication.take_isr_change()
+            if node.replication is not None and request is not None:
+                node.request = node.replication, request
 
-    def deliver_wishes(self) -> None:
+    def deliver_requests(self) -> None:
         arrives = self.random.random() < 0.8
         is_answered = self.random.random() < 0.6
         for node in self.nodes.values():
-            self.deliver_wish(node, arrives=arrives, is_answered=is_answered)
+            self.deliver_request(node, arrives=arrives, is_answered=is_answered)
 
-    def deliver_wish(self, node: Node, *, arrives: bool, is_answered: bool) -> None:
+    def deliver_request(self, node: Node, *, arrives: bool, is_answered: bool) -> None:
         node_id = node.node_id
-        if node.wish is None:
+        if node.request is None:
             return
-        (leads, wish), node.wish = node.wish, None
-        refused: Callable[[ErrorCode], bool] = lambda code: leads.refused(wish, code, self.now_ms)  # noqa: E731
+        (leads, request), node.request = node.request, None
+        refused: Callable[[ErrorCode], bool] = lambda code: leads.refused(request, code, self.now_ms)  # noqa: E731
         if not arrives:
             refused(ErrorCode.REQUEST_TIMED_OUT)
             return
-        change = IsrChange(ID, 0, wish.leader_epoch, wish.partition_epoch, wish.isr)
+        change = IsrChange(ID, 0, request.leader_epoch, request.partition_epoch, request.isr)
         change = change._replace(
-            isr=[(each, node.epoch if each == node_id else epoch) for each, epoch in wish.isr]
+            isr=[(each, node.epoch if each == node_id else epoch) for each, epoch in request.isr]
         )
         try:
             decision = alter_isr(self.cluster.image, node_id, node.epoch, [change], self.cluster.rules)
@@ -353,9 +353,9 @@ class Schedule:
             self.now_ms += 1
             self.all_see()
             self.all_fetch(100)
-            self.send_wishes()
+            self.request_changes()
             for node in self.nodes.values():
-                self.deliver_wish(node, arrives=True, is_answered=True)
+                self.deliver_request(node, arrives=True, is_answered=True)
         state = self.cluster.state("orders")
         leader = self.nodes[state.leader]
         self.produce()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kohort.protocol import ErrorCode, KafkaError
-from kohort.replication import IsrWish, Replication
+from kohort.replication import IsrChangeRequest, Replication
 
 LAG_MS = 30_000
 BROKERS = {1: 100, 2: 200, 3: 300}
@@ -63,7 +63,7 @@ def test_a_replica_alone_commits_what_it_appends() -> None:
     assert partition.appended(11, 0)
     partition.check_acks_all()
     assert partition.acknowledged(11)
-    assert partition.take_wish() is None
+    assert partition.take_isr_change() is None
 
 
 def test_the_high_watermark_does_not_go_back_when_a_follower_does() -> None:
@@ -79,10 +79,10 @@ def test_a_follower_that_lags_too_long_is_to_leave_and_counts_until_it_has() -> 
     fetch(partition, 2, 10)
     fetch(partition, 3, 6)
     partition.advance(LAG_MS)
-    assert partition.take_wish() is None
+    assert partition.take_isr_change() is None
     partition.advance(LAG_MS + 1)
-    assert partition.take_wish() == IsrWish(5, 8, ((1, -1), (2, 200)))
-    assert partition.take_wish() is None, "it is asked for once"
+    assert partition.take_isr_change() == IsrChangeRequest(5, 8, ((1, -1), (2, 200)))
+    assert partition.take_isr_change() is None, "it is asked for once"
     assert partition.high_watermark == 6
     assert isr_is(partition, 1, 2, now_ms=LAG_MS + 1)
     assert partition.high_watermark == 10
@@ -97,7 +97,7 @@ def test_who_has_what_there_was_at_its_last_fetch_keeps_up() -> None:
         fetch(partition, 2, 9 + second, second * 1_000)
         fetch(partition, 3, 9 + second, second * 1_000)
     partition.advance(99_000)
-    assert partition.take_wish() is None
+    assert partition.take_isr_change() is None
 
 
 def test_a_follower_joins_when_it_has_what_is_committed_and_the_start_of_the_epoch() -> None:
@@ -107,10 +107,10 @@ def test_a_follower_joins_when_it_has_what_is_committed_and_the_start_of_the_epo
     fetch(partition, 2, 12)
     assert partition.high_watermark == 12
     fetch(partition, 3, 11)
-    assert partition.take_wish() is None
+    assert partition.take_isr_change() is None
     fetch(partition, 3, 12)
     assert partition.maximal_isr == {1, 2, 3}
-    assert partition.take_wish() == IsrWish(5, 8, ((1, -1), (2, 200), (3, 300)))
+    assert partition.take_isr_change() == IsrChangeRequest(5, 8, ((1, -1), (2, 200), (3, 300)))
     # it counts already: the controller may have taken it in
     partition.appended(14, 0)
     fetch(partition, 2, 14)
@@ -120,9 +120,9 @@ def test_a_follower_joins_when_it_has_what_is_committed_and_the_start_of_the_epo
 def test_a_follower_below_the_start_of_the_epoch_does_not_join() -> None:
     partition = led(isr=(1, 2), high_watermark=4)
     fetch(partition, 3, 9)
-    assert partition.take_wish() is None, "it may lack what the last leader had committed"
+    assert partition.take_isr_change() is None, "it may lack what the last leader had committed"
     fetch(partition, 3, 10)
-    assert partition.take_wish() is not None
+    assert partition.take_isr_change() is not None
 
 
 @pytest.mark.parametrize("brokers", [{1: 100, 2: 200}, {1: 100, 2: 200, 3: 299}])
@@ -131,10 +131,10 @@ def test_a_follower_whose_broker_is_away_or_known_by_another_epoch_does_not_join
 ) -> None:
     partition = led(isr=(1, 2), eligible=brokers)
     fetch(partition, 3, 10)
-    assert partition.take_wish() is None
+    assert partition.take_isr_change() is None
     partition.brokers_changed(BROKERS, 0)
     fetch(partition, 3, 10)
-    assert partition.take_wish() is not None
+    assert partition.take_isr_change() is not None
 
 
 def test_a_fetch_from_before_a_broker_registered_anew_is_refused() -> None:
@@ -167,29 +167,29 @@ def test_one_that_is_about_to_join_is_waited_for() -> None:
 
 
 @pytest.mark.parametrize("code", [ErrorCode.INELIGIBLE_REPLICA, ErrorCode.OPERATION_NOT_ATTEMPTED])
-def test_a_wish_that_is_refused_for_sure_is_over(code: ErrorCode) -> None:
+def test_a_change_that_is_refused_for_sure_is_over(code: ErrorCode) -> None:
     partition = led(isr=(1, 2))
     fetch(partition, 3, 10)
-    wish = partition.take_wish()
-    assert wish is not None
-    partition.refused(wish, code, 0)
+    request = partition.take_isr_change()
+    assert request is not None
+    partition.refused(request, code, 0)
     assert partition.maximal_isr == {1, 2}
     fetch(partition, 3, 10)
-    assert partition.take_wish() == wish
+    assert partition.take_isr_change() == request
 
 
-def test_a_wish_whose_answer_is_lost_counts_on_and_is_sent_again() -> None:
+def test_a_change_whose_answer_is_lost_stays_pending_and_is_requested_again() -> None:
     partition = led(isr=(1, 2))
     fetch(partition, 3, 10)
-    wish = partition.take_wish()
-    assert wish is not None
-    partition.refused(wish, ErrorCode.REQUEST_TIMED_OUT, 0)
+    request = partition.take_isr_change()
+    assert request is not None
+    partition.refused(request, ErrorCode.REQUEST_TIMED_OUT, 0)
     assert partition.maximal_isr == {1, 2, 3}
-    assert partition.take_wish() == wish
+    assert partition.take_isr_change() == request
     isr_is(partition, 1, 2, 3)
-    assert partition.take_wish() is None
+    assert partition.take_isr_change() is None
     assert partition.isr == {1, 2, 3}
-    partition.refused(wish, ErrorCode.INELIGIBLE_REPLICA, 0)
+    partition.refused(request, ErrorCode.INELIGIBLE_REPLICA, 0)
     assert partition.isr == {1, 2, 3}, "an answer about an older state changes nothing"
 
 
@@ -226,10 +226,10 @@ def test_records_that_too_few_replicas_have_committed_are_told() -> None:
 
 def test_a_leader_that_recovers_says_when_it_has() -> None:
     partition = led(isr=(1,), recovering=True)
-    assert partition.take_wish() == IsrWish(5, 8, ((1, -1),))
-    assert partition.take_wish() is None
+    assert partition.take_isr_change() == IsrChangeRequest(5, 8, ((1, -1),))
+    assert partition.take_isr_change() is None
     isr_is(partition, 1)
-    assert partition.take_wish() is None
+    assert partition.take_isr_change() is None
 
 
 def test_a_broker_without_a_replica_is_refused_and_new_replicas_are_not() -> None:
@@ -238,7 +238,7 @@ def test_a_broker_without_a_replica_is_refused_and_new_replicas_are_not() -> Non
         fetch(partition, 3, 10)
     isr_is(partition, 1, 2)
     fetch(partition, 3, 10)
-    assert partition.take_wish() is not None
+    assert partition.take_isr_change() is not None
 
 
 def test_followers_that_may_be_elected_and_have_not_fetched_for_a_while_are_silent() -> None:
