@@ -23,11 +23,11 @@ from .events import Event, LoopBlocked
 from .fetcher import Fetcher
 from .group_errors import fatal_text
 from .handover import Callbacks, Handover
+from .manual_assignment import ManualAssignment
 from .member import GroupMember
 from .membership import Membership
 from .positions import Positions
 from .registry import RegistryMembership
-from .selection import ManualAssignment
 from .start_offsets import Reading
 from .tracker import Tracker
 from .watchdogs import LoopWatch, PollWatch
@@ -63,7 +63,8 @@ class Parts:
             )
             self.membership = RegistryMembership(config, rng, new_member_id(config.group, rng))
         elif manual:
-            self.membership = ManualAssignment(config, _assignors(config.assignor), rng)
+            _assignors(config.assignor)  # a wrong name is refused here too
+            self.membership = ManualAssignment(config, rng)
         else:
             self.membership = ConsumerMembership(config, rng) if config.needs_consumer else self._classic()
         self.positions = Positions(config.auto_offset_reset)

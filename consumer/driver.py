@@ -42,9 +42,10 @@ from .events import (
     TopicMissing,
 )
 from .handover import Handover
+from .manual_assignment import ManualAssignment
 from .member import GroupMember
 from .registry import RegistryEffect, RegistryMembership
-from .selection import ManualAssignment, Selection
+from .selection import Selection
 from .watchdogs import PollWatch
 from .weights import tell_weights
 

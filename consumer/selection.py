@@ -9,8 +9,6 @@ from typing import Any, Self
 
 from ..client.errors import ConfigError
 from ..protocol import TopicPartition
-from .effects import Assign
-from .membership import Membership
 
 _HOW = {
     "topics": "subscribes to topics",
@@ -114,39 +112,3 @@ def _partitions(partitions: Iterable[TopicPartition]) -> frozenset[TopicPartitio
     if not given:
         raise ConfigError("partitions are empty: give one or more")
     return frozenset(TopicPartition(*each) for each in given)
-
-
-class ManualAssignment(Membership):
-    """Replaces a membership for manually assigned partitions; it sends nothing.
-
-    Commits go to the group, if there is one, as an administrator's: the group must have no members.
-    """
-
-    _chosen: frozenset[TopicPartition] = frozenset()
-
-    def assign(self, partitions: Iterable[TopicPartition]) -> None:
-        """Read these partitions from now on; others that were assigned before are revoked."""
-        self._chosen = frozenset(partitions)
-        self._follow()
-
-    def revocation_done(self, now: float) -> None:
-        super().revocation_done(now)
-        self._follow()
-
-    def _follow(self) -> None:
-        wanted = self._chosen
-        if self._revocations or wanted == self.owned:
-            return
-        added, gone = sorted(wanted - self.owned), sorted(self.owned - wanted)
-        kept, self.owned = self.owned & wanted, wanted
-        self._emit(Assign(self.generation, tuple(added), tuple(sorted(kept))))
-        if gone:
-            self._revoke(tuple(gone), lost=False, reason="no longer assigned")
-
-    def leave(self, reason: str) -> None:
-        self._chosen = frozenset()
-        super().leave(reason)
-
-    def can_commit(self) -> bool:
-        """Return True: commits need no generation."""
-        return True

@@ -14,8 +14,9 @@ from kohort.client.waiting import Backoff, Signal
 from kohort.consumer import Cluster, CommittedOffset, Record
 from kohort.consumer.committer import Committer
 from kohort.consumer.events import Event
+from kohort.consumer.manual_assignment import ManualAssignment
+from kohort.consumer.member import GroupMember
 from kohort.consumer.membership import Membership
-from kohort.consumer.selection import ManualAssignment
 from kohort.consumer.tracker import Tracker
 from kohort.protocol import ApiKey, ErrorCode, TopicPartition
 from kohort.statemachine import MemberState
@@ -97,8 +98,12 @@ class Bench:
 
     def __init__(self, *script: Step, backoff: Backoff | None = None, manual: bool = False) -> None:
         self.coordinator = Coordinator(*script)
-        kind = ManualAssignment if manual else Membership
-        self.membership = kind(config(), [CooperativeStickyAssignor()], random.Random(1))
+        rng = random.Random(1)
+        self.membership: GroupMember = (
+            ManualAssignment(config(), rng)
+            if manual
+            else Membership(config(), [CooperativeStickyAssignor()], rng)
+        )
         self.membership.state = MemberState.STABLE
         self.membership.generation = 3
         self.membership.owned = frozenset({A, B})
