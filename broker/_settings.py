@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
 
+from ..coordinator import GroupSettings
 from ..settings import (
     BROKER,
     MAX_INT,
@@ -19,6 +20,7 @@ from ..settings import (
     read_settings,
     read_settings_file,
 )
+from ..transactions import TransactionSettings
 from ._kafka_names import meaningful
 from .security._listeners import check_listener_settings, listeners_of, take_listener_settings
 from .security._settings import SecuritySettings
@@ -40,8 +42,8 @@ def _is_cleanup_policy(text: str) -> bool:
 
 
 @dataclass(slots=True)
-class BrokerSettings(SecuritySettings):
-    """Settings of a broker, defaults as Kafka's."""
+class BrokerSettings(SecuritySettings, TransactionSettings, GroupSettings):
+    """Settings of a broker, defaults as Kafka's: its own, and those of its parts."""
 
     SCOPE: ClassVar[Scope] = BROKER
 

@@ -21,7 +21,7 @@ def _are_names(text: str) -> bool:
     return all(names) and len(set(names)) == len(names)
 
 
-@dataclass(slots=True)
+@dataclass
 class GroupSettings:
     """Settings of the coordinator; times are in ms unless the name says otherwise."""
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from ..coordinator import GroupSettings
 from ..settings import BROKER, MAX_INT, Row, Scope
 
 
-@dataclass(slots=True)
-class TransactionSettings(GroupSettings):
-    """Settings of the group and transaction coordinators. Times are in milliseconds."""
+@dataclass
+class TransactionSettings:
+    """Settings of the transaction coordinator. Times are in milliseconds."""
 
     SCOPE: ClassVar[Scope] = BROKER
 

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal
 
 from ...settings import LISTENER, MAX_INT, MAX_LONG, Row, Scope
-from ...transactions import TransactionSettings
 
 ClientAuth = Literal["none", "requested", "required"]
 
@@ -13,8 +12,8 @@ ClientAuth = Literal["none", "requested", "required"]
 DEFAULT_MAP = "PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL"
 
 
-@dataclass(slots=True)
-class SecuritySettings(TransactionSettings):
+@dataclass
+class SecuritySettings:
     """Settings of connections and security. Most can be set for one listener: see ``listener_name``."""
 
     SCOPE: ClassVar[Scope] = LISTENER

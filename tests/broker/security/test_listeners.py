@@ -56,6 +56,7 @@ def test_listeners_have_names_protocols_and_what_clients_are_told() -> None:
         ({"control.plane.listener.name": "PLAINTEXT"}, "a listener beside"),
         ({"inter.broker.listener.name": "ADMIN"}, "ADMIN is not in listeners"),
         ({"listener.name.plaintext.nonsense": "1"}, "is no setting"),
+        ({"listener.name.plaintext.group.max.size": "7"}, "is no setting"),
         ({"listener.name.other.max.connections": "1"}, "OTHER is not in listeners"),
         ({"listener.name.plaintext.max.connections": "many"}, "max.connections=many is not allowed"),
         ({"listener.name.plaintext.ssl.client.auth": "maybe"}, "one of none, requested, required"),
