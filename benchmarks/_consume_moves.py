@@ -219,12 +219,13 @@ async def member_process(job: Job, number: int, reads: Reads, stop: asyncio.Even
     pipe = asyncio.subprocess.PIPE
     command = [sys.executable, "-m", "benchmarks._moving_member", json.dumps(job)]
     process = await asyncio.create_subprocess_exec(*command, cwd=ROOT, stdin=pipe, stdout=pipe)
-    assert process.stdin is not None
-    assert process.stdout is not None
+    told, lines = process.stdin, process.stdout
+    assert told is not None
+    assert lines is not None
     stopping = asyncio.create_task(stop.wait())
-    stopping.add_done_callback(lambda _: process.stdin.close())
+    stopping.add_done_callback(lambda _: told.close())
     try:
-        async for line in process.stdout:
+        async for line in lines:
             partition, at_s = line.split()
             reads.add(int(partition), number, float(at_s))
         if await process.wait() or not stop.is_set():

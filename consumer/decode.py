@@ -22,6 +22,7 @@ from ..protocol import (
     BatchHeader,
     CorruptBatchError,
     TopicPartition,
+    crc32c_function,
     decompress,
     parse_batch_header,
     read_varint,
@@ -233,9 +234,10 @@ def _fields(batch: Batch) -> list[tuple[Any, ...]]:
 
 
 def prepare() -> None:
-    """Load the readers, which takes long, before the first records come."""
+    """Load the readers and the checksum, which takes long, before the first records come."""
     _by_columns()
     _compiled()
+    crc32c_function()
 
 
 async def off_the_loop(load: Callable[[], T]) -> T:

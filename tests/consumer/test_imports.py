@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+from kohort.protocol import build_batch
+
 HEAVY = ("aiokafka", "kafka", "numpy", "pandas", "pyarrow", "pydantic", "pyspark")
 
 
@@ -25,6 +27,21 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
 def test_a_consumer_is_made_without_spark_arrow_and_pandas() -> None:
     code = "from kohort.consumer import GroupConsumer; GroupConsumer('t', bootstrap='b', group='g')"
     assert _loaded_after(code) <= {"pydantic"}
+
+
+@pytest.mark.parametrize("records", [1, 1_000])
+def test_the_first_records_load_nothing_that_was_not_loaded_at_the_start(records: int) -> None:
+    data = bytes(build_batch([(None, b"v", [])] * records, timestamp_ms=0, base_offset=0))
+    code = f"""
+import sys
+from kohort.consumer.decode import ChunkReader, prepare
+from kohort.protocol import TopicPartition
+prepare()
+before = set(sys.modules)
+assert len(ChunkReader(TopicPartition("orders", 0), {data!r}, 0).read()) == {records}
+assert set(sys.modules) == before, set(sys.modules) - before
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_every_public_name_is_there() -> None:
