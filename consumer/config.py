@@ -18,8 +18,9 @@ from ..settings import CONSUMER, MAX_INT, Row, Scope
 _ZOOKEEPER = "zookeeper://"
 _SERVER = re.compile(r"[^/,\s]+:([0-9]{1,5})")
 _MAX_PORT = 65_535
-#: Characters that no part of a path in ZooKeeper may have.
-_NOT_IN_PATHS = re.compile(r"[/\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff]")
+#: Characters that no part of a path in ZooKeeper may have. It sees those beyond U+FFFF as two surrogates.
+_NOT_IN_PATHS = re.compile(r"[/\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\U0010ffff]")
+_NAMED_NOT_IN_PATHS = "control characters, or those beyond U+FFFF such as emoji"
 #: Java's name of the policy to fail instead of resetting.
 _RESET_ALIASES = {"none": "fail"}
 #: Least notice of a leave where the coordinator assigns.
@@ -296,10 +297,13 @@ def check_registry(address: str, group: str | None) -> None:
     ):
         raise ConfigError(
             f"{address!r} is no address of a ZooKeeper: give HOST:PORT[,HOST:PORT...][/CHROOT], "
-            "without '/' at its end"
+            f"without '/' at its end, {_NAMED_NOT_IN_PATHS}"
         )
     if group is not None and not _is_part_of_a_path(group):
-        raise ConfigError(f"group={group!r}: in ZooKeeper a group's name is one part of a path, without '/'")
+        raise ConfigError(
+            f"group={group!r}: in ZooKeeper a group's name is one part of a path, without '/', "
+            f"{_NAMED_NOT_IN_PATHS}"
+        )
 
 
 def _is_part_of_a_path(text: str) -> bool:

@@ -383,7 +383,9 @@ class RegistryMembership(GroupMember):
         if left := sorted(asked & self._target - mine):
             first = ", ".join(f"{topic}-{number}" for topic, number in left[:_NAMED])
             more = f" and {len(left) - _NAMED} more" if len(left) > _NAMED else ""
-            self._claim_at = now + self._pause_ms(f"another owner still has {first}{more}")
+            # the log says what ZooKeeper refuses
+            reason = f"another owner still has {first}{more}, or ZooKeeper refuses the claim"
+            self._claim_at = now + self._pause_ms(reason)
 
     def _settled(self, now: float) -> None:
         self._attempts = 0

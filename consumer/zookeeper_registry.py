@@ -106,8 +106,8 @@ class ZooKeeperRegistry:
         self._stored: dict[TopicPartition, _Stored] = {}
         #: Partitions whose owner, this member or another one, is watched.
         self._watched: set[TopicPartition] = set()
-        #: Paths of entries that were warned of.
-        self._remnants: set[str] = set()
+        #: What was warned of.
+        self._warned: set[str] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._in_order = asyncio.Lock()
         #: Number of watches that have fired, for measuring the herd effect.
@@ -258,7 +258,7 @@ class ZooKeeperRegistry:
         except (KazooException, OSError) as error:
             if not _is_refused(error):
                 return  # the next connection reads them
-            log.warning("the members of %s are not to be had from ZooKeeper: %r", self._root, error)
+            self._warn_once(f"the members of {self._root} are not to be had from ZooKeeper: {error!r}")
             refused = [self._root]
         else:
             if number != self._reads:
@@ -383,7 +383,8 @@ class ZooKeeperRegistry:
                 if not _is_refused(result):
                     raise result
                 if not isinstance(result, NodeExistsError | NoNodeError):
-                    log.warning("ZooKeeper refuses %s of %s: %r", key, self._root, result)
+                    name = f"{key.topic}-{key.partition}" if isinstance(key, TopicPartition) else key
+                    self._warn_once(f"ZooKeeper refuses {name} of {self._root}: {result!r}")
         return results
 
     async def _create(self, path: str, data: bytes) -> None:
@@ -407,10 +408,15 @@ class ZooKeeperRegistry:
             return
 
     def _look_for_remnant(self, path: str, stat: Any) -> None:
-        """Warn once of another member's entry that no session will take away."""
-        if not stat.ephemeralOwner and path not in self._remnants:
-            self._remnants.add(path)
-            log.warning("%s in ZooKeeper belongs to no session and stays for good: remove it", path)
+        """Warn of another member's entry that no session will take away."""
+        if not stat.ephemeralOwner:
+            self._warn_once(f"{path} in ZooKeeper belongs to no session and stays for good: remove it")
+
+    def _warn_once(self, text: str) -> None:
+        """Warn of what every retry would find again."""
+        if text not in self._warned:
+            self._warned.add(text)
+            log.warning(text)
 
     def _watch(self, partitions: Iterable[TopicPartition]) -> None:
         for partition in set(partitions) - self._watched:

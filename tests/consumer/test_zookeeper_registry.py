@@ -255,6 +255,11 @@ async def test_a_zookeeper_that_does_not_answer_is_named(bootstrap: str) -> None
         ({"coordination": "zookeeper://h:1", "group": "a/b"}, "in ZooKeeper a group's name is one part"),
         ({"coordination": "zookeeper://h:1", "group": ".."}, "in ZooKeeper a group's name is one part"),
         ({"coordination": "zookeeper://h:1", "group": "a\x01"}, "in ZooKeeper a group's name is one part"),
+        (
+            {"coordination": "zookeeper://h:1", "group": "\N{GRINNING FACE}"},
+            "those beyond U\\+FFFF such as emoji",
+        ),
+        ({"coordination": "zookeeper://h:1/\N{GRINNING FACE}"}, "those beyond U\\+FFFF such as emoji"),
     ],
 )
 def test_settings_that_do_not_fit_are_refused(settings: dict[str, Any], message: str) -> None:
