@@ -65,7 +65,7 @@ CLUSTER_BUGS = (
     _Bug(
         "consumers read what is not committed",
         "broker.apis.fetch:_read",
-        "to_log_end=by_broker,",
+        "to_log_end=fetch.by_broker,",
         "to_log_end=True,",
     ),
     _Bug(

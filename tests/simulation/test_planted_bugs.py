@@ -30,6 +30,13 @@ def test_the_page_lists_every_bug(name: str) -> None:
     assert all(1 <= seeds <= MOST_SEEDS for _, seeds in rows(name).values())
 
 
+@pytest.mark.parametrize("name", TABLES)
+def test_the_code_still_has_what_every_bug_replaces(name: str) -> None:
+    for bug in TABLES[name]:
+        with bug.planted():
+            pass
+
+
 @pytest.mark.slow(2)
 @pytest.mark.parametrize(
     ("name", "bug"),
