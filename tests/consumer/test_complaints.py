@@ -177,7 +177,7 @@ async def test_07_an_error_in_the_middle_of_a_join_ends_in_one_good_generation(
 ) -> None:
     fault = broker.faults.error("sync_group", error)
     # the coordinator waits one session for a member that this error makes start anew
-    consumer = await member(session_timeout_ms=1_000)
+    consumer = await member(session_timeout_ms=6_000)
     await until(lambda: _stable(consumer))
     assert fault.hits == 1
     generation = consumer.state.generation
