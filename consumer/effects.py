@@ -38,8 +38,9 @@ class ForgetCoordinator(Effect):
 
 
 class NeedTopics(Effect):
-    """This member is the leader, or has been assigned partitions of topics that it knows by ``ids`` only: get
-    fresh metadata of these topics, then call ``topics``.
+    """Get fresh metadata of these topics and those of the subscription, then call ``topics``: this member is
+    the leader, or has been assigned partitions of topics that it knows by ``ids`` only, or shares out
+    partitions with others than before.
     """
 
     names: frozenset[str]

@@ -20,7 +20,7 @@ from ..assignors import TopicInfo
 from ..protocol import ErrorCode, TopicPartition
 from ..statemachine import MEMBER, MemberState, MemberTrigger
 from .config import ConsumerConfig
-from .effects import Assign, Effect, Send, SessionAtRisk
+from .effects import Assign, Effect, NeedTopics, Send, SessionAtRisk
 from .events import (
     RebalanceCompleted,
     RebalanceRetried,
@@ -205,6 +205,9 @@ class RegistryMembership(GroupMember):
     def members_changed(self, members: Mapping[str, Topics], now: float) -> None:
         """Called with the registered members and their topics."""
         before, self._members = self._members, members
+        if members.keys() != before.keys():
+            # a share of fewer partitions than the others know of leaves some without a reader
+            self._emit(NeedTopics(frozenset()))
         if self.member_id not in members:
             if self.member_id in before:
                 self._lost("this member was removed from ZooKeeper")

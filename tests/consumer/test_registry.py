@@ -9,7 +9,7 @@ from typing import TypeVar
 import pytest
 
 from kohort.assignors import TopicInfo
-from kohort.consumer.effects import Assign, Report, Revoke, SessionAtRisk
+from kohort.consumer.effects import Assign, NeedTopics, Report, Revoke, SessionAtRisk
 from kohort.consumer.events import (
     Event,
     RebalanceCompleted,
@@ -846,6 +846,20 @@ def test_nothing_is_committed_before_the_first_share_or_without_a_session() -> N
     assert registry.members[0].can_commit()
     registry.cut(0)
     assert not registry.members[0].can_commit()
+
+
+def test_topics_are_looked_at_again_whenever_members_come_or_go() -> None:
+    """Else one that knows of fewer partitions than who comes gives some up, and neither reads them."""
+    member = alone().members[0]
+    mine: Topics = {"orders": 1}
+    for members, looks in (
+        ({"m0": mine, "m1": mine}, 1),
+        ({"m0": mine, "m1": mine}, 0),
+        ({"m0": mine}, 1),
+        ({"m0": mine}, 0),
+    ):
+        member.members_changed(members, 0.0)
+        assert member.take_effects().count(NeedTopics(frozenset())) == looks
 
 
 def test_partitions_of_a_topic_are_shared_out_when_they_become_known() -> None:

@@ -768,6 +768,21 @@ async def test_partitions_are_added_and_a_topic_is_deleted_and_made_anew(
         await worker.stop()
 
 
+async def test_partitions_that_are_added_before_a_member_comes_have_readers_as_soon_as_it_is_there(
+    bootstrap: str, join: Maker, new_topic: Callable[..., str], group: Callable[[str], str]
+) -> None:
+    topic, name = new_topic("orders", partitions=4), group("billing")
+    settings = {"group": name, "metadata_max_age_ms": 600_000}
+    first = Worker(await join(topic, **settings))
+    await until(lambda: owned(first) == [[0, 1, 2, 3]])
+    with KafkaAdminClient(bootstrap_servers=bootstrap) as admin:
+        await asyncio.to_thread(admin.create_partitions, {topic: NewPartitions(8)})
+    second = Worker(await join(topic, **settings))
+    await until(lambda: sorted(owned(first, second)) == [[0, 1, 2, 3], [4, 5, 6, 7]])
+    for worker in (first, second):
+        await worker.stop()
+
+
 async def test_a_handler_that_hangs_holds_a_partition_no_longer_than_the_drain(
     join: Maker, new_topic: Callable[..., str], group: Callable[[str], str], produce: Callable[..., None]
 ) -> None:
