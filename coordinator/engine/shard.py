@@ -9,11 +9,11 @@ it serves, how its records are applied, its timers, and what it does when the sh
 ``state`` belongs to the kinds: the engine passes it on and never looks inside.
 
 Durable state starts as a record: a handler builds records, the shard hands them out as an Append with a
-ticket, and only when ``appended`` is called does it apply them (:meth:`Shard.apply`, which also applies
-loaded records) and release the responses that depend on them. Writes and requests have a *key*, such as the
-id of a group. Two rules keep reads consistent while a write is pending: a request that reads what is being
-written waits for the writes of its key, and while a key is being removed all of its requests wait for the
-outcome.
+ticket, and only when ``appended`` or ``appended_all`` is called does it apply them (:meth:`Shard.apply`,
+which also applies loaded records) and release the responses that depend on them. Writes and requests have a
+*key*, such as the id of a group. Two rules keep reads consistent while a write is pending: a request that
+reads what is being written waits for the writes of its key, and while a key is being removed all of its
+requests wait for the outcome.
 """
 
 from __future__ import annotations
@@ -290,7 +290,8 @@ class Shard(Generic[S]):
     # --- load and unload ----------------------------------------------------------------------------------
 
     def apply(self, records: Sequence[Any], offset: int, producer_id: int = NO_PRODUCER) -> None:
-        """Apply records of the log, just written or loaded: the only way in which durable state changes.
+        """Apply records of the log, just written or loaded. Durable state changes only here, by the end of a
+        transaction, and in the topic's ``load``, which takes in plain batches.
 
         Their offsets are consecutive, from ``offset`` on. Those of a producer's transaction are pending until
         its marker.

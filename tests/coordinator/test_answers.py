@@ -144,11 +144,12 @@ def test_a_sender_has_one_row_for_each_generation() -> None:
 
 
 def test_the_answers_render_as_one_row_each() -> None:
-    lines = answers_table().splitlines()
-    assert len(lines) == 2 + len(GROUP_ANSWERS)
-    assert "| Heartbeat | leader | current | 25 | 25 | 27 | 0 | 0 |" in lines
-    assert "| Heartbeat | member | another or -1 | 25 | 25 | 22 | 22 | 22 |" in lines
-    assert "| Heartbeat | unknown member id | any | 25 | 25 | 25 | 25 | 25 |" in lines
+    table = answers_table()
+    assert len(table.splitlines()) == 2 + len(GROUP_ANSWERS)
+    # a row may have more columns: a state more is no reason to change this test
+    assert "\n| Heartbeat | leader | current | 25 | 25 | 27 | 0 | 0 |" in table
+    assert "\n| Heartbeat | member | another or -1 | 25 | 25 | 22 | 22 | 22 |" in table
+    assert "\n| Heartbeat | unknown member id | any | 25 | 25 | 25 | 25 | 25 |" in table
 
 
 def test_the_errors_render_with_name_and_meaning() -> None:
