@@ -6,104 +6,31 @@ Covers: consumer/zookeeper_registry.py.
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from kazoo.exceptions import BadVersionError, ConnectionLoss, NoAuthError, NodeExistsError, NoNodeError
+from kazoo.exceptions import ConnectionLoss, NoAuthError, NodeExistsError, NoNodeError
 
 from kohort.client.errors import ZooKeeperConnectionError
 from kohort.client.offsets import CommittedOffset
 from kohort.consumer import zookeeper_registry
 from kohort.consumer.registry import Check, Claim, Register, Release, Withdraw
-from kohort.consumer.zookeeper_registry import ZooKeeperRegistry
+from kohort.consumer.zookeeper_registry import ZooKeeperRegistry, _offset_in, _topics_in
 from kohort.protocol import ErrorCode, TopicPartition
-
-MINE, OTHERS = 7, 8
-PARTITION = TopicPartition("orders", 0)
-OWNER, OFFSET = "/consumers/billing/owners/orders/0", "/consumers/billing/offsets/orders/0"
-ID = "/consumers/billing/ids/me"
-
-
-class Entries(dict[str, list[Any]]):
-    """Path: data, version and the session it goes with. ``before`` and ``after`` meet each request once."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.before: dict[str, Callable[[], object]] = {}
-        self.after: dict[str, Callable[[], object]] = {}
-        self.asked: list[tuple[str, str]] = []
-        self.watches: list[tuple[str, Callable[[Any], None]]] = []
-
-    async def call(self, request: str, path: str, *arguments: Any) -> Any:
-        await asyncio.sleep(0)
-        self.asked.append((request, path))
-        self.before.pop(f"{request} {path}", lambda: None)()
-        result = getattr(self, f"_{request}")(path, *arguments)
-        self.after.pop(f"{request} {path}", lambda: None)()
-        return result
-
-    def _stat(self, path: str) -> SimpleNamespace:
-        _, version, owner = self[path]
-        return SimpleNamespace(version=version, ephemeralOwner=owner)
-
-    def _need(self, path: str) -> None:
-        if path not in self:
-            raise NoNodeError
-
-    def _exists(self, path: str, watch: Any = None) -> Any:
-        if watch is not None:
-            self.watches.append((path, watch))
-        return self._stat(path) if path in self else None
-
-    def _get(self, path: str) -> Any:
-        self._need(path)
-        return self[path][0], self._stat(path)
-
-    def _set(self, path: str, data: bytes, version: int = -1) -> Any:
-        self._need(path)
-        if version not in (-1, self[path][1]):
-            raise BadVersionError
-        self[path][:2] = [data, self[path][1] + 1]
-        return self._stat(path)
-
-    def _create(self, path: str, data: bytes, *flags: Any) -> Any:
-        if path in self:
-            raise NodeExistsError
-        self[path] = [data, 0, MINE if flags[1] else 0]
-        return path, self._stat(path)
-
-    def _get_children(self, path: str, watch: Any = None) -> list[str]:
-        below = {
-            each.removeprefix(f"{path}/").partition("/")[0] for each in self if each.startswith(f"{path}/")
-        }
-        if not below:
-            self._need(path)
-        if watch is not None:
-            self.watches.append((path, watch))
-        return sorted(below)
-
-    def fire(self, how: str) -> list[str]:
-        """Something of this kind happens to all that is watched; the paths."""
-        watches, self.watches = self.watches, []
-        for path, watch in watches:
-            watch(SimpleNamespace(type=how, path=path))
-        return [path for path, _ in watches]
-
-    def _ensure_path(self, path: str) -> None:
-        self.setdefault(path, [b"", 0, 0])
-
-    def _delete(self, path: str) -> None:
-        self._need(path)
-        del self[path]
-
-
-def fails(error: type[Exception]) -> Callable[[], None]:
-    def fail() -> None:
-        raise error
-
-    return fail
+from tests.consumer.zookeeper_entries import (
+    ID,
+    MINE,
+    OFFSET,
+    OTHERS,
+    OWNER,
+    PARTITION,
+    Entries,
+    Session,
+    fails,
+)
 
 
 @pytest.fixture
@@ -120,10 +47,7 @@ def told() -> list[Any]:
 @pytest.fixture
 def registry(entries: Entries, told: list[Any], monkeypatch: pytest.MonkeyPatch) -> ZooKeeperRegistry:
     registry = ZooKeeperRegistry("localhost:2181", "billing", 20, 1_000)
-    session: Any = SimpleNamespace(
-        client=SimpleNamespace(client_id=(MINE, b""), last_zxid=5),
-        hand_over=lambda call, *arguments: call(*arguments),
-    )
+    session: Any = Session(entries, registry._settings)
     registry._session = session
     registry._member = SimpleNamespace(  # type: ignore[assignment]
         owned=frozenset(),
@@ -134,7 +58,6 @@ def registry(entries: Entries, told: list[Any], monkeypatch: pytest.MonkeyPatch)
         members_changed=lambda members, _: told.append(members),
     )
     registry._told = lambda: told.append("told")
-    monkeypatch.setattr(registry, "_call", entries.call)
     monkeypatch.setattr(zookeeper_registry, "_READ_AGAIN_S", 0.0)
     return registry
 
@@ -290,7 +213,8 @@ async def test_entries_of_others_are_neither_taken_nor_removed(
         entries[path] = [b"other", 0, OTHERS]
     assert await registry.carry_out(Claim((PARTITION,))) == frozenset()
     assert await registry.carry_out(Check((PARTITION,))) == frozenset()
-    with pytest.raises(ZooKeeperConnectionError, match="ZooKeeper refuses a request: NodeExistsError"):
+    refused = "localhost:2181: ZooKeeper refuses a request: NodeExistsError"
+    with pytest.raises(ZooKeeperConnectionError, match=refused):
         await registry.carry_out(Register("me", ("orders",)))
     await registry.carry_out(Withdraw((PARTITION,)))
     assert set(entries) == {OWNER, ID}
@@ -308,8 +232,10 @@ async def test_a_new_registration_replaces_the_one_before_and_a_withdrawal_remov
     await registry.carry_out(Register("me.1", ("bills",)))
     assert ID not in entries
     assert ("exists", ID) in entries.asked
-    assert b'"subscription": {"bills": 1}' in entries[f"{ID}.1"][0]
-    assert b'"timestamp": "' in entries[f"{ID}.1"][0]
+    entry = json.loads(entries[f"{ID}.1"][0])
+    assert entry.pop("timestamp").isdigit()
+    assert entry == {"version": 1, "subscription": {"bills": 1}, "pattern": "static"}
+    assert entries[f"{ID}.1"][2] == MINE
     entries.asked.clear()
     await registry.carry_out(Register("me.1", ("orders",)))
     assert ("exists", ID) not in entries.asked
@@ -384,11 +310,17 @@ async def test_members_are_told_of_in_the_order_of_the_reads_and_registrations_a
             await registry.carry_out(Register("me", tuple(topics)))
         else:
             entries["/consumers/billing/ids"] = [b"", 0, 0]
-        assert entries.fire("CHILD")[-1] == "/consumers/billing/ids"
+        fired = registry.watches_fired
+        paths = entries.fire("CHILD")
+        assert paths[-1] == "/consumers/billing/ids"
+        assert registry.watches_fired == fired + len(paths)
         await settled(registry)
         assert told[-2] == ({"me": topics} if topics else {})
         entries.setdefault(ID, [b"", 0, MINE])
-    assert registry.watches_fired > 0
+    asked, fired = len(entries.asked), registry.watches_fired
+    entries.fire("NONE")  # the connection broke
+    await settled(registry)
+    assert (len(entries.asked), registry.watches_fired) == (asked, fired)
 
 
 @pytest.mark.parametrize("request_name", [f"get {ID}", "get_children /consumers/billing/ids"])
@@ -559,3 +491,59 @@ async def test_an_offset_that_is_no_number_is_named_when_the_partition_is_claime
         entries[OFFSET] = [data, 0, 0]
         assert await registry.carry_out(Claim((PARTITION,))) == {PARTITION}
         assert caplog.text.count("the offset of orders-0 in ZooKeeper is no number") == named
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        b"\xff\xfe\x00",
+        b"[" * 100_000,
+        b"",
+        b"5",
+        b'{"subscription":[1]}',
+        b'{"subscription":{"orders":1e400}}',
+        b'{"version":9,"subscription":{"orders":1000000000},"pattern":"static"}',
+        b'{"version":1,"subscription":{"orders":-4},"pattern":"static"}',
+        b'{"version":1,"subscription":{"orders":10001},"pattern":"static"}',
+        None,
+    ],
+)
+def test_a_registration_that_makes_no_sense_has_no_topics_and_is_named(
+    entry: bytes | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert _topics_in("other", entry) == {}
+    assert caplog.messages == ["the registration of other in ZooKeeper cannot be read: it gets no partitions"]
+
+
+def test_a_registration_for_a_pattern_has_no_topics_and_is_named(caplog: pytest.LogCaptureFixture) -> None:
+    assert _topics_in("other", b'{"version":1,"subscription":{"ord.*":1},"pattern":"white_list"}') == {}
+    (said,) = caplog.messages
+    assert said == (
+        "other subscribes to a pattern in ZooKeeper, which is not supported: it gets no partitions"
+    )
+
+
+@pytest.mark.parametrize("threads", [0, 2, 10_000])
+def test_a_registration_of_a_client_of_kafka_0_8_is_read(threads: int) -> None:
+    entry = b'{"version":1,"subscription":{"orders":%d},"pattern":"static","timestamp":"1416"}' % threads
+    assert _topics_in("other", entry) == {"orders": threads}
+
+
+@pytest.mark.parametrize(
+    ("data", "offset"),
+    [
+        (b"0", 0),
+        (b"42", 42),
+        (b"-1", None),
+        (b"", None),
+        (b"\xb2", None),
+        (b"9" * 19, None),
+        (b"9" * 99, None),
+        (b"9" * 5_000, None),
+        (b"%d" % (2**63 - 1), 2**63 - 1),
+        (b"%d" % 2**63, None),
+        (None, None),
+    ],
+)
+def test_an_offset_is_a_number_that_there_can_be(data: bytes | None, offset: int | None) -> None:
+    assert _offset_in(data) == offset

@@ -25,7 +25,7 @@ from kohort.consumer import AsyncGroupConsumer, assembly
 from kohort.consumer.errors import CommitFailedError, StaleRecordError
 from kohort.consumer.events import PartitionsLost
 from kohort.consumer.service import ConsumerService, KafkaOutput
-from kohort.consumer.zookeeper_registry import ZooKeeperRegistry, _offset_in, _topics_in
+from kohort.consumer.zookeeper_registry import ZooKeeperRegistry
 from kohort.protocol import TopicPartition
 from kohort.statemachine import MemberState
 from tests.cluster.servers import ZooKeeper, zookeeper
@@ -384,49 +384,6 @@ async def test_an_owner_that_somebody_removes_is_one_again_before_anybody_else_i
     await until(lambda: owned(worker) == [[0]])
     assert client.get(f"/consumers/{name}/owners/{topic}/0")[1].ephemeralOwner
     await worker.stop()
-
-
-@pytest.mark.parametrize(
-    "entry",
-    [
-        b"\xff\xfe\x00",
-        b"[" * 100_000,
-        b"",
-        b"5",
-        b'{"subscription":[1]}',
-        b'{"subscription":{"orders":1e400}}',
-        b'{"version":9,"subscription":{"orders":1000000000},"pattern":"static"}',
-        b'{"version":1,"subscription":{"orders":-4},"pattern":"static"}',
-        b'{"version":1,"subscription":{"ord.*":1},"pattern":"white_list"}',
-    ],
-)
-def test_a_registration_that_makes_no_sense_has_no_topics(entry: bytes) -> None:
-    assert _topics_in("other", entry) == {}
-
-
-def test_a_registration_of_a_client_of_kafka_0_8_is_read() -> None:
-    entry = b'{"version":1,"subscription":{"orders":2},"pattern":"static","timestamp":"1416"}'
-    assert _topics_in("other", entry) == {"orders": 2}
-
-
-@pytest.mark.parametrize(
-    ("data", "offset"),
-    [
-        (b"0", 0),
-        (b"42", 42),
-        (b"-1", None),
-        (b"", None),
-        (b"\xb2", None),
-        (b"9" * 19, None),
-        (b"9" * 99, None),
-        (b"9" * 5_000, None),
-        (b"%d" % (2**63 - 1), 2**63 - 1),
-        (b"%d" % 2**63, None),
-        (None, None),
-    ],
-)
-def test_an_offset_is_a_number_that_there_can_be(data: bytes | None, offset: int | None) -> None:
-    assert _offset_in(data) == offset
 
 
 async def test_folders_on_the_way_to_the_group_are_made(
