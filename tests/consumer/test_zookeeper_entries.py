@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,6 +17,7 @@ from kazoo.exceptions import ConnectionLoss, NoAuthError, NodeExistsError, NoNod
 
 from kohort.client.errors import ZooKeeperConnectionError
 from kohort.client.offsets import CommittedOffset
+from kohort.client.waiting import now_ms
 from kohort.consumer import zookeeper_registry
 from kohort.consumer.registry import Check, Claim, Register, Release, Withdraw
 from kohort.consumer.zookeeper_registry import ZooKeeperRegistry, _offset_in, _topics_in
@@ -49,13 +51,18 @@ def registry(entries: Entries, told: list[Any], monkeypatch: pytest.MonkeyPatch)
     registry = ZooKeeperRegistry("localhost:2181", "billing", 20, 1_000)
     session: Any = Session(entries, registry._settings)
     registry._session = session
+
+    def say(what: Any, now: float) -> None:
+        assert abs(now - now_ms()) < 60_000  # the driver's clock
+        told.append(what)
+
     registry._member = SimpleNamespace(  # type: ignore[assignment]
         owned=frozenset(),
-        freed=lambda partition, _: told.append(partition),
-        connected=lambda _: told.append("connected"),
-        suspended=lambda _: told.append("suspended"),
-        expired=lambda _: told.append("expired"),
-        members_changed=lambda members, _: told.append(members),
+        freed=say,
+        connected=partial(say, "connected"),
+        suspended=partial(say, "suspended"),
+        expired=partial(say, "expired"),
+        members_changed=say,
     )
     registry._told = lambda: told.append("told")
     monkeypatch.setattr(zookeeper_registry, "_READ_AGAIN_S", 0.0)
@@ -95,6 +102,7 @@ async def test_an_owner_writes_the_offset_once_before_it_commits(
 async def test_after_a_commit_without_an_answer_the_next_one_finds_out_whether_it_was_made(
     registry: ZooKeeperRegistry, entries: Entries, made: bool, there: bool
 ) -> None:
+    entries[OFFSET] = [b"4", 3, 0]
     await owner(registry)
     request = f"set {OFFSET}"
     if not there:
@@ -142,6 +150,25 @@ async def test_a_partition_that_is_released_while_its_commit_is_on_the_way_stays
     entries.after[f"set {OFFSET}"] = lambda: registry._stored.clear()
     assert await commit(registry, 5) == {PARTITION: ErrorCode.NONE}
     assert registry.committed([PARTITION]) == {}
+
+
+async def test_a_partition_that_is_released_while_its_commit_is_refused_stays_released(
+    registry: ZooKeeperRegistry, entries: Entries
+) -> None:
+    await owner(registry)
+    entries[OFFSET] = [b"3", 9, 0]
+    entries.before[f"set {OFFSET}"] = lambda: registry._stored.clear()
+    assert await commit(registry, 5) == {PARTITION: ErrorCode.ILLEGAL_GENERATION}
+
+
+async def test_an_entry_that_goes_before_it_is_removed_is_removed(
+    registry: ZooKeeperRegistry, entries: Entries
+) -> None:
+    await owner(registry)
+    for path in (OWNER, ID):
+        entries.before[f"delete {path}"] = partial(entries.pop, path)
+    await registry.carry_out(Withdraw((PARTITION,)))
+    assert set(entries) == {OFFSET}
 
 
 @pytest.mark.parametrize(
@@ -363,10 +390,31 @@ async def test_a_member_that_goes_while_it_is_read_is_left_out(
     registry._read_members()
     await settled(registry)
     await registry.carry_out(Register("me", ("orders",)))
+    for name in ("a", "z"):
+        entries[f"/consumers/billing/ids/{name}"] = [b'{"subscription":{"orders":1}}', 0, OTHERS]
     entries.before[f"get {ID}"] = lambda: entries.pop(ID)
     registry._read_members()
     await settled(registry)
-    assert told[2:] == [{}, "told"]
+    assert told[2:] == [{"a": {"orders": 1}, "z": {"orders": 1}}, "told"]
+
+
+async def test_members_whose_registrations_may_not_be_read_hide_no_others(
+    registry: ZooKeeperRegistry, entries: Entries, told: list[Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    for name, session in (("a", OTHERS), ("me", OTHERS), ("z", 0)):
+        entries[f"/consumers/billing/ids/{name}"] = [b'{"subscription":{"orders":1}}', 0, session]
+    entries.before[f"get {ID}"] = fails(NoAuthError)
+    registry._read_members()
+    await settled(registry)
+    others: dict[str, Any] = {"a": {"orders": 1}, "z": {"orders": 1}}
+    assert told == [others | {"me": {}}, "told", others | {"me": {"orders": 1}}, "told"]
+    assert caplog.messages == [
+        "ZooKeeper refuses me of /consumers/billing: NoAuthError()",
+        "/consumers/billing/ids/z in ZooKeeper belongs to no session and stays for good: remove it",
+    ]
+    # each was read until it could be
+    assert entries.asked.count(("get", ID)) == 2
+    assert entries.asked.count(("get", "/consumers/billing/ids/a")) == 1
 
 
 async def test_an_error_that_is_not_zookeepers_is_raised(
@@ -444,8 +492,9 @@ async def test_a_partition_that_another_member_took_is_told_to_its_reader(
 
 
 async def test_an_owner_that_cannot_be_watched_is_watched_with_the_next_claim(
-    registry: ZooKeeperRegistry, entries: Entries, told: list[Any]
+    registry: ZooKeeperRegistry, entries: Entries, told: list[Any], caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level("DEBUG", "kohort.consumer")
     entries[OWNER] = [b"other-0", 0, OTHERS]
     for error in (ConnectionLoss, None):
         await registry.carry_out(Claim((PARTITION,)))
@@ -454,6 +503,7 @@ async def test_an_owner_that_cannot_be_watched_is_watched_with_the_next_claim(
         await settled(registry)
     assert [path for path, _ in entries.watches] == [OWNER]
     assert told == []
+    assert caplog.messages == ["the owner of orders-0 is not watched: ConnectionLoss()"]
 
 
 async def test_a_group_is_read_with_its_members_and_those_offsets_that_are_numbers(

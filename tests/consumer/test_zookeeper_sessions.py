@@ -85,7 +85,9 @@ async def test_without_kazoo_the_package_to_install_is_named() -> None:
 
     token = SURROUNDINGS.set(Surroundings(open_zookeeper=missing))
     try:
-        with pytest.raises(ConfigError, match=r"needs kazoo: pip install 'kohort\[cluster\]'"):
+        with pytest.raises(
+            ConfigError, match=r"^coordination by ZooKeeper needs kazoo: pip install 'kohort\[cluster\]'$"
+        ):
             await read_registry("one:1", "billing", 1_000)
     finally:
         SURROUNDINGS.reset(token)
