@@ -38,9 +38,9 @@ from ..protocol.messages.envelope import EnvelopeRequest
 from ..settings import as_text
 from ._broker_watch import BrokerWatch
 from ._names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from ._peer import Peer
 from ._settings import BrokerSettings
 from ._topics import Placed, TopicPlan, first_configs
-from .network._peer import Peer
 from .security._between_brokers import refusal
 
 log = logging.getLogger("kohort.broker")

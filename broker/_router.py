@@ -29,12 +29,12 @@ from ..protocol import (
     encode_response_steps,
 )
 from ._node import Node
+from ._peer import Peer
 from ._pending_response import Caller, KnownResponse, MeteredResponse, PendingResponse, Route, TimedResponse
 from ._stopwatch import Stopwatch, clock
 from .apis._api import Request, ServedApi, replaced
 from .apis._gate import Gate
 from .metrics import SAMPLED
-from .network._peer import Peer
 from .quotas import Gauge, told_ms
 
 if TYPE_CHECKING:

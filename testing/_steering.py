@@ -24,8 +24,8 @@ from ..protocol import (
 )
 
 if TYPE_CHECKING:
+    from ..broker._peer import Peer
     from ..broker._pending_response import Caller, PendingResponse
-    from ..broker.network._peer import Peer
 
 E = TypeVar("E", bound=IntEnum)
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from ...protocol import ApiKey, RequestContext
 from .._node import Node
+from .._peer import Peer
 from .._topics import Topics
 from ..authorizer import Authorizer, Operation, ResourceType
-from ..network._peer import Peer
 from ._api import Asked, Request
 
 # The rights of the most frequent requests: the known decisions about READ of a peer are looked up first.

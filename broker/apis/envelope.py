@@ -9,8 +9,8 @@ from typing import Any
 
 from ...protocol import ApiKey, ErrorCode, KafkaError, ProtocolError
 from .._node import Node
+from .._peer import Peer
 from ..authorizer import Operation, ResourceType, right
-from ..network._peer import Peer
 from ._api import Request, ServedApi
 from ._guards import whole
 

@@ -19,6 +19,7 @@ from typing import Any, Protocol, cast
 from ...coordinator.engine.runner import Writes
 from ...protocol import FrameReader, Part, ProtocolError
 from .._log_lines import RateLimitedLog, printable
+from .._peer import Peer
 from .._pending_response import PendingResponse
 from .._router import Router
 from .._stopwatch import clock
@@ -40,7 +41,6 @@ from ._flow import (
     Turn,
     wake,
 )
-from ._peer import Peer
 from ._sender import Outbox, Sender
 
 log = logging.getLogger("kohort.broker")

@@ -13,6 +13,7 @@ from ...cluster import Endpoint
 from ...coordinator.engine.runner import when_read
 from ...settings import SettingsError
 from .._log_lines import RateLimitedLog
+from .._peer import Peer
 from .._router import Router
 from .._settings import BrokerSettings
 from ..metrics._traffic import Clients
@@ -24,7 +25,6 @@ from ._acceptor import Acceptor
 from ._backpressure import Backpressure
 from ._connection import Connection
 from ._flow import Turn
-from ._peer import Peer
 from ._slow_readers import SlowReaders
 
 log = logging.getLogger("kohort.broker")

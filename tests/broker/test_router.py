@@ -16,12 +16,12 @@ import pytest
 from kohort.broker import _turns
 from kohort.broker._features import Features
 from kohort.broker._node import Node
+from kohort.broker._peer import Peer
 from kohort.broker._router import Router
 from kohort.broker._turns import LongWork
 from kohort.broker.apis import Request, ServedApi, served_apis
 from kohort.broker.authorizer import Authorizer
 from kohort.broker.metrics import BrokerMetrics
-from kohort.broker.network._peer import Peer
 from kohort.broker.quotas import ClientQuotas, QuotaTable
 from kohort.protocol import (
     ApiKey,

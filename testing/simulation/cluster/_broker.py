@@ -13,9 +13,9 @@ from typing import Any, Final
 from ....broker._leadership import Leadership
 from ....broker._partition import Partition
 from ....broker._parts import Parts
+from ....broker._peer import Peer
 from ....broker._router import Router
 from ....broker._settings import BrokerSettings
-from ....broker.network._peer import Peer
 from ....client.errors import BrokerConnectionError, BrokerRefusedError
 from ....client.metadata import Address
 from ....client.pool import SURROUNDINGS, Surroundings

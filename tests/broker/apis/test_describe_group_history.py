@@ -10,11 +10,11 @@ import pytest
 
 from kohort.broker._features import Features
 from kohort.broker._node import Node
+from kohort.broker._peer import Peer
 from kohort.broker._router import Router
 from kohort.broker.apis import served_apis
 from kohort.broker.authorizer import Authorizer
 from kohort.broker.metrics import BrokerMetrics
-from kohort.broker.network._peer import Peer
 from kohort.broker.quotas import ClientQuotas, QuotaTable
 from kohort.coordinator import HistoryEntry, MemberGone, RebalanceCompleted
 from kohort.coordinator.details import MAX_BYTES, details_json

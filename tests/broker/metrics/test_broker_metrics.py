@@ -18,10 +18,10 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from kohort.broker import Broker
+from kohort.broker._peer import Peer
 from kohort.broker.metrics import _exposer
 from kohort.broker.metrics._families import FAMILIES
 from kohort.broker.metrics._traffic import MAX_CLIENTS, OTHERS, Clients
-from kohort.broker.network._peer import Peer
 from kohort.protocol import ApiKey, encode_request
 from tests.broker.apis.test_client_quotas import alter
 from tests.broker.network.test_requests_without_task import COMMIT, HEARTBEAT, heartbeat

@@ -1,6 +1,6 @@
 """Bytes that no client should send, clients that vanish, and the order of answers.
 
-Covers: broker/network/_peer.py.
+Covers: broker/_peer.py.
 """
 
 from __future__ import annotations

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from ...protocol import ANONYMOUS, MessageCodec, RequestContext, decode_request_header
-from .._refused import RefusedBatches
-from .._repeats import Repeats
-from ..authorizer._authorizer import Readable
-from ..metrics import ApiMeter
-from ..metrics._traffic import Traffic
-from ..quotas import Gauge
+from ..protocol import ANONYMOUS, MessageCodec, RequestContext, decode_request_header
+from ._refused import RefusedBatches
+from ._repeats import Repeats
+from .authorizer._authorizer import Readable
+from .metrics import ApiMeter
+from .metrics._traffic import Traffic
+from .quotas import Gauge
 
 #: Where a header's client id starts, after the correlation id.
 _CLIENT_ID_AT = 8
