@@ -161,3 +161,8 @@ def test_partitions_can_be_read_without_a_group_but_an_empty_name_is_none() -> N
 def test_assignors_must_be_known_and_different(assignor: Any) -> None:
     with pytest.raises(ConfigError, match="assignor"):
         AsyncGroupConsumer("orders", **BASE, assignor=assignor)
+
+
+def test_a_misspelled_assignor_is_refused_though_assigned_partitions_need_none() -> None:
+    with pytest.raises(ConfigError, match="nonsense"):
+        AsyncGroupConsumer(partitions=[TopicPartition("orders", 0)], **BASE, assignor="nonsense")

@@ -28,10 +28,10 @@ from .._disk import FailingDisk
 from .._loop import ProcessLoop
 from .._network import Call
 from .._plan import Incident
-from ._home import HOST, PORT, Home
 from ._links import Way
 from ._metadata import Session
 from ._plan import rack_of
+from ._schedule import HOST, PORT, ClusterSchedule
 
 _DATA: Final = Path("/data")
 #: Times after which the operator restarts a broker.
@@ -43,7 +43,7 @@ _LENGTH_BYTES: Final = 4
 class Broker(FailingDisk):
     """One broker through all its runs; ``parts`` are those of the present one, None while there is none."""
 
-    def __init__(self, world: Home, number: int) -> None:
+    def __init__(self, world: ClusterSchedule, number: int) -> None:
         super().__init__(world)
         self.world = world
         self.number = number

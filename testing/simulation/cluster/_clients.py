@@ -22,8 +22,8 @@ from ....protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from .._connection import SimulatedConnection
 from .._loop import ProcessLoop
 from .._network import Call
-from ._home import BOOTSTRAP, HOST, PORT, Home
 from ._plan import BROKERS, GROUP, OUTPUT, TOPIC
+from ._schedule import BOOTSTRAP, HOST, PORT, ClusterSchedule
 
 _RETRY_S: Final = 0.03
 #: How often a reader goes on at another broker though it was answered.
@@ -35,7 +35,7 @@ _RECORDS_S: Final = (0.03, 0.08, 0.2)
 class Client:
     """One process, with an event loop and connections of its own."""
 
-    def __init__(self, world: Home, name: str) -> None:
+    def __init__(self, world: ClusterSchedule, name: str) -> None:
         self.world = world
         self.name = name
         self.versions = world.versions
@@ -159,7 +159,7 @@ class Reader(Client):
     Of ``OUTPUT`` it reads what is committed.
     """
 
-    def __init__(self, world: Home, place: TopicPartition) -> None:
+    def __init__(self, world: ClusterSchedule, place: TopicPartition) -> None:
         self.place = place
         self.position = 0
         self._reads_committed = place.topic == OUTPUT

@@ -11,8 +11,8 @@ from ....producer import Producer, ProducerFencedError, TransactionAbortableErro
 from ....protocol import KohortError, TopicPartition
 from ..transactions._ledger import Outcome, Transaction
 from ._clients import Client
-from ._home import BOOTSTRAP, Home
 from ._plan import OUTPUT, PROCESSORS, TOPIC
+from ._schedule import BOOTSTRAP, ClusterSchedule
 
 _AGAIN_S: Final = 0.03
 #: How often the end of a transaction is requested before its producer is given up.
@@ -26,7 +26,7 @@ class Processor(Client):
     begin with its transactional id: the older one ends when it notices.
     """
 
-    def __init__(self, world: Home, name: str, source: int) -> None:
+    def __init__(self, world: ClusterSchedule, name: str, source: int) -> None:
         self._place = TopicPartition(TOPIC, source)
         self.source = source
         super().__init__(world, name)

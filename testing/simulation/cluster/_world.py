@@ -27,9 +27,9 @@ from .._world import LOOK_MS
 from ._broker import Broker
 from ._clients import Client, Member, Reader, Writer
 from ._groups import GROUP_APIS, GroupLedger
-from ._home import PORT, Home
 from ._plan import BROKERS, GROUP, OUTPUT, PROCESSORS, TOPIC, ClusterPlan
 from ._processor import Processor
+from ._schedule import PORT, ClusterSchedule
 
 #: Longest time until everything is settled: waits for metadata, controllers and back-off are limited to 10 s.
 _SETTLE_MS: Final = 30_000
@@ -42,7 +42,7 @@ _LOG: Final = logging.getLogger("kohort")
 _LOGGED: Final = ("broker", "cluster", "coordinator", "log")
 
 
-class ClusterWorld(Home):
+class ClusterWorld(ClusterSchedule):
     """A schedule that is about to run."""
 
     def __init__(self, plan: ClusterPlan, *, checked: bool = True, traced: bool = False) -> None:

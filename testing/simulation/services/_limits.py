@@ -14,7 +14,7 @@ from .._checks import stable_members
 from .._network import Call
 from ._ledger import BIG_BYTES
 from ._plan import NODES, VERSIONS
-from ._process import Home, Process
+from ._process import Process, ServiceSchedule
 
 #: Most requests of each kind that a process may send, and in how many milliseconds.
 _MOST_REQUESTS: Final = 40
@@ -41,7 +41,7 @@ _HELD_EVERY: Final = 4
 class Limits:
     """``sent`` hears of every request, ``look`` is called ten times a second."""
 
-    def __init__(self, world: Home) -> None:
+    def __init__(self, world: ServiceSchedule) -> None:
         #: When something last happened that may hold partitions up.
         self.disturbed_ms = 0
         self._world = world

@@ -1,6 +1,6 @@
 """One process: its loop, its randomness, its connections; started, stopped, suspended, killed.
 
-Its programs use it through :class:`Process`, and its schedule through :class:`Home`.
+Its programs use it through :class:`Process`, and its schedule through :class:`ServiceSchedule`.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Program(Protocol):
     def queues(self) -> object: ...
 
 
-class Home(Schedule[ServicePlan]):
+class ServiceSchedule(Schedule[ServicePlan]):
     """The schedule as its processes see it. ``database`` is the URI of their shared database."""
 
     cluster: Cluster
@@ -70,7 +70,7 @@ class Home(Schedule[ServicePlan]):
 class Process:
     """One process, from its start to its end; a restart creates another one."""
 
-    def __init__(self, world: Home, plan: ProcessPlan, make: Callable[[Process], Program]) -> None:
+    def __init__(self, world: ServiceSchedule, plan: ProcessPlan, make: Callable[[Process], Program]) -> None:
         self.world = world
         self.plan = plan
         self.name = plan.name

@@ -20,7 +20,7 @@ from ._ledger import Ledger
 from ._limits import Limits
 from ._nodes import COORDINATOR, Cluster
 from ._plan import NODES, ProcessPlan, ServicePlan
-from ._process import Home, Process
+from ._process import Process, ServiceSchedule
 from ._topics import Topics
 from ._users import UsersService
 from ._work import make_program
@@ -49,7 +49,7 @@ class ServiceChecks(Checks):
             self.ledger.answered(call, reply)
 
 
-class ServiceWorld(World[ServicePlan], Home):
+class ServiceWorld(World[ServicePlan], ServiceSchedule):
     """A schedule that is about to run; with ``users`` their service runs in place of planned ones."""
 
     checks: ServiceChecks

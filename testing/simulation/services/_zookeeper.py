@@ -27,7 +27,7 @@ from kazoo.exceptions import (
 
 from ....client.zookeeper import ZooKeeperSettings
 from ....protocol import TopicPartition
-from ._process import Home, Process
+from ._process import Process, ServiceSchedule
 
 #: Longest time until a client tries to connect again.
 _RECONNECT_MS: Final = 80
@@ -50,7 +50,7 @@ class _Entry:
 class SimulatedZooKeeper:
     """The servers. ``away``: none of them answers. ``disturbed`` is called when members or owners change."""
 
-    def __init__(self, world: Home, disturbed: Callable[[], None]) -> None:
+    def __init__(self, world: ServiceSchedule, disturbed: Callable[[], None]) -> None:
         self.world = world
         self._disturbed = disturbed
         self.away = False

@@ -27,8 +27,8 @@ class Machine(Receiver, Protocol):
     number: int
 
 
-class Home(Phases[ClusterPlan]):
-    """``versions`` are those of requests: the newest that brokers serve."""
+class ClusterSchedule(Phases[ClusterPlan]):
+    """The schedule as its brokers and clients see it; ``versions`` has the newest that are served, by API."""
 
     def __init__(self, plan: ClusterPlan, *, checked: bool, traced: bool) -> None:
         super().__init__(plan, checked=checked, traced=traced)
