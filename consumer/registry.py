@@ -33,6 +33,9 @@ from .member import MOVES, GroupMember
 #: Partitions that become free within this time are claimed together: each claim is for all that are missing.
 FREED_MS = 20.0
 
+#: Members that come and go within this time are one reason to look at the topics again.
+LOOK_MS = 100.0
+
 #: Share of a session: after this time without a response delivery stops, as in ZooKeeper's own clients. Half
 #: of that after the last response, a request checks whether the registry still answers.
 _SILENT = 2 / 3
@@ -126,6 +129,8 @@ class RegistryMembership(GroupMember):
         self._held: frozenset[TopicPartition] = frozenset()
         self._members: Mapping[str, Topics] = {}
         self._counts: dict[str, int] | None = None
+        #: When to look at the topics again.
+        self._look_at: float | None = None
         self._target: frozenset[TopicPartition] = frozenset()
         self._asking: RegistryEffect | None = None
         #: When the pending effect was requested, and the last one that got a response.
@@ -142,7 +147,7 @@ class RegistryMembership(GroupMember):
     # what the driver asks
 
     def next_deadline(self) -> float | None:
-        times = [] if self._over_at is None else [self._over_at]
+        times = [at for at in (self._over_at, self._look_at) if at is not None]
         if (due := self._next()) is not None:
             times.append(due[0])
         if self._may_doubt():
@@ -205,9 +210,9 @@ class RegistryMembership(GroupMember):
     def members_changed(self, members: Mapping[str, Topics], now: float) -> None:
         """Called with the registered members and their topics."""
         before, self._members = self._members, members
-        if members.keys() != before.keys():
+        if members.keys() != before.keys() and self._counts is not None and self._look_at is None:
             # a share of fewer partitions than the others know of leaves some without a reader
-            self._emit(NeedTopics(frozenset()))
+            self._look_at = now + LOOK_MS
         if self.member_id not in members:
             if self.member_id in before:
                 self._lost("this member was removed from ZooKeeper")
@@ -296,6 +301,9 @@ class RegistryMembership(GroupMember):
         if self._over_at is not None and now >= self._over_at:
             self._over_at = None
             self._lost("ZooKeeper did not answer for the time of a session")
+        if self._look_at is not None and now >= self._look_at:
+            self._look_at = None
+            self._emit(NeedTopics(frozenset()))
         if self._may_doubt() and now >= self._doubtful_at():
             # also when this process stood still: its session may be over
             self._doubted(True, now)
@@ -423,7 +431,7 @@ class RegistryMembership(GroupMember):
 
     def _depart(self, reason: str) -> None:  # noqa: ARG002 - nobody is told why
         """Withdraw now, even if an effect is pending: it is carried out after that."""
-        self._registered = False
+        self._registered, self._look_at = False, None
         if self._session and self._present:
             self._asking = self._withdrawal()
             self._emit(self._asking)

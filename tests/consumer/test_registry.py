@@ -20,6 +20,7 @@ from kohort.consumer.events import (
 )
 from kohort.consumer.registry import (
     FREED_MS,
+    LOOK_MS,
     Check,
     Claim,
     Register,
@@ -711,6 +712,7 @@ def test_a_claim_that_was_refused_is_repeated_after_growing_pauses_or_when_somet
     registry.start(0)
     registry.carry_out(0)
     registry.tell(0)
+    registry.pass_time(2)  # the topics are looked at again
     member = registry.members[0]
     for attempt in range(3):
         registry.carry_out(0)
@@ -848,18 +850,29 @@ def test_nothing_is_committed_before_the_first_share_or_without_a_session() -> N
     assert not registry.members[0].can_commit()
 
 
-def test_topics_are_looked_at_again_whenever_members_come_or_go() -> None:
+def test_topics_are_looked_at_again_when_members_come_or_go() -> None:
     """Else one that knows of fewer partitions than who comes gives some up, and neither reads them."""
-    member = alone().members[0]
-    mine: Topics = {"orders": 1}
-    for members, looks in (
-        ({"m0": mine, "m1": mine}, 1),
-        ({"m0": mine, "m1": mine}, 0),
-        ({"m0": mine}, 1),
-        ({"m0": mine}, 0),
-    ):
-        member.members_changed(members, 0.0)
-        assert member.take_effects().count(NeedTopics(frozenset())) == looks
+    registry = alone()
+    member, look, mine = registry.members[0], NeedTopics(frozenset()), {"orders": 1}
+    registry.pass_time(20)
+    for members, looks in ((["m0", "m1"], 1), (["m0", "m1"], 0), (["m0"], 1), (["m0"], 0)):
+        for late_ms in (0.0, LOOK_MS / 2):  # those that come together are looked at once
+            member.members_changed(dict.fromkeys(members, mine), registry.now + late_ms)
+        deadline = member.next_deadline()
+        assert deadline is not None
+        assert (deadline == registry.now + LOOK_MS) == bool(looks)
+        member.advance(registry.now + LOOK_MS - 1)
+        assert look not in member.take_effects()
+        registry.now += LOOK_MS
+        member.advance(registry.now)
+        assert member.take_effects().count(look) == looks
+
+
+def test_topics_that_are_looked_at_for_the_first_time_are_not_asked_for_again() -> None:
+    registry = Registry()
+    member = registry.members[0]
+    member.members_changed({"m1": {"orders": 1}}, registry.now)
+    assert member.next_deadline() is None
 
 
 def test_partitions_of_a_topic_are_shared_out_when_they_become_known() -> None:

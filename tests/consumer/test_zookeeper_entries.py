@@ -403,13 +403,15 @@ async def test_members_whose_registrations_may_not_be_read_hide_no_others(
 ) -> None:
     for name, session in (("a", OTHERS), ("me", OTHERS), ("z", 0)):
         entries[f"/consumers/billing/ids/{name}"] = [b'{"subscription":{"orders":1}}', 0, session]
+    entries["/consumers/billing/ids/b"] = [b"", 0, OTHERS]
     entries.before[f"get {ID}"] = fails(NoAuthError)
     registry._read_members()
     await settled(registry)
-    others: dict[str, Any] = {"a": {"orders": 1}, "z": {"orders": 1}}
+    others: dict[str, Any] = {"a": {"orders": 1}, "b": {}, "z": {"orders": 1}}
     assert told == [others | {"me": {}}, "told", others | {"me": {"orders": 1}}, "told"]
     assert caplog.messages == [
         "ZooKeeper refuses me of /consumers/billing: NoAuthError()",
+        "the registration of b in ZooKeeper cannot be read: it gets no partitions",
         "/consumers/billing/ids/z in ZooKeeper belongs to no session and stays for good: remove it",
     ]
     # each was read until it could be
@@ -529,6 +531,7 @@ async def test_a_group_is_read_with_its_members_and_those_offsets_that_are_numbe
     assert offsets == {PARTITION: 4, TopicPartition("bills", 3): 6}
     assert caplog.text.count("is no number") == 1
     assert "the offset of orders-2 in ZooKeeper is no number: b'x'" in caplog.text
+    assert "the registration of b in ZooKeeper cannot be read" in caplog.text
     entries.before[f"get {OFFSET}"] = fails(NoAuthError)
     with pytest.raises(ZooKeeperConnectionError, match="ZooKeeper refuses a request: NoAuthError"):
         await registry.read()
