@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import random
@@ -16,6 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from kohort.admin import GroupAdmin
 from tests.churn.journal import Handled, read_journal
 from tests.churn.judge import AFTERMATH_S, Trouble, Verdict, judge, silence
 from tests.churn.member import OURS, Task
@@ -43,6 +45,7 @@ class Plan:
     records: int
     kinds: Sequence[str]
     assignor: str = "cooperative-sticky"
+    protocol: str = "classic"
     actions: Sequence[str] = GRACEFUL
     session_timeout_ms: int = LONG_SESSION_MS
     #: Seconds between two actions, at least and at most.
@@ -165,6 +168,7 @@ class Crowd:
             HEARTBEAT_MS,
             HANG_S,
             str(journal),
+            self.plan.protocol,
         )
         command = [sys.executable, "-m", "tests.churn.member", kind, json.dumps(asdict(task))]
         with log.open("wb") as err:
@@ -298,15 +302,18 @@ class Crowd:
 
     def _wait_for_all_to_work(self) -> None:
         """Send nothing before the first members are there: their start is not the run's matter."""
-        from tests.clients.members import Group
-
         deadline = time.monotonic() + FINISH_TIMEOUT_S
-        group = Group(self._bootstrap, self._group)
         # ours: kafka-python 3.0.12 now and then hangs in its first join, until its session is over
         ours = sum(each.kind in OURS for each in self._members)
-        while not (group.state() == "Stable" and sum("kohort" in name for name in group.members()) >= ours):
+        while asyncio.run(self._members_of_ours()) < ours:
             assert time.monotonic() < deadline, f"the first members did not join: {self.logs()}"
             self._wait(0.1)
+
+    async def _members_of_ours(self) -> int:
+        """How many the group has; 0 unless it is Stable."""
+        async with GroupAdmin(self._bootstrap) as admin:
+            group = (await admin.describe([self._group]))[self._group]
+        return sum("kohort" in each.client_id for each in group.members) if group.state == "Stable" else 0
 
     def _wait_until_handled(self, count: int) -> None:
         deadline = time.monotonic() + FINISH_TIMEOUT_S

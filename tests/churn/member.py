@@ -35,6 +35,7 @@ class Task:
     heartbeat_interval_ms: int
     pause_s: float
     journal: str
+    protocol: str = "classic"
     instance_id: str | None = None
 
     def python_settings(self) -> dict[str, Any]:
@@ -67,6 +68,7 @@ def _ours(task: Task) -> dict[str, Any]:
         "bootstrap": task.bootstrap,
         "group": task.group,
         "assignor": task.assignor,
+        "protocol": task.protocol,
         "auto_commit_interval_ms": 1_000,
         # a killed broker is back sooner or later: on a starved machine it takes its time
         "default_api_timeout_ms": 600_000,
@@ -248,19 +250,21 @@ def confluent(task: Task, stop: Stop, journal: Journal) -> None:
     """confluent-kafka, committing what is in the journal at intervals and when partitions are revoked."""
     import confluent_kafka
 
-    cooperative = task.assignor == "cooperative-sticky"
+    cooperative = task.assignor == "cooperative-sticky" or task.protocol == "consumer"
     handled: dict[int, int] = {}
-    consumer = confluent_kafka.Consumer(
-        {
-            "bootstrap.servers": task.bootstrap,
-            "group.id": task.group,
-            "auto.offset.reset": "earliest",
-            "enable.auto.commit": False,
-            "partition.assignment.strategy": task.assignor,
-            "session.timeout.ms": task.session_timeout_ms,
-            "heartbeat.interval.ms": task.heartbeat_interval_ms,
-        }
-    )
+    settings: dict[str, Any] = {
+        "bootstrap.servers": task.bootstrap,
+        "group.id": task.group,
+        "auto.offset.reset": "earliest",
+        "enable.auto.commit": False,
+    }
+    if task.protocol == "classic":
+        settings["partition.assignment.strategy"] = task.assignor
+        settings["session.timeout.ms"] = task.session_timeout_ms
+        settings["heartbeat.interval.ms"] = task.heartbeat_interval_ms
+    else:
+        settings |= {"group.protocol": "consumer", "group.remote.assignor": task.assignor}
+    consumer = confluent_kafka.Consumer(settings)
 
     def commit() -> None:
         if handled:

@@ -40,8 +40,8 @@ def told(crowd: Crowd, verdict: Verdict, title: str, where: str) -> str:
     done: list[tuple[object, ...]] = [(text, count) for text, count in times.items() if count]
     rate = plan.records // max(1, round(plan.seconds))
     how = (
-        f"{plan.seconds:.0f} s, {rate:,} records a second, seed {plan.seed}, assignor {plan.assignor}; "
-        f"members: {', '.join(plan.kinds)}. `tests/churn`"
+        f"{plan.seconds:.0f} s, {rate:,} records a second, seed {plan.seed}, protocol {plan.protocol}, "
+        f"assignor {plan.assignor}; members: {', '.join(plan.kinds)}. `tests/churn`"
     )
     tables = table(("what was done", "times"), done), table(("what came of it", ""), rows)
     return "\n\n".join((f"## Churn on {where}: {title}", how, *tables))

@@ -91,6 +91,17 @@ def test_graceful_joins_and_leaves_do_nothing_twice_and_never_fall_silent(
     assert verdict.silence_s <= MAX_SILENCE_S + verdict.stall_s
 
 
+@pytest.mark.parametrize("seed", [8])
+def test_in_a_group_whose_members_the_coordinator_assigns_graceful_changes_do_nothing_twice(
+    request: pytest.FixtureRequest, churn: Callable[[Plan, str], Verdict], seed: int
+) -> None:
+    plan = _plan(request, seed, 0.3, kinds=[*OURS, "confluent"], protocol="consumer", assignor="uniform")
+    verdict = churn(plan, "joins and leaves, the coordinator assigns")
+    assert verdict.lost == []
+    assert verdict.out_of_order == []
+    assert verdict.handled == verdict.records, f"twice: {verdict.twice[:5]}"
+
+
 @pytest.mark.parametrize("seed", [9])
 def test_beside_clients_of_other_makes_graceful_changes_make_ours_do_nothing_twice(
     request: pytest.FixtureRequest, churn: Callable[[Plan, str], Verdict], seed: int
