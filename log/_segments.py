@@ -186,8 +186,8 @@ class Segments:
         del self.all[0], self._bases[0]
 
     def cut(self, offset: int) -> None:
-        """Remove the batches that end at or after ``offset``, the last segment first; the next opening
-        rebuilds the indexes.
+        """Remove the batches that end at or after ``offset``, and damage that reaches beyond it, the last
+        segment first; the next opening rebuilds the indexes.
         """
         for segment in reversed(self.all[1:]):
             if segment.base_offset < offset:
@@ -196,8 +196,10 @@ class Segments:
         else:
             segment = self.first
         step = segment.seek(offset)
-        if step is not None:
-            segment.truncate(step.position)
+        # damage in front of the first such batch would stay in front of what is appended next
+        damaged = [d.position for d in segment.damage if d.first_offset >= offset or d.next_offset > offset]
+        if positions := damaged if step is None else [*damaged, step.position]:
+            segment.truncate(min(positions))
             segment.close()
 
     def holds(self, segments: Sequence[Segment]) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kohort.log import CorruptLogError, Cut, LogConfig, PartitionLog
@@ -315,6 +315,38 @@ def test_records_missing_between_two_segments_are_damage_that_a_follower_cuts(tm
     assert (again.log_end_offset, again.first_damaged_offset) == (3, 1)
     cut = again.truncated(1, now_ms=NOW_MS)
     assert (cut.log_end_offset, cut.first_damaged_offset) == (1, None)
+
+
+@settings(max_examples=60)
+@given(st.lists(st.sampled_from(["whole", "zeros", "another epoch"]), min_size=3, max_size=6))
+@example(["zeros", "another epoch", "another epoch"])
+def test_a_log_that_is_cut_where_it_is_damaged_keeps_no_damage(
+    tmp_path_factory: pytest.TempPathFactory, fates: list[str]
+) -> None:
+    """Pages that a power loss took lie before others that it left, and before an epoch file without them."""
+    folder = tmp_path_factory.mktemp("log")
+    log = open_log(folder)
+    for _ in fates:
+        log.append(batch(1), now_ms=NOW_MS, leader_epoch=3)
+    path = folder / "orders-0" / f"{FIRST}.log"
+    content = bytearray(path.read_bytes())
+    size = len(content) // len(fates)
+    for number, fate in enumerate(fates):
+        if fate == "zeros":
+            content[number * size : (number + 1) * size] = bytes(size)
+        elif fate == "another epoch":
+            content[number * size + 12 : number * size + 16] = (number % 2).to_bytes(4, "big")
+    log._segments.close()
+    path.write_bytes(content)
+    log = open_log(folder, clean=False, keep_damage=True)
+    if (damaged := log.first_damaged_offset) is not None:
+        log = log.truncated(damaged, now_ms=NOW_MS)
+    assert log.first_damaged_offset is None
+    end = log.log_end_offset
+    assert end <= next((number for number, fate in enumerate(fates) if fate == "zeros"), len(fates))
+    log.append(batch(1), now_ms=NOW_MS, leader_epoch=4)
+    log.advance_high_watermark(end + 1)
+    assert [first for first, _ in offsets_of(all_records(log))] == [*range(end + 1)]
 
 
 @settings(max_examples=40)
