@@ -22,6 +22,8 @@ from ._clients import kohort_settings
 Job = dict[str, Any]
 #: What is to be printed waits for so long: partitions move without the printing.
 _PRINT_S = 0.05
+#: A process that has left ends so much later: what its end takes of the processors is not in the time.
+_END_S = 0.2
 
 
 async def run(
@@ -100,6 +102,7 @@ async def _main(job: Job) -> None:
     await run(job, stop, times.add, stopped)
     producer.flush(10)
     times.print()
+    await asyncio.sleep(_END_S)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from ..client.offsets import EARLIEST, LATEST, CommittedOffset, OffsetAndTimesta
 from ..client.pool import SURROUNDINGS
 from ..client.transactions import GroupMetadata
 from ..client.waiting import Signal, now_ms
-from ..protocol import TopicPartition
+from ..protocol import ApiKey, TopicPartition, prepare_request
 from ..statemachine import MemberState
 from .assembly import Parts
 from .closing import CLOSE_TIMEOUT_MS, CLOSED, Caller, Closing
@@ -49,6 +49,16 @@ ROWS_PER_BATCH = 20_000
 _TIMES = "a time is a whole number of milliseconds since 1970"
 #: The largest int64.
 _MOST = 2**63 - 1
+
+#: Requests that are sent while a partition that moves has no reader.
+_OF_A_MOVE = (
+    ApiKey.OFFSET_COMMIT,
+    ApiKey.CONSUMER_GROUP_HEARTBEAT,
+    ApiKey.JOIN_GROUP,
+    ApiKey.SYNC_GROUP,
+    ApiKey.OFFSET_FETCH,
+    ApiKey.FETCH,
+)
 
 #: A reader that never has to wait lets other tasks run after this long. asyncio takes 256 KiB from a socket
 #: in a turn, so this also bounds how fast data comes while records are read.
@@ -177,7 +187,7 @@ class AsyncGroupConsumer:
             raise ConsumerClosedError("a consumer starts once: make a new one")
         parts = self._built
         # loading aiokafka takes a quarter of a second, for which connecting need not wait
-        loading = asyncio.create_task(off_the_loop(prepare))
+        loading = asyncio.create_task(off_the_loop(_load))
         try:
             await parts.cluster.connect()
             await parts.choose_protocol()
@@ -707,6 +717,13 @@ async def _decoded(decoder: Decoder, data: bytes | None) -> Any:
     if decoder.must_wait(data):
         return await asyncio.to_thread(decoder, data)
     return decoder(data)
+
+
+def _load() -> None:
+    """Load what the first partitions would otherwise wait for."""
+    prepare()
+    for api_key in _OF_A_MOVE:
+        prepare_request(api_key)
 
 
 def _prepared() -> ModuleType:

@@ -139,6 +139,16 @@ def response_type(api_key: int) -> Any:
     return getattr(messages_of(api_key), f"{api_for(api_key).name}Response")
 
 
+def prepare_request(api_key: int) -> None:
+    """Import an API's messages, and make the constructors of its request and of the structs in it: the first
+    request would take half a millisecond for that.
+    """
+    messages = [request_type(api_key)]
+    for message in messages:
+        message()
+        messages += struct_arrays(message).values()
+
+
 @cache
 def struct_arrays(message: type) -> dict[str, type]:
     """Return the fields of a message or struct that are arrays of structs, each with its elements' class."""

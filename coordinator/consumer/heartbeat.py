@@ -195,7 +195,8 @@ def on_hold_timer(shard: GroupShard, key: TimerKey, now_ms: int) -> None:
     assert held is not None, "the timer of a heartbeat stops when it is answered"
     request, session = held[0], (SESSION, group_id, member_id)
     until_ms = shard.timers.deadline(session)
-    shard.handle(replace(request, body=request.body._replace(hold_ms=0)), now_ms)
+    # a partition without a reader waits for it, and for none of the responses that the same write allows
+    shard.handle(replace(request, body=request.body._replace(hold_ms=0), awaited=True), now_ms)
     _leave_rest(shard, session, until_ms, now_ms)
 
 

@@ -19,13 +19,16 @@ NO_PRODUCER = -1
 
 @dataclass(slots=True, eq=False)
 class Request:
-    """A decoded request. Its one Reply has the same ``handle``, which the shard never looks at."""
+    """A decoded request. Its one Reply has the same ``handle``, which the shard never looks at. If somebody
+    waits for what it brings (``awaited``), the Reply comes before others that the same step gives out.
+    """
 
     api_key: int
     version: int
     body: Any
     context: RequestContext
     handle: Any
+    awaited: bool = False
 
 
 class Marker(NamedTuple):

@@ -157,6 +157,8 @@ class Shard(Generic[S]):
         self.gone = False
         self._apis, self._applies = topic.apis, topic.applies
         self._effects: list[Effect] = []
+        # replies at its beginning to requests that are awaited
+        self._awaited = 0
         self._writes: dict[int, Append] = {}
         self._in_flight: dict[str, int] = {}
         self._blocked: set[str] = set()
@@ -284,7 +286,7 @@ class Shard(Generic[S]):
 
     def take_effects(self) -> list[Effect]:
         """Return the effects since the last call, in order."""
-        effects, self._effects = self._effects, []
+        effects, self._effects, self._awaited = self._effects, [], 0
         return effects
 
     # --- load and unload ----------------------------------------------------------------------------------
@@ -379,7 +381,12 @@ class Shard(Generic[S]):
             self._deferred.setdefault(key, []).append(request)
 
     def reply(self, request: Request, body: Any) -> None:
-        self._effects.append(_new(Reply, (request.handle, body)))
+        reply = _new(Reply, (request.handle, body))
+        if request.awaited:
+            self._effects.insert(self._awaited, reply)
+            self._awaited += 1
+        else:
+            self._effects.append(reply)
 
     def refuse(self, request: Request, error: int) -> None:
         self.reply(request, self.topic.refusal(request, error))

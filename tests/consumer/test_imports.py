@@ -29,6 +29,25 @@ def test_a_consumer_is_made_without_spark_arrow_and_pandas() -> None:
     assert _loaded_after(code) <= {"pydantic"}
 
 
+def test_the_first_requests_of_a_move_make_no_classes_of_messages() -> None:
+    code = """
+from kohort.consumer.consumer import _load
+from kohort.protocol import ApiKey, messages_of
+_load()
+for api, structs in (
+    (ApiKey.FETCH, ("FetchRequest", "FetchTopic", "FetchPartition")),
+    (ApiKey.OFFSET_COMMIT, ("OffsetCommitRequest", "OffsetCommitRequestPartition")),
+    (ApiKey.CONSUMER_GROUP_HEARTBEAT, ("GivenUpTopic", "GivenUpPartition")),
+    (ApiKey.JOIN_GROUP, ("JoinGroupRequest", "JoinGroupRequestProtocol")),
+    (ApiKey.SYNC_GROUP, ("SyncGroupRequest", "SyncGroupRequestAssignment")),
+    (ApiKey.OFFSET_FETCH, ("OffsetFetchRequest", "OffsetFetchRequestTopics")),
+):
+    for name in structs:
+        assert "__new__" in vars(getattr(messages_of(api), name)), name
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 @pytest.mark.parametrize("records", [1, 1_000])
 def test_the_first_records_load_nothing_that_was_not_loaded_at_the_start(records: int) -> None:
     data = bytes(build_batch([(None, b"v", [])] * records, timestamp_ms=0, base_offset=0))

@@ -18,7 +18,7 @@ from kohort.coordinator.consumer import holding
 from kohort.coordinator.consumer.changes import Changes
 from kohort.coordinator.consumer.group import HOLD, SESSION
 from kohort.coordinator.consumer.heartbeat import replace_member
-from kohort.coordinator.engine.effects import Request
+from kohort.coordinator.engine.effects import Reply, Request
 from kohort.coordinator.offsets.commit import CommitRequest, CommitTopic
 from kohort.offsets_topic import OffsetCommitted
 from kohort.protocol import ApiKey, ErrorCode, RequestContext
@@ -84,6 +84,24 @@ def test_it_hears_of_it_with_the_write_by_which_it_is_free() -> None:
     assert world.told(held[0]) == {"t": (2, 3)}
     world.advance(0)
     assert len(held) == 1
+
+
+def test_it_hears_of_it_before_who_gave_it_up_hears_that_it_did() -> None:
+    world, held = moving()
+    world.held = []
+    make = request_of(ApiKey.CONSUMER_GROUP_HEARTBEAT)
+    owned = [(world.ids["t"], [0, 1])]
+    body = make(group_id="g", member_id="a", member_epoch=2, topic_partitions=owned)
+    gave_up = world.begin(ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, body)
+    world.shard.fire_before_write(world.now_ms)
+    world._carry_out()
+    writes, world.held = world.held, None
+    for write in writes:
+        world._write(write)
+    replies = [effect.handle for effect in world.shard.take_effects() if isinstance(effect, Reply)]
+    assert len(replies) == 2
+    assert replies[0] is held
+    assert replies[1] is gave_up
 
 
 def test_but_not_while_others_of_the_group_wait_for_that_write_who_may_give_it_more() -> None:
