@@ -374,8 +374,7 @@ class ZooKeeperRegistry:
         from kazoo.exceptions import NodeExistsError, NoNodeError
 
         calls = [
-            self._call(call, each, *more) if isinstance(call, str) else call(each, *more)
-            for each in of.values()
+            self._call(call, each) if isinstance(call, str) else call(each, *more) for each in of.values()
         ]
         results = dict(zip(of, await asyncio.gather(*calls, return_exceptions=True), strict=True))
         for key, result in results.items():

@@ -117,6 +117,18 @@ async def test_after_a_commit_without_an_answer_the_next_one_finds_out_whether_i
     assert await commit(registry, 7) == {PARTITION: ErrorCode.NONE}
 
 
+async def test_after_commits_without_an_answer_what_is_known_to_be_stored_counts(
+    registry: ZooKeeperRegistry, entries: Entries
+) -> None:
+    await owner(registry)
+    assert entries[OFFSET] == [b"-1", 0, 0]
+    for offset, hooks in ((5, entries.after), (6, entries.before)):
+        hooks[f"set {OFFSET}"] = fails(ConnectionLoss)
+        with pytest.raises(ZooKeeperConnectionError):
+            await commit(registry, offset)
+    assert registry.committed([PARTITION]) == {PARTITION: CommittedOffset(5)}
+
+
 async def test_after_a_commit_without_an_answer_another_owners_is_not_taken_for_it(
     registry: ZooKeeperRegistry, entries: Entries
 ) -> None:
@@ -218,7 +230,7 @@ async def test_offsets_of_any_partitions_are_read_without_those_that_have_none(
         entries[f"/consumers/billing/offsets/orders/{number}"] = [data, 0, 0]
     assert await registry.stored(others) == {PARTITION: CommittedOffset(4)}
     entries.before[f"get {OFFSET}"] = fails(ConnectionLoss)
-    with pytest.raises(ZooKeeperConnectionError):
+    with pytest.raises(ZooKeeperConnectionError, match="localhost:2181: no answer from ZooKeeper"):
         await registry.stored(others)
 
 
@@ -228,6 +240,7 @@ async def test_an_entry_that_goes_between_two_requests_is_made_all_the_same(
     entries[OWNER] = [b"other-0", 0, OTHERS]
     entries.before[f"exists {OWNER}"] = lambda: entries.pop(OWNER)
     assert await registry.carry_out(Claim((PARTITION,))) == {PARTITION}
+    assert entries[OWNER][2] == MINE
     entries.before[f"set {OWNER}"] = lambda: entries.pop(OWNER)
     assert await registry.carry_out(Claim((PARTITION,))) == {PARTITION}
     assert entries[OWNER][2] == MINE
@@ -270,6 +283,15 @@ async def test_a_new_registration_replaces_the_one_before_and_a_withdrawal_remov
     assert await registry.carry_out(Check((PARTITION,))) == {PARTITION}
     await registry.carry_out(Withdraw((PARTITION,)))
     assert set(entries) == {OFFSET}
+
+
+async def test_what_nobody_owns_is_neither_this_members_nor_has_to_be_removed(
+    registry: ZooKeeperRegistry, entries: Entries
+) -> None:
+    assert await registry.carry_out(Check((PARTITION,))) == frozenset()
+    await registry.carry_out(Release((PARTITION,)))
+    await registry.carry_out(Withdraw((PARTITION,)))
+    assert entries == {}
 
 
 async def test_a_check_without_partitions_asks_zookeeper_too(
@@ -382,6 +404,23 @@ async def test_without_an_answer_the_members_are_read_in_the_next_connection(
     await settled(registry)
     assert told == []
     assert len(entries.asked) == 1
+
+
+async def test_a_registration_that_was_read_in_vain_is_not_read_again(
+    registry: ZooKeeperRegistry, entries: Entries, told: list[Any]
+) -> None:
+    await registry.carry_out(Register("me", ("orders",)))
+    request = "get_children /consumers/billing/ids"
+    # the second read makes the first one out of date, and fails
+    entries.after[request] = lambda: entries.before.update({request: fails(ConnectionLoss)})
+    registry._read_members()
+    registry._read_members()
+    await settled(registry)
+    assert told == []
+    registry._read_members()
+    await settled(registry)
+    assert told == [{"me": {"orders": 1}}, "told"]
+    assert entries.asked.count(("get", ID)) == 1
 
 
 async def test_a_member_that_goes_while_it_is_read_is_left_out(
@@ -530,7 +569,7 @@ async def test_a_group_is_read_with_its_members_and_those_offsets_that_are_numbe
     assert members == {"a": {"orders": 2}, "b": {}}
     assert offsets == {PARTITION: 4, TopicPartition("bills", 3): 6}
     assert caplog.text.count("is no number") == 1
-    assert "the offset of orders-2 in ZooKeeper is no number: b'x'" in caplog.text
+    assert "the offset of orders-2 in ZooKeeper is no number: b'x'" in caplog.messages
     assert "the registration of b in ZooKeeper cannot be read" in caplog.text
     entries.before[f"get {OFFSET}"] = fails(NoAuthError)
     with pytest.raises(ZooKeeperConnectionError, match="ZooKeeper refuses a request: NoAuthError"):
