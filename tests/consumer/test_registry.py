@@ -62,6 +62,13 @@ def test_each_thread_takes_a_range_and_the_first_ones_one_more(
         assert sorted(share) == [TopicPartition("orders", number) for number in numbers]
 
 
+def test_a_topic_for_which_a_member_has_no_thread_hides_none_of_its_others() -> None:
+    members = {"a": {"bills": 0, "orders": 1}, "b": {"bills": 1}}
+    assert share_of("a", members, {"bills": 2, "orders": 2}) == {
+        TopicPartition("orders", number) for number in range(2)
+    }
+
+
 class Registry:
     """A registry in memory, and members whose effects are carried out one by one."""
 
