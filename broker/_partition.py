@@ -268,19 +268,20 @@ class Partition:
             self._damaged(error)
             self.check_usable()
 
-    def cut_damage(self, *, now_ms: int) -> None:
-        """Truncate a follower's log to its first known damage: the leader has the records. Raises
-        KafkaError.
+    def cut_damage(self, then: str, *, now_ms: int) -> None:
+        """Truncate the log to its first known damage; ``then`` tells people what follows. For a follower,
+        whose leader has the records, and for a leader that others could not copy. Raises KafkaError.
         """
         log = self.open()
         damaged = None if log is None else log.first_damaged_offset
         if log is not None and damaged is not None:
             logger.warning(
-                "%s-%d is cut from %d to %d, where it is damaged, and copied from its leader",
+                "%s-%d is cut from %d to %d, where it is damaged, and %s",
                 self.topic.name,
                 self.index,
                 log.log_end_offset,
                 damaged,
+                then,
             )
             self.truncate(damaged, now_ms=now_ms)
 

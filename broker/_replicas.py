@@ -183,7 +183,7 @@ class Replicas:
                 partition.follow(state.leader_epoch)
             there = state.leader != NO_LEADER and state.leader in self._cluster.image.brokers
             if there and partition.damage is None:
-                partition.cut_damage(now_ms=self._now_ms())
+                partition.cut_damage("copied from its leader", now_ms=self._now_ms())
                 self._follow_leader(partition, state.leader)
             else:
                 self._unfollow(partition)
@@ -207,6 +207,10 @@ class Replicas:
             leadership.reconfigured(min_isr, lag_ms)
             return
         self._resign(partition)
+        if state.recovering:
+            # no follower that lacks what is damaged could copy it, so none would get in sync; what is lost is
+            # lost by an unclean election
+            partition.cut_damage("led on from there: its election was unclean", now_ms=self._now_ms())
 
         def begin(log_end_offset: int, high_watermark: int) -> Leadership:
             replication = Replication(

@@ -95,6 +95,51 @@ async def test_a_batch_that_is_damaged_in_the_only_replica_is_told(tmp_path: Pat
         assert replica(nodes, 1).read(4, 1_000).records
 
 
+def flip_a_bit(data: Path, node_id: int) -> None:
+    """Damage the third of five batches, as a loss of power may where nothing was flushed."""
+    [path] = (data / str(node_id) / "orders-0").glob("*.log")
+    content = bytearray(path.read_bytes())
+    content[3 * len(content) // 5 - 1] ^= 1
+    path.write_bytes(content)
+
+
+async def test_what_others_could_not_copy_is_cut_off_by_a_leader_that_was_not_in_sync(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with cluster(data=tmp_path) as nodes:
+        await nodes.create("orders", configs={"unclean_leader_election_enable": True})
+        leader, follower, empty = nodes.state("orders").replicas
+        await nodes.kill(empty)
+        await in_sync(nodes, count=2)
+        await written(nodes, 5)
+        await nodes.kill(follower)
+        await in_sync(nodes, count=1)
+        await nodes.kill(leader)
+        flip_a_bit(tmp_path, follower)
+        await nodes.start(follower)
+        await nodes.until(lambda: replica(nodes, follower).leadership)
+        append(replica(nodes, follower))
+        assert "orders-0 is cut from 5 to 2, where it is damaged, and led on from there" in caplog.text
+        for node_id in (empty, leader):
+            await nodes.start(node_id)
+        await in_sync(nodes)
+        await nodes.until(lambda: all(replica(nodes, n).high_watermark == 3 for n in nodes.brokers))
+        contents = [bytes(replica(nodes, n).read(0, 10_000).records) for n in nodes.brokers]
+        assert contents[1:] == contents[:-1]
+
+
+async def test_the_last_replica_in_sync_keeps_what_is_behind_a_damaged_batch(tmp_path: Path) -> None:
+    async with cluster(1, data=tmp_path, offsets_topic_replication_factor=1) as nodes:
+        await nodes.create("orders", configs={"unclean_leader_election_enable": True})
+        await written(nodes, 5)
+        await nodes.kill(1)
+        flip_a_bit(tmp_path, 1)
+        await nodes.start(1)
+        await nodes.until(lambda: replica(nodes, 1).leadership)
+        assert (replica(nodes, 1).log_end_offset, replica(nodes, 1).log.first_damaged_offset) == (5, 2)  # type: ignore[union-attr]
+        assert replica(nodes, 1).read(4, 1_000).records
+
+
 async def test_a_follower_whose_files_are_damaged_copies_nothing_and_holds_nothing_up() -> None:
     async with cluster() as nodes:
         await nodes.create("orders")
