@@ -71,8 +71,9 @@ class Entries(dict[str, list[Any]]):
         makepath: bool = False,
         include_data: bool = False,
     ) -> Any:
-        """Has the arguments of kazoo's."""
+        """Has the arguments of kazoo's, which takes nothing else for a bool."""
         assert acl is None
+        assert all(isinstance(each, bool) for each in (ephemeral, sequence, makepath, include_data))
         if path in self:
             raise NodeExistsError
         parent = path.rpartition("/")[0]
