@@ -17,6 +17,7 @@ from kohort.consumer.events import (
     RebalanceStarted,
     SessionInDoubt,
     SessionResumed,
+    StateChanged,
 )
 from kohort.consumer.registry import (
     FREED_MS,
@@ -1139,3 +1140,56 @@ def test_a_member_that_changes_its_topics_is_in_doubt_like_any_other() -> None:
     assert [type(effect) for effect in registry.waiting[0]] == [Register]
     registry.pass_time(round(SESSION_MS / 50))
     assert registry.at_risk[0]
+
+
+def test_each_rebalance_has_a_generation_of_its_own_and_says_why_it_began() -> None:
+    registry = alone()
+    begun: list[str] = []
+    for _ in range(2):
+        registry.told[0].clear()
+        registry.partitions += 1
+        registry.see_topics(0)
+        registry.settle()
+        begun += [event.reason for event in registry.events(0, StateChanged)]
+    assert registry.members[0].generation == 2
+    assert begun == [
+        "the partitions changed",
+        "its share is 8 partitions",
+        "it owns its share of 8 partitions",
+        "the partitions changed",
+        "its share is 9 partitions",
+        "it owns its share of 9 partitions",
+    ]
+
+
+def test_a_loss_says_what_was_lost_by() -> None:
+    registry = alone()
+    registry.doubt_commit(0)
+    (loss,) = registry.revoking[0]
+    assert loss.reason == "another member has gone on from its partitions"
+    registry = alone()
+    registry.members[0].suspended(registry.now)
+    registry.now += SESSION_MS
+    registry.members[0].advance(registry.now)
+    registry.take(0)
+    (loss,) = registry.revoking[0]
+    assert loss.reason == "ZooKeeper did not answer for the time of a session"
+
+
+def test_without_a_subscription_a_member_is_not_registered() -> None:
+    member = Registry().members[0]
+    member.connected(0.0)
+    assert member.take_effects() == []
+    assert member.next_deadline() is None
+
+
+def test_what_a_claim_in_vain_may_have_brought_is_checked_beside_what_is_owned() -> None:
+    registry = alone()
+    registry.partitions += 1
+    registry.see_topics(0)
+    registry.refuse(0)  # it may have been carried out
+    registry.cut(0)
+    registry.link(0)
+    (check,) = registry.waiting[0]
+    assert isinstance(check, Check)
+    assert len(check.partitions) == PARTITIONS + 1
