@@ -19,6 +19,7 @@ from kohort.consumer.events import (
     SessionResumed,
     StateChanged,
 )
+from kohort.consumer.member import MOVES
 from kohort.consumer.registry import (
     FREED_MS,
     LOOK_MS,
@@ -1193,3 +1194,15 @@ def test_what_a_claim_in_vain_may_have_brought_is_checked_beside_what_is_owned()
     (check,) = registry.waiting[0]
     assert isinstance(check, Check)
     assert len(check.partitions) == PARTITIONS + 1
+
+
+def test_a_rebalance_in_which_a_share_shrinks_twice_reports_all_that_was_given_up() -> None:
+    registry = alone()
+    for number in (1, 2):
+        registry.start(number)
+        registry.carry_out(number)
+        registry.tell(0)
+    first, second = registry.revoking[0]
+    assert first.reason == second.reason == MOVES
+    registry.settle()
+    assert registry.events(0, RebalanceCompleted)[-1].revoked == (*first.partitions, *second.partitions)
