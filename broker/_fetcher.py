@@ -451,6 +451,8 @@ class Fetcher:
             log.info("%s-%d is cut from %d to %d", *where, partition.log_end_offset, offset)
             try:
                 partition.truncate(offset, now_ms=self._now_ms(), restart=restart)
+                # if that found damage: later, the leader would count on what was copied behind it
+                partition.cut_damage("copied from its leader", now_ms=self._now_ms())
             except KafkaError as error:
                 self._refuse(partition, error)
         if cut:

@@ -284,6 +284,8 @@ class Partition:
                 then,
             )
             self.truncate(damaged, now_ms=now_ms)
+            # what is left was verified anew: more may have been found
+            self.cut_damage(then, now_ms=now_ms)
 
     def _end_leadership(self) -> None:
         leadership, self.leadership = self.leadership, None

@@ -1,7 +1,7 @@
 """Replicas whose files are damaged, or whose disks fail, leave their partitions to others; files that are
 nobody's go.
 
-Covers: broker/_replicas.py, cluster/_registration.py.
+Covers: broker/_replicas.py, broker/_fetcher.py, broker/_partition.py, cluster/_registration.py.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from kohort.broker._partition import Partition
+from kohort.log import CorruptLogError
 from kohort.log._files import OsFile
 from kohort.protocol import ErrorCode, KafkaError, build_batch
 from tests.broker.clusters import Nodes, cluster, in_sync
@@ -31,6 +32,15 @@ async def written(nodes: Nodes, count: int) -> None:
     for _ in range(count):
         append(leader)
     await nodes.until(lambda: all(replica(nodes, n).high_watermark == count for n in nodes.brokers))
+
+
+def damage_records(data: Path, *, batch: int) -> Path:
+    """Change a byte in the records of one of five batches, as only a verification sees; return the file."""
+    [path] = (data / "orders-0").glob("*.log")
+    with path.open("r+b") as file:
+        file.seek((batch + 1) * path.stat().st_size // 5 - 2)
+        file.write(b"\xff")
+    return path
 
 
 async def test_another_replica_leads_where_the_files_of_the_leader_turn_out_to_be_damaged(
@@ -153,6 +163,40 @@ async def test_a_follower_whose_files_are_damaged_copies_nothing_and_holds_nothi
         # long before it would be missed: it is not waited for
         await nodes.until(lambda: replica(nodes, leader).high_watermark == 6)
         assert set(nodes.state("orders").isr) == set(nodes.brokers) - {follower}
+
+
+async def test_damage_that_a_follower_finds_in_cutting_its_log_is_cut_before_it_copies_on(
+    tmp_path: Path,
+) -> None:
+    async with cluster(data=tmp_path) as nodes:
+        await nodes.create("orders")
+        await written(nodes, 5)
+        leader = nodes.state("orders").leader
+        node_id = next(n for n in nodes.brokers if n != leader)
+        follower = replica(nodes, node_id)
+        damage_records(tmp_path / str(node_id), batch=1)
+        replicas = nodes.brokers[node_id]._running()._replicas
+        assert replicas is not None
+        replicas._fetchers[leader]._truncate([(follower, 4, False)])
+        assert follower.log is not None
+        assert (follower.log_end_offset, follower.log.first_damaged_offset) == (1, None)
+
+
+async def test_damage_that_shows_when_other_damage_is_cut_is_cut_as_well(tmp_path: Path) -> None:
+    async with cluster(data=tmp_path) as nodes:
+        await nodes.create("orders")
+        await written(nodes, 5)
+        node_id = next(n for n in nodes.brokers if n != nodes.state("orders").leader)
+        follower = replica(nodes, node_id)
+        path = damage_records(tmp_path / str(node_id), batch=1)
+        with path.open("r+b") as file:
+            file.seek(3 * path.stat().st_size // 5 + 8)
+            file.write(b"\xff" * 4)
+        assert follower.log is not None
+        with pytest.raises(CorruptLogError):
+            follower.log.read(3, 1_000)
+        follower.cut_damage("copied from its leader", now_ms=0)
+        assert (follower.log_end_offset, follower.log.first_damaged_offset) == (1, None)
 
 
 async def test_a_leader_whose_disk_fails_leaves_a_partition_to_another_one(
