@@ -213,10 +213,14 @@ class Session(TreeStore):
             self._has_noticed = True
             # notifications on their way are lost: everything is read again
             self._told.clear()
-            while self._stuck:
-                self._asked.popleft()
-                self._stuck -= 1
+            self._drop_stuck()
             self._loop.call_soon(self._suspended)
+
+    def _drop_stuck(self) -> None:
+        """TCP has another connection now; what the former one still had does not arrive."""
+        while self._stuck:
+            self._asked.popleft()
+            self._stuck -= 1
 
     def _suspended(self) -> None:
         self._become(SessionState.SUSPENDED)
@@ -225,6 +229,7 @@ class Session(TreeStore):
     def _connect(self) -> None:
         if self._is_cut or self.is_over or not (self._is_new or self._has_noticed):
             return
+        self._drop_stuck()
         if self._known != self._present:
             self._tell(self._lost)
         there = dict(self._home.tree.entries())
