@@ -151,6 +151,7 @@ def _join(shard: GroupShard, group: ConsumerGroup, request: Request, now_ms: int
     body, context = request.body, request.context
     check_size(shard, group, body.member_id)
     known = group.members.get(body.member_id)
+    before = None if known is None else known.current
     protocols = tuple((protocol.name, bytes(protocol.metadata or b"")) for protocol in body.protocols)
     policy = shard.state.settings.group_consumer_migration_policy
     fits = (
@@ -200,8 +201,9 @@ def _join(shard: GroupShard, group: ConsumerGroup, request: Request, now_ms: int
     refresh_target(changes)
     advance(changes, member, _owned(group, subscription), changed=changed)
     restart_session(shard, group, member, now_ms)
-    # until its SyncGroup
-    start_revocation(shard, group, member, now_ms)
+    if member.current != before or _is_awaited(shard, group, member):
+        # until its SyncGroup. None follows a late duplicate, which must not remove a member that has synced
+        start_revocation(shard, group, member, now_ms)
     answer = JoinGroupResponse(
         generation_id=member.current.epoch,
         protocol_type=CONSUMER,
@@ -286,8 +288,13 @@ def _must_rejoin(group: ConsumerGroup, member: Member) -> bool:
 
 
 def _ask_to_rejoin(shard: GroupShard, group: ConsumerGroup, member: Member, now_ms: int) -> None:
-    if (REVOCATION, group.group_id, member.member_id) not in shard.timers:
+    if not _is_awaited(shard, group, member):
         start_revocation(shard, group, member, now_ms)
+
+
+def _is_awaited(shard: GroupShard, group: ConsumerGroup, member: Member) -> bool:
+    """Return whether a member has to send a JoinGroup or SyncGroup within its rebalance timeout."""
+    return (REVOCATION, group.group_id, member.member_id) in shard.timers
 
 
 def _leaver(group: ConsumerGroup, leaver: Leaver) -> Member:

@@ -57,7 +57,7 @@ class Checks:
         self._handed_out: dict[str, int] = {}
         self._heard: dict[tuple[str, str], int] = {}
         self._settled: dict[str, tuple[int, dict[TopicPartition, str]]] = {}
-        # when a group was last seen with members, on the coordinator's clock
+        # when a group was last seen with members, on the coordinator's clock; -1: it does not matter
         self._peopled: dict[str, int] = {}
         self._before: Durable | None = None
         self._known: Durable | None = None
@@ -262,8 +262,8 @@ class Checks:
         self._before = None if torn else self._known
         for group_id, stored in ({} if self._known is None else self._known.stored).items():
             if not stored.members:
-                # who joined since then is forgotten
-                self._peopled[group_id] = stored.state_timestamp_ms
+                # who joined since then is forgotten; without a protocol, the age counts from the commit
+                self._peopled[group_id] = stored.state_timestamp_ms if stored.protocol_type else -1
         self._known = None
         for each in (self._seen, self._settled, self._states, self._generations, self._heard):
             each.clear()
@@ -383,8 +383,8 @@ class Checks:
         group_id = group.group_id
         epochs = {member_id: member.current for member_id, member in group.members.items()}
         sign = group, group.epoch, group.target_epoch, epochs
-        if group.members:
-            self._peopled[group_id] = now_ms
+        # of an empty one the age counts from the commit, also when a classic group takes its place
+        self._peopled[group_id] = now_ms if group.members else -1
         before = self._seen.get(group_id)
         if before == sign:
             return

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kohort.coordinator.classic.group import ClassicGroup
-from kohort.offsets_topic import ClassicMetadata, GroupDeleted, GroupStored
+from kohort.offsets_topic import NONE, ClassicMetadata, GroupDeleted, GroupStored, OffsetCommitted
 from kohort.protocol import (
     ApiKey,
     ErrorCode,
@@ -71,6 +71,59 @@ def test_one_that_does_not_rejoin_in_time_is_removed() -> None:
         world.live("m")
         world.advance(REBALANCE_MS // 6)
     assert classic.beat() == ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_a_join_that_arrives_once_more_when_its_sender_has_synced_does_not_remove_it() -> None:
+    world, classic = mixed()
+    assert classic.join().generation_id == classic.generation
+    for _ in range(REBALANCE_MS // 5_000 + 1):
+        assert classic.beat() == ErrorCode.NONE
+        world.live("m")
+        world.advance(5_000)
+    assert classic.id in world.group().members
+
+
+def test_one_that_joins_once_more_before_it_syncs_has_its_whole_time_again() -> None:
+    world, classic = mixed()
+    world.advance(INTERVAL_MS)
+    world.join("n")
+    assert classic.beat() == ErrorCode.REBALANCE_IN_PROGRESS
+    classic.join()
+    classic.sync()
+    classic.join()
+    assert classic.generation == 4
+
+    def live_for(duration_ms: int) -> None:
+        for _ in range(duration_ms // 5_000):
+            world.advance(5_000)
+            classic.beat()
+            for name in "mn":
+                world.live(name)
+
+    live_for(20_000)
+    classic.join()
+    live_for(25_000)
+    assert classic.id in world.group().members
+    live_for(5_000)
+    assert classic.id not in world.group().members
+
+
+def test_a_static_member_that_comes_back_and_does_not_sync_is_removed() -> None:
+    world = World({"t": 6}, group_initial_rebalance_delay_ms=0)
+    world.join("m")
+    first = Classic(world, instance="i")
+    first.join()
+    first.sync()
+    for _ in range(2):
+        world.live("m")
+        first.live()
+    second = Classic(world, instance="i")
+    assert second.join().generation_id == first.generation
+    for _ in range(REBALANCE_MS // 5_000):
+        world.advance(5_000)
+        second.beat()
+        world.live("m")
+    assert list(world.group().members) == ["m"]
 
 
 def test_one_that_falls_silent_is_removed_by_its_own_session() -> None:
@@ -439,6 +492,21 @@ def test_a_consumer_group_without_members_is_replaced_by_a_classic_one() -> None
     assert world.written(before) == [(6, "", True), (4, "", True), (3, "", True)]
     world.restart()
     assert isinstance(world.shard.state.find("g"), ClassicGroup)
+
+
+def test_offsets_age_from_their_commit_where_a_classic_group_that_was_cut_off_took_its_place() -> None:
+    world = World(group_initial_rebalance_delay_ms=0, offsets_retention_minutes=1)
+    world.join("m")
+    world.beat("m", -1)
+    world.log.append(OffsetCommitted("g", "t", 0, 1, NONE, "", world.now_ms, NONE))
+    world.shard.apply(world.log[-1:], len(world.log))
+    world.advance(40_000)
+    classic = Classic(world)
+    classic.send_join()
+    world.restart()
+    assert world.after_retention() == ["t"]
+    world.advance(20_000)
+    assert world.after_retention() == []
 
 
 def test_a_classic_member_that_joins_while_the_last_consumer_leaves_is_answered() -> None:
