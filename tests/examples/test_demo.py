@@ -21,7 +21,7 @@ def test_a_short_run_is_equal_and_leaves_nothing_behind(tmp_path: Path) -> None:
         env={**os.environ, "KOHORT_DEMO_RECORDS": "1000", "TMPDIR": str(tmp_path)},
         capture_output=True,
         text=True,
-        timeout=230,
+        timeout=380,
         check=False,
     )
     shown = ended.stdout
