@@ -176,7 +176,7 @@ class BrokerSettings(SecuritySettings, TransactionSettings, GroupSettings):
         int, Row("less than this may be left unread for longer (not a setting of Kafka)", 0, MAX_INT)
     ] = 1_048_576
     queued_max_request_bytes: Annotated[
-        int, Row("request bytes of all connections that wait; over it reading stops", 1, MAX_LONG)
+        int, Row("waiting request bytes of all connections; over it reading and accepting stop", 1, MAX_LONG)
     ] = 268_435_456
 
     quota_window_num: Annotated[

@@ -27,12 +27,17 @@ HANDSHAKE_S = 30.0
 #: Pause when there are no descriptors for more connections, in seconds.
 NO_ROOM_S = 1.0
 
+#: Pause while connections hold all the request bytes that they may, in seconds.
+CROWDED_S = 0.02
+
 #: Most connections accepted in one go, before others are served.
 AT_ONCE = 32
 
 
 class Acceptor:
-    """Listens for one listener. ``connected`` makes the protocol of a connection that has its slot."""
+    """Listens for one listener. ``connected`` makes the protocol of a connection that has its slot; while
+    ``crowded`` says so, no connection is accepted, unless the listener is for control.
+    """
 
     def __init__(
         self,
@@ -40,6 +45,7 @@ class Acceptor:
         security: ListenerSecurity,
         quotas: ConnectionQuotas,
         connected: Callable[[Acceptor, ConnectionSlot], asyncio.Protocol],
+        crowded: Callable[[], bool],
     ) -> None:
         self.listener = listener
         self.security = security
@@ -48,6 +54,7 @@ class Acceptor:
         self.port = listener.port
         self._quotas = quotas
         self._connected = connected
+        self._crowded = crowded
         self._loop = asyncio.get_running_loop()
         self._sockets: list[socket.socket] = []
         self._welcomes: set[asyncio.Task[None]] = set()
@@ -139,6 +146,9 @@ class Acceptor:
     def _accept(self, link: socket.socket) -> None:
         for _ in range(AT_ONCE):
             wait_s = self._quotas.wait_s(self.listener)
+            if not wait_s and not self.listener.control and self._crowded():
+                # a new connection is read once, whatever the others hold
+                wait_s = CROWDED_S
             if wait_s:
                 self._pause(wait_s)
                 return

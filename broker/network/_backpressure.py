@@ -51,8 +51,8 @@ class Requester(Protocol):
 class Backpressure:
     """Over half of ``queued.max.request.bytes`` connections that hold more than ``SMALL_BYTES`` stop being
     read, except one, so that small requests still come through; over three quarters all but those that have
-    sent small requests only, and over all of it every connection. One may always go on, or a broker full of
-    incomplete requests would never make progress.
+    sent small requests only, and over all of it every connection, also those that are not accepted yet. One
+    may always go on, or a broker full of incomplete requests would never make progress.
     """
 
     def __init__(self, settings: BrokerSettings, loop: asyncio.AbstractEventLoop) -> None:
@@ -75,6 +75,10 @@ class Backpressure:
     def __repr__(self) -> str:
         waiting = sum(map(len, self._lines))
         return f"Backpressure({self.held_bytes} request bytes held, {waiting} connections wait)"
+
+    def crowded(self) -> bool:
+        """Return whether new connections have to wait."""
+        return self._level == _ALL
 
     def add(self, connection: Requester) -> None:
         self._free[connection] = None

@@ -74,7 +74,13 @@ class Server:
         self.quotas.on_excess.append(self._make_room_soon)
         connected = partial(Connection, self)
         self.acceptors = [
-            Acceptor(listener, ListenerSecurity(settings, listener, users), self.quotas, connected)
+            Acceptor(
+                listener,
+                ListenerSecurity(settings, listener, users),
+                self.quotas,
+                connected,
+                self.backpressure.crowded,
+            )
             for listener in listeners
         ]
 

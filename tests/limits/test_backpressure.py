@@ -17,6 +17,7 @@ from kohort.protocol import ApiKey, decode_response, encode_request
 from kohort.testing import running_broker
 from kohort.testing._running_broker import RunningBroker
 from tests.broker.wire import Wire, batch, create_topic, fetch_fields, part, produce
+from tests.clients.members import wait_until
 from tests.messages import request_of
 
 #: What one read of a socket brings at most, in bytes.
@@ -90,15 +91,13 @@ def test_over_the_limit_of_all_connections_reading_stops_and_every_request_is_an
         server = server_of(broker)
         frame = produce_frames("orders", 1, size)
         wires = [Wire(broker.bootstrap, timeout_s=60) for _ in range(count)]
+        wait_until(lambda: len(server._connections) == count + 1, "all connections are accepted")
         with peak_of(lambda: server.backpressure.held_bytes) as peak:
             senders = [threading.Thread(target=wire.socket.sendall, args=(frame[:-1],)) for wire in wires]
             for sender in senders:
                 sender.start()
-            deadline = time.monotonic() + 30
             # over three quarters one goes on, and the others wait
-            while server.backpressure.held_bytes <= 3 * limit // 4 and time.monotonic() < deadline:
-                time.sleep(0.01)
-            assert server.backpressure.held_bytes > 3 * limit // 4
+            wait_until(lambda: server.backpressure.held_bytes > 3 * limit // 4, "most of the limit is held")
             for wire, sender in zip(wires, senders, strict=True):
                 threading.Thread(target=_send_end, args=(wire, sender, frame[-1:])).start()
             offsets = sorted(offset for wire in wires for _, offset in answered(wire, 1))
@@ -112,6 +111,24 @@ def test_over_the_limit_of_all_connections_reading_stops_and_every_request_is_an
 def _send_end(wire: Wire, sender: threading.Thread, end: bytes) -> None:
     sender.join()
     wire.socket.sendall(end)
+
+
+def test_over_the_limit_of_all_connections_new_ones_wait_to_be_accepted() -> None:
+    """The broker reads each once before it can have it wait, and a crowd of them would bring much."""
+    with running_broker(queued_max_request_bytes=500_000) as broker, Wire(broker.bootstrap) as greedy:
+        create_topic(greedy, "orders")
+        server = server_of(broker)
+        large = produce_frames("orders", 1, 900_000)
+        greedy.socket.sendall(large[:550_000])
+        wait_until(lambda: server.backpressure.held_bytes == 550_000, "the part has arrived")
+        with Wire(broker.bootstrap, timeout_s=60) as late:
+            late.socket.sendall(produce_frames("orders", 1, 10_000))
+            time.sleep(0.3)
+            assert len(server._connections) == 1
+            assert server.backpressure.held_bytes == 550_000
+            greedy.socket.sendall(large[550_000:])
+            assert answered(greedy, 1) == [(0, 0)]
+            assert answered(late, 1) == [(0, 1)]
 
 
 def test_over_the_limit_of_one_connection_its_reading_stops_and_every_request_is_answered_in_order() -> None:
@@ -141,8 +158,7 @@ def test_a_connection_that_waits_for_memory_is_not_closed_for_being_slow() -> No
             create_topic(greedy, "orders")
             greedy.socket.sendall(frame[:300_000])
             server = server_of(broker)
-            while server.backpressure.held_bytes <= 100_000:
-                time.sleep(0.01)
+            wait_until(lambda: server.backpressure.held_bytes > 100_000, "the limit is held")
             patient.socket.sendall(struct.pack(">i", len(frame) - 4))
             sender = threading.Thread(target=patient.socket.sendall, args=(frame[4:],))
             sender.start()
@@ -161,8 +177,7 @@ def test_above_half_of_the_limit_small_requests_still_come_through() -> None:
         create_topic(other, "orders")
         server = server_of(broker)
         greedy.socket.sendall(produce_frames("orders", 1, 900_000)[:700_000])
-        while server.backpressure.held_bytes < 700_000:
-            time.sleep(0.01)
+        wait_until(lambda: server.backpressure.held_bytes == 700_000, "the part has arrived")
         for _ in range(3):
             assert produce(other, "orders", batch(1)).error_code == 0
 
@@ -189,10 +204,7 @@ def test_requests_that_wait_for_others_hold_no_bytes_that_others_wait_for(count:
             )
         with Wire(broker.bootstrap) as other:
             create_topic(other, "orders")
-            deadline = time.monotonic() + 30
-            while len(broker.members("g")) < count and time.monotonic() < deadline:
-                time.sleep(0.02)
-            assert len(broker.members("g")) == count
+            wait_until(lambda: len(broker.members("g")) == count, "all have joined")
             assert server_of(broker).backpressure.held_bytes < 500_000
             assert produce(other, "orders", batch(1)).error_code == 0
         for member in members:
