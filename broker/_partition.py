@@ -272,9 +272,8 @@ class Partition:
         """Truncate the log to its first known damage; ``then`` tells people what follows. For a follower,
         whose leader has the records, and for a leader that others could not copy. Raises KafkaError.
         """
-        log = self.open()
-        damaged = None if log is None else log.first_damaged_offset
-        if log is not None and damaged is not None:
+        # what is left is verified anew when it is opened again: more may be found
+        while (log := self.open()) is not None and (damaged := log.first_damaged_offset) is not None:
             logger.warning(
                 "%s-%d is cut from %d to %d, where it is damaged, and %s",
                 self.topic.name,
@@ -284,8 +283,6 @@ class Partition:
                 then,
             )
             self.truncate(damaged, now_ms=now_ms)
-            # what is left was verified anew: more may have been found
-            self.cut_damage(then, now_ms=now_ms)
 
     def _end_leadership(self) -> None:
         leadership, self.leadership = self.leadership, None

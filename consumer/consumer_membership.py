@@ -216,9 +216,7 @@ class ConsumerMembership(GroupMember):
                 self._heartbeats.under_way = None
                 self._again(f"{request.api_key.name} had no answer: {error}", now)
 
-    def revocation_done(self, now: float) -> None:
-        self._revocations -= 1
-        assert self._revocations >= 0, "more revocations done than asked for"
+    def _proceed(self, now: float) -> None:
         if self._turns_classic and not self._revocations:
             if self._leaving is None:
                 self._emit(SpeakClassic())

@@ -27,9 +27,7 @@ class ManualAssignment(GroupMember):
         self._chosen = frozenset(partitions)
         self._follow()
 
-    def revocation_done(self, now: float) -> None:  # noqa: ARG002 - nothing here depends on the time
-        self._revocations -= 1
-        assert self._revocations >= 0, "more revocations done than asked for"
+    def _proceed(self, now: float) -> None:  # noqa: ARG002 - nothing here depends on the time
         self._follow()
 
     def _follow(self) -> None:

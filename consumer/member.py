@@ -158,9 +158,11 @@ class GroupMember(ABC):
     def failed(self, request: Send, error: Exception, now: float) -> None:
         """A Send was not answered: the coordinator cannot be reached, or the connection broke."""
 
-    @abstractmethod
     def revocation_done(self, now: float) -> None:
         """A Revoke has been carried out."""
+        self._revocations -= 1
+        assert self._revocations >= 0, "more revocations done than asked for"
+        self._proceed(now)
 
     def gives_up(  # noqa: B027 - only where the coordinator can make use of it
         self,
@@ -192,6 +194,10 @@ class GroupMember(ABC):
         """Do what is due: begin to join, send a heartbeat, notice that the session is at risk."""
 
     # what both do
+
+    @abstractmethod
+    def _proceed(self, now: float) -> None:
+        """Do what could not be done before a revocation had been carried out."""
 
     @abstractmethod
     def _depart(self, reason: str) -> None:

@@ -179,9 +179,7 @@ class Membership(GroupMember):
             self._heartbeats.under_way = None
             self._heartbeats.retry(now)
 
-    def revocation_done(self, now: float) -> None:
-        self._revocations -= 1
-        assert self._revocations >= 0, "more revocations done than asked for"
+    def _proceed(self, now: float) -> None:
         self.advance(now)
 
     def topics(

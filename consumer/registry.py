@@ -275,10 +275,6 @@ class RegistryMembership(GroupMember):
     def failed(self, request: Send, error: Exception, now: float) -> None:  # noqa: ARG002 - never called
         raise AssertionError("this member sends no requests to brokers")
 
-    def revocation_done(self, now: float) -> None:
-        self._revocations -= 1
-        self._proceed(now)
-
     def topics(
         self,
         topics: Mapping[str, TopicInfo],
