@@ -89,8 +89,8 @@ CLUSTER_BUGS = (
     _Bug(
         "a follower keeps what a loss of power has damaged",
         "broker._partition:Partition.cut_damage",
-        "damaged = None if log is None else log.first_damaged_offset",
-        "damaged = None",
+        "(damaged := log.first_damaged_offset) is not None",
+        "(damaged := None) is not None",
     ),
     _Bug(
         "a coordinator answers before other replicas have it",
