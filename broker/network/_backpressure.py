@@ -61,6 +61,8 @@ class Backpressure:
         self._settings = settings
         self._loop = loop
         self._level = _LITTLE
+        # when bytes last came or went while all of the limit was held, on the loop's clock
+        self._moved_at = 0.0
         #: The one connection that is always read.
         self._favourite: Requester | None = None
         #: Connections that are read, and those that hold much, read or waiting.
@@ -79,6 +81,18 @@ class Backpressure:
     def crowded(self) -> bool:
         """Return whether new connections have to wait."""
         return self._level == _ALL
+
+    def stuck_bytes(self, now: float) -> int:
+        """Bytes that have to go before anybody else may go on; 0 unless nothing has come or gone for as long
+        as a request may take to be complete, and then its answer to be read.
+
+        Complete requests can wait without end: behind a Fetch of hours, or for a client to read its answers.
+        """
+        settings = self._settings
+        patience_ms = settings.kohort_request_complete_timeout_ms + settings.kohort_response_unread_timeout_ms
+        if not self.crowded() or (now - self._moved_at) * 1000 <= patience_ms:
+            return 0
+        return self.held_bytes - settings.queued_max_request_bytes * (_BEGINS[_ALL] - 1) // 8
 
     def add(self, connection: Requester) -> None:
         self._free[connection] = None
@@ -104,6 +118,8 @@ class Backpressure:
         elif connection.held_bytes <= SMALL_BYTES:
             self._large.pop(connection, None)
         self._weigh(connection)
+        if self._level == _ALL:
+            self._moved_at = self._loop.time()
 
     def _end_turn(self) -> None:
         self._turn_bytes = 0

@@ -212,11 +212,31 @@ class Server:
             connection.transport.abort()
         for connection in list(self._connections):
             self._look_at(connection, now)
+        self._end_standstill(now)
         # connections in their handshakes could not be closed before
         self._make_room()
         self._plan_sweep()
 
+    def _end_standstill(self, now: float) -> None:
+        """Close those that hold the most request bytes, if nobody else could ever go on."""
+        stuck = self.backpressure.stuck_bytes(now)
+        others = (one for one in self._connections if not one.listener.control)
+        for connection in sorted(others, key=lambda one: one.held_bytes, reverse=True):
+            if stuck <= 0:
+                return
+            stuck -= connection.held_bytes
+            connection.end(
+                f"{connection.held_bytes} bytes of its requests wait, no other request goes on, and "
+                "queued.max.request.bytes is reached"
+            )
+            connection.transport.abort()
+
     def _look_at(self, connection: Connection, now: float) -> None:
+        if connection.transport.is_closing():
+            if connection.held_bytes:
+                # it was closed at an earlier look, and takes none of its answers
+                connection.transport.abort()
+            return
         unauthenticated = connection.unauthenticated_since
         if unauthenticated is not None and now - unauthenticated > UNAUTHENTICATED_S:
             connection.end(f"it did not say who it is within {UNAUTHENTICATED_S:.0f} s")

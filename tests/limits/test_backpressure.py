@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import socket
 import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 import pytest
 
@@ -165,6 +166,63 @@ def test_a_connection_that_waits_for_memory_is_not_closed_for_being_slow() -> No
             # the first is favoured, does not go on, and is closed for it; then it is the other's turn
             assert answered(patient, 1)
             sender.join()
+
+
+def test_requests_that_wait_behind_a_fetch_of_an_hour_do_not_keep_the_others_waiting(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with (
+        running_broker(
+            queued_max_request_bytes=500_000,
+            kohort_request_complete_timeout_ms=500,
+            kohort_response_unread_timeout_ms=500,
+        ) as broker,
+        Wire(broker.bootstrap) as parked,
+        Wire(broker.bootstrap) as small,
+    ):
+        create_topic(small, "orders")
+        parked.send(ApiKey.FETCH, 12, **fetch_fields("orders", 0, max_wait_ms=3_600_000))
+        wait_until(lambda: len(server_of(broker)._connections) == 2, "both connections are accepted")
+        parked.socket.sendall(produce_frames("elsewhere", 1, 550_000))
+        wait_until(server_of(broker).backpressure.crowded, "the limit is held")
+        with Wire(broker.bootstrap, timeout_s=60) as late:
+            assert produce(late, "orders", batch(1)).error_code == 0
+        assert parked.closed_by_broker()
+        assert produce(small, "orders", batch(1)).error_code == 0
+    assert "queued.max.request.bytes is reached" in caplog.text
+
+
+def test_who_is_closed_and_takes_no_answers_does_not_keep_the_others_waiting(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Closing sends the answers first, and it would hold its incomplete request until they are taken."""
+    with (
+        running_broker(
+            queued_max_request_bytes=500_000,
+            kohort_request_complete_timeout_ms=1_000,
+            kohort_response_unread_timeout_ms=3_600_000,
+        ) as broker,
+        closing(socket.socket()) as deaf,
+    ):
+        server = server_of(broker)
+        deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+        deaf.settimeout(30)
+        deaf.connect((broker.host, broker.port))
+        wait_until(lambda: len(server._connections) == 1, "the connection is accepted")
+        (connection,) = server._connections
+        connection.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4_096)
+        question = encode_request(0, 1, "deaf", request_of(ApiKey.API_VERSIONS)(version=0))
+        while not connection.transport.get_write_buffer_size():
+            given = connection.outbox.given
+            deaf.sendall(question)
+            while connection.outbox.given == given:
+                time.sleep(0.001)
+        deaf.sendall(produce_frames("orders", 1, 900_000)[:550_000])
+        wait_until(server.backpressure.crowded, "the limit is held")
+        with Wire(broker.bootstrap, timeout_s=60) as late:
+            create_topic(late, "orders")
+            assert server.backpressure.held_bytes == 0
+    assert caplog.text.count("its request was not complete") == 1
 
 
 def test_above_half_of_the_limit_small_requests_still_come_through() -> None:

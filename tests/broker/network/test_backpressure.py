@@ -149,6 +149,27 @@ async def test_of_many_large_requests_a_turn_of_the_loop_has_8_mib() -> None:
     assert all(client.held_bytes > ONE_READ for client in crowd)
 
 
+async def test_only_if_nothing_moves_over_all_of_the_limit_bytes_have_to_go(
+    backpressure: Backpressure,
+) -> None:
+    patience_s = (
+        SETTINGS.kohort_request_complete_timeout_ms + SETTINGS.kohort_response_unread_timeout_ms
+    ) / 1000
+    loop = asyncio.get_running_loop()
+    greedy = Client(backpressure)
+    greedy.send(MOST)
+    assert not backpressure.crowded()
+    assert backpressure.stuck_bytes(loop.time() + 2 * patience_s) == 0
+    greedy.send(MOST // 8)
+    assert backpressure.crowded()
+    before = loop.time()
+    assert backpressure.stuck_bytes(before + patience_s - 10) == 0
+    assert backpressure.stuck_bytes(before + patience_s + 1) == MOST // 4
+    await asyncio.sleep(0.01)
+    greedy.done(1)
+    assert backpressure.stuck_bytes(before + patience_s) == 0, "something went"
+
+
 async def test_who_leaves_makes_room_for_the_next(backpressure: Backpressure) -> None:
     first, second = Client(backpressure), Client(backpressure)
     first.send(MOST // 2 + 1)
