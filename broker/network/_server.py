@@ -220,6 +220,8 @@ class Server:
     def _end_standstill(self, now: float) -> None:
         """Close those that hold the most request bytes, if nobody else could ever go on."""
         stuck = self.backpressure.stuck_bytes(now)
+        if stuck <= 0:
+            return  # nearly always: thousands of connections need not be sorted
         others = (one for one in self._connections if not one.listener.control)
         for connection in sorted(others, key=lambda one: one.held_bytes, reverse=True):
             if stuck <= 0:
