@@ -21,6 +21,8 @@ DEAD_LETTER_HEADERS: Final = (
     "kohort.error.message",
     "kohort.error.stack",
 )
+#: Those of them whose values may be cut.
+MESSAGE_HEADER, STACK_HEADER = DEAD_LETTER_HEADERS[-2:]
 #: Header of a letter in a retry topic, after the ones above: when it is due, in milliseconds since 1970.
 RETRY_DUE_HEADER: Final = "kohort.retry.due_ms"
 #: All of them.

@@ -117,9 +117,9 @@ class Batch:
     #: Number of failed attempts, and the error of the last one.
     tries: int = 0
     last_error: Exception | None = None
-    #: The encoded and compressed records, and their codec.
-    payload: bytes | bytearray | None = None
+    #: The codec to compress with; once the records are packed, that of the payload.
     codec: Codec = Codec.NONE
+    payload: bytes | bytearray | None = None
     packing: bool = False
 
     @property
@@ -130,14 +130,14 @@ class Batch:
     def first_ms(self) -> int:
         return self.records[0][3]
 
-    def pack(self, codec: Codec) -> None:
+    def pack(self) -> None:
         """Encode and compress the records; may run in a thread."""
         plain = encode_records(self.records, self.first_ms)
-        payload = plain if codec is Codec.NONE else compress(codec, bytes(plain))
+        payload = plain if self.codec is Codec.NONE else compress(self.codec, bytes(plain))
         if len(payload) < len(plain):
-            self.payload, self.codec = payload, codec
+            self.payload = payload
         else:
-            self.payload = plain
+            self.payload, self.codec = plain, Codec.NONE
 
     def sealed(self, *, transactional: bool) -> bytearray:
         """Return the batch as bytes for a request."""
@@ -306,19 +306,22 @@ class Accumulator:
             batch.full = True
         return future, began, self.fresh >= self.batch_size
 
-    def add_all(self, queue: Queue, records: list[TimedRecord], size: int) -> Any:
-        """Append records as one full batch; return the future of the first record."""
+    def add_all(self, queue: Queue, records: list[TimedRecord], size: int, codec: Codec | None = None) -> Any:
+        """Append records as one full batch, compressed with ``codec`` if given; return the future of the
+        first record.
+        """
         if queue.waiting:
             queue.waiting[-1].full = True
         batch = self._begin(queue)
         batch.records, batch.size, batch.full = records, BATCH_BYTES + size, True
+        batch.codec = batch.codec if codec is None else codec
         future = self.future()
         batch.futures.append(future)
         self.used += size + HELD_BYTES * len(records)
         return future
 
     def _begin(self, queue: Queue) -> Batch:
-        batch = Batch(queue, self.now_ms(), self.future())
+        batch = Batch(queue, self.now_ms(), self.future(), codec=self.codec)
         self.used += batch.size
         queue.waiting.append(batch)
         self._unsent[queue] = None
@@ -441,7 +444,7 @@ class Accumulator:
             return False
         if not self.admits(queue.partition):
             return False
-        if batch.payload is None and self.codec is not Codec.NONE and batch.size >= LARGE_BYTES:
+        if batch.payload is None and batch.codec is not Codec.NONE and batch.size >= LARGE_BYTES:
             batch.full = True
             if not batch.packing:
                 batch.packing = True
@@ -488,7 +491,7 @@ class Accumulator:
 
     def _number(self, queue: Queue, batch: Batch) -> None:
         if batch.payload is None:
-            batch.pack(self.codec)
+            batch.pack()
         if not self.idempotent or batch.sequence >= 0:
             return
         if queue.producer is None:
@@ -572,6 +575,7 @@ class Accumulator:
         halves = []
         for cut, sequence in ((slice(half), batch.sequence), (slice(half, None), batch.sequence + half)):
             part = Batch(queue, batch.created_ms, self.future(), batch.records[cut], batch.futures[cut])
+            part.codec = batch.codec
             part.size = BATCH_BYTES + sum(record_size(*record[:3]) for record in part.records)
             part.full = True
             part.sequence = sequence % _SEQUENCES if batch.sequence >= 0 else -1

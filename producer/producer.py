@@ -17,9 +17,17 @@ from ..client.offsets import CommittedOffset
 from ..client.pool import SURROUNDINGS
 from ..client.transactions import GroupMetadata, Transaction
 from ..client.waiting import Backoff, now_ms
-from ..protocol import ErrorCode, Headers, KafkaError, KohortError, TimedRecord, TopicPartition
+from ..protocol import Codec, ErrorCode, Headers, KafkaError, KohortError, TimedRecord, TopicPartition
 from ..settings import MAX_LONG
-from .accumulator import HELD_BYTES, RECORD_BYTES, Accumulator, Queue, RecordMetadata, record_size
+from .accumulator import (
+    HELD_BYTES,
+    RECORD_BYTES,
+    Accumulator,
+    ProducerRecord,
+    Queue,
+    RecordMetadata,
+    record_size,
+)
 from .encoding import Encoders
 from .errors import (
     BufferFullError,
@@ -278,6 +286,23 @@ class Producer:
             await self._within_transaction(self._learn(topic, partition))
         await self._within_transaction(self._room(size, len(records)))
         future = self._accumulator.add_all(queue, checked, size)
+        self._running().wake()
+        return future  # type: ignore[no-any-return]
+
+    async def forward(self, record: ProducerRecord) -> asyncio.Future[RecordMetadata]:
+        """Accept a record that was read from a topic, with its partition; return what ``send`` returns.
+
+        It is a batch of its own, compressed with gzip, and neither ``max_request_size`` nor ``buffer_memory``
+        bounds it: it may have come compressed, and its reader holds it anyway.
+        """
+        topic, value, key, partition, timestamp_ms, headers = record
+        assert partition is not None, "its reader says which"
+        timestamp_ms = time.time_ns() // 1_000_000 if timestamp_ms is None else timestamp_ms
+        size = record_size(key, value, headers)
+        while (queue := self._place(topic, key, partition, size)) is None:
+            await self._within_transaction(self._learn(topic, partition))
+        timed = (key, value, _as_headers(headers), timestamp_ms)
+        future = self._accumulator.add_all(queue, [timed], size, Codec.GZIP)
         self._running().wake()
         return future  # type: ignore[no-any-return]
 

@@ -228,7 +228,7 @@ class Sender:
         self.wake()
 
     async def _pack(self, batch: Batch) -> None:
-        await asyncio.to_thread(batch.pack, self._accumulator.codec)
+        await asyncio.to_thread(batch.pack)
         self._accumulator.packed(batch)
         self.wake()
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from ...client.cluster import Cluster
 from ...client.errors import BrokerConnectionError
 from ...producer import Producer, ProducerError, ProducerRecord
-from ...protocol import KafkaError
+from ...protocol import ErrorCode, KafkaError
 from ...settings import MAX_INT, MAX_LONG
 from ..assembly import make_cluster
 from ..errors import ConsumerError, message
-from ..letters import DEAD_LETTER_HEADERS, RETRY_DUE_HEADER, read_retry
+from ..letters import DEAD_LETTER_HEADERS, MESSAGE_HEADER, RETRY_DUE_HEADER, STACK_HEADER, read_retry
 
 if TYPE_CHECKING:
     from ..config import ConsumerConfig
@@ -23,8 +23,12 @@ if TYPE_CHECKING:
 #: Most bytes of error text and of stack in a header: the record must still fit into the topic.
 MAX_ERROR_BYTES = 1_000
 MAX_STACK_BYTES = 8_000
+#: Most bytes of the error text of a letter that was too large for its topic; its stack is left out.
+BRIEF_ERROR_BYTES = 100
 #: Time for a dead letter to be acknowledged before the service stops.
 SEND_TIMEOUT_MS = 30_000
+
+TOO_LARGE = frozenset((ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE))
 
 
 class DeadLetterError(ConsumerError):
@@ -53,7 +57,13 @@ class DeadLetters:
         try:
             producer = self._producer or await self._start()
             count = await producer.partitions_for(topic)
-            await producer.send_and_wait(*letter(topic, count, record, error, attempts, self._group, due_ms))
+            written = letter(topic, count, record, error, attempts, self._group, due_ms)
+            try:
+                await _write(producer, written)
+            except KafkaError as refusal:
+                if refusal.code not in TOO_LARGE:
+                    raise
+                await _write(producer, brief(written))
         except (KafkaError, BrokerConnectionError, ProducerError) as failure:
             where = f"{record.topic}-{record.partition} at offset {record.offset}"
             raise DeadLetterError(
@@ -91,6 +101,10 @@ class DeadLetters:
             await self._cluster.close()
 
 
+async def _write(producer: Producer, written: ProducerRecord) -> None:
+    await producer.send_and_wait(*written)
+
+
 def letter(
     topic: str,
     partitions: int,
@@ -111,6 +125,18 @@ def letter(
     if due_ms is not None:
         headers.append((RETRY_DUE_HEADER, str(due_ms).encode()))
     return ProducerRecord(topic, record.value, record.key, record.partition % partitions, headers=headers)
+
+
+def brief(letter: ProducerRecord) -> ProducerRecord:
+    """The letter with only the beginning of its error's text and without the stack.
+
+    So a record that just fits into a topic fits there as a letter too.
+    """
+    kept = {MESSAGE_HEADER: BRIEF_ERROR_BYTES, STACK_HEADER: 0}
+    headers = [
+        (name, (value or b"")[: kept[name]] if name in kept else value) for name, value in letter.headers
+    ]
+    return letter._replace(headers=headers)
 
 
 def error_headers(

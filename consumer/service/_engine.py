@@ -22,6 +22,7 @@ from ._kafka_output import KafkaTransactions
 from ._log import RateLimitedLog
 from ._metrics import GroupCounters, Snapshot
 from ._probes import Progress
+from ._queues import Begins
 from ._running import RunningHandler
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ class Engine:
         self._repeated = RateLimitedLog()
         self._dead_letters = DeadLetters(lambda: self._consumer.config, group)
         self._stored = None if once is None else StoredOffsets(once, self._consumer, self._fail)
-        self._output = None if output is None else KafkaTransactions(output, self._consumer, self._fail)
+        self._output = None if output is None else self._transactions(output)
         for handler in handlers:
             handler.output = None if self._output is None else self._output.add
             handler.encoders = None if output is None else output.encoders
@@ -128,6 +129,13 @@ class Engine:
         for each in self._running:
             if each.handler.function == function:
                 each.hold(held)
+
+    def _transactions(self, output: KafkaOutput) -> KafkaTransactions:
+        return KafkaTransactions(output, self._consumer, fail=self._fail, limit=self._limit)
+
+    def _limit(self, begins: Begins) -> None:
+        for each in self._running:
+            each.queues.limit(begins)
 
     def _halt(self, halted: bool) -> None:
         owned = self._consumer.assignment()

@@ -16,7 +16,7 @@ import asyncio
 import logging
 import uuid
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ...client.errors import BrokerConnectionError, ConfigError
@@ -29,12 +29,14 @@ from ...producer import (
     ProducerRecord,
     TransactionAbortableError,
 )
+from ...producer.accumulator import HELD_BYTES, record_size
 from ...producer.encoding import Encoders
 from ...protocol import ErrorCode, KafkaError, KohortError, TopicPartition
 from ..assembly import make_cluster
 from ..errors import ConsumerError, StaleRecordError, short
-from ._deadletter import letter
+from ._deadletter import TOO_LARGE, brief, letter
 from ._log import RateLimitedLog
+from ._queues import Begins
 
 if TYPE_CHECKING:
     from ..consumer import AsyncGroupConsumer
@@ -46,7 +48,7 @@ log = logging.getLogger("kohort.consumer.service")
 TRANSACTION_TIMEOUT_MS = 10_000
 #: Pause before a transaction is started again, or its end requested again.
 AGAIN_S = 0.2
-#: While this many times ``max_records`` wait to be committed, no further records are polled.
+#: While this many times ``max_records`` wait to be committed, no further records are handled.
 _FULL = 10
 
 _E = ErrorCode
@@ -106,7 +108,11 @@ class KafkaOutput:
         self.settings = {"transaction_timeout_ms": TRANSACTION_TIMEOUT_MS, **settings}
         if connection := ClientSettings.model_fields.keys() & settings:
             raise ConfigError(f"KafkaOutput: {min(connection)} is a setting of the service: give it there")
-        producer_config(bootstrap="unused", transactional_id=transactional_id or "unused", **self.settings)
+        checked = producer_config(
+            bootstrap="unused", transactional_id=transactional_id or "unused", **self.settings
+        )
+        #: Most bytes of results that wait to be committed, besides those of calls that have begun.
+        self.most_bytes = checked.buffer_memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,22 +123,42 @@ class _Call:
     session_id: int
     last: int
     given: Sequence[ProducerRecord]
+    #: Approximate memory of the results.
+    bytes: int
+    is_letter: bool
+
+    @property
+    def count(self) -> int:
+        """What it counts for towards ``max_records``."""
+        return max(1, len(self.given))
 
 
 class KafkaTransactions:
-    """One run's use of a KafkaOutput, from ``start`` to ``close``; ``fail`` gets the error that ends it."""
+    """One run's use of a KafkaOutput, from ``start`` to ``close``.
+
+    ``fail`` gets the error that ends it, and ``limit`` which calls of handlers may begin.
+    """
 
     def __init__(
-        self, output: KafkaOutput, consumer: AsyncGroupConsumer, fail: Callable[[Exception], None]
+        self,
+        output: KafkaOutput,
+        consumer: AsyncGroupConsumer,
+        *,
+        fail: Callable[[Exception], None],
+        limit: Callable[[Begins], None],
     ) -> None:
         self._output = output
         self._consumer = consumer
         self._fail = fail
+        self._limit = limit
+        self._begins = Begins.ALL
         self._cluster = make_cluster(consumer.config)
         self._name = output.transactional_id or f"{consumer.config.group}-{uuid.uuid4().hex}"
         self._producer = self._make_producer()
         self._ended: list[_Call] = []
+        #: Number and bytes of results that are not committed, those in the transaction included.
         self._waiting = 0
+        self._waiting_bytes = 0
         self._hurry = 0
         self._wake = asyncio.Event()
         self._committed = Signal()
@@ -158,8 +184,14 @@ class KafkaTransactions:
 
     # calls that have ended
 
-    def add(self, records: Sequence[Record], given: Sequence[ProducerRecord]) -> None:
-        """Add a call that has ended: its records, of one partition, and its results ``given``."""
+    def add(
+        self, records: Sequence[Record], given: Sequence[ProducerRecord], *, is_letter: bool = False
+    ) -> None:
+        """Add a call that has ended: its records, of one partition, and its results ``given``.
+
+        Raises TypeError for results that are no bytes.
+        """
+        size = sum(map(_size_of, given))
         try:
             for record in records:
                 self._consumer.done(record)
@@ -168,9 +200,13 @@ class KafkaTransactions:
             self._repeated.line("stale", logging.INFO, "group %s: %s", group, error)
             return
         first, last = records[0], records[-1]
-        self._ended.append(_Call(first.topic_partition, first.session_id, last.offset, given))
-        self._waiting += max(1, len(given))
+        call = _Call(first.topic_partition, first.session_id, last.offset, given, size, is_letter)
+        self._ended.append(call)
+        self._waiting += call.count
+        self._waiting_bytes += call.bytes
         self._wake.set()
+        if self.full:
+            self._let_begin(Begins.NONE)
 
     async def dead_letter(
         self, topic: str, record: Record, error: BaseException, attempts: int, due_ms: int | None = None
@@ -182,16 +218,23 @@ class KafkaTransactions:
             kind = "dead-letter" if due_ms is None else "retry"
             raise OutputError(f"{kind} topic {topic!r} cannot be written to: {failure}") from failure
         group = self._consumer.config.group
-        self.add([record], [letter(topic, count, record, error, attempts, group, due_ms)])
+        self.add([record], [letter(topic, count, record, error, attempts, group, due_ms)], is_letter=True)
 
     @property
     def full(self) -> bool:
         """Return whether so many results wait that no further records should be handled."""
-        return self._waiting > _FULL * self._output.max_records
+        most, most_bytes = _FULL * self._output.max_records, self._output.most_bytes
+        return self._waiting > most or self._waiting_bytes > most_bytes
 
     async def room(self, timeout_ms: float) -> None:
         """Wait until fewer results wait, or the time is up."""
+        self._wake.set()  # those of partitions that are gone are dropped then
         await self._committed.wait(timeout_ms)
+
+    def _let_begin(self, begins: Begins) -> None:
+        if begins is not self._begins:
+            self._begins = begins
+            self._limit(begins)
 
     async def settle(self, partitions: Iterable[TopicPartition] | None = None) -> None:
         """Return when everything of these partitions (None: all) that can be committed is."""
@@ -227,27 +270,36 @@ class KafkaTransactions:
         for call in self._ended:
             if call.session_id in sessions:
                 (taken if self._is_next(call) else left).append(call)
+            else:
+                self._forget(call)
         self._ended = left
-        self._waiting = sum(max(1, len(call.given)) for call in left)
         offsets: dict[int, CommittedOffset] = {}
         for call in taken:
             session = sessions[call.session_id]
             offsets[call.session_id] = CommittedOffset(session.first, session.leader_epoch)
         return taken, offsets
 
+    def _forget(self, call: _Call) -> None:
+        self._waiting -= call.count
+        self._waiting_bytes -= call.bytes
+
     async def _run(self) -> None:
         try:
             while True:
                 await self._wake.wait()
-                if not self._hurry and self._waiting < self._output.max_records:
+                if self._may_linger():
                     await self._linger()
                 self._wake.clear()
                 self._committing = True
                 calls, offsets = self._take()
                 while calls:
                     await self._commit(calls, offsets)
+                    for call in calls:
+                        self._forget(call)
                     calls, offsets = self._take()
                 self._committing = False
+                # what waits now waits for earlier records of its partition
+                self._let_begin(Begins.FIRST if self.full else Begins.ALL)
                 self._committed.fire()
         except Exception as error:
             self._fail(error)
@@ -255,12 +307,15 @@ class KafkaTransactions:
             self._committing = False
             self._committed.fire()
 
+    def _may_linger(self) -> bool:
+        return not (self._hurry or self._waiting >= self._output.max_records or self.full)
+
     async def _linger(self) -> None:
         """Wait for more calls, until there are enough or ``settle`` is called."""
         until = asyncio.get_running_loop().time() + self._output.interval_ms / 1000
         try:
             async with asyncio.timeout_at(until):
-                while not self._hurry and self._waiting < self._output.max_records:
+                while self._may_linger():
                     self._wake.clear()
                     await self._wake.wait()
         except TimeoutError:
@@ -283,6 +338,10 @@ class KafkaTransactions:
                 return
             except TransactionAbortableError as error:
                 cause = error.__cause__
+                if isinstance(cause, KafkaError) and cause.code in TOO_LARGE:
+                    before, calls = calls, [_briefer(call) for call in calls]
+                    if calls != before:
+                        continue
                 if isinstance(cause, KafkaError) and not cause.retriable and cause.code not in _PASSING:
                     raise OutputError(f"what handlers gave out cannot be written: {short(cause)}") from cause
                 text = "group %s: a transaction was aborted and is begun anew: %s"
@@ -308,7 +367,8 @@ class KafkaTransactions:
         try:
             for call in calls:
                 for record in call.given:
-                    await producer.send(*record)
+                    # a letter may be as large as its record
+                    await (producer.forward(record) if call.is_letter else producer.send(*record))
             done = {call.partition: offsets[call.session_id] for call in calls}
             await producer.send_offsets(done, member)
             await self._until_told(producer.commit_transaction)
@@ -330,3 +390,18 @@ class KafkaTransactions:
                 if isinstance(error, KafkaError) and not error.retriable:
                     raise
             await asyncio.sleep(AGAIN_S)
+
+
+def _size_of(result: ProducerRecord) -> int:
+    """Approximate memory of a result. Raises TypeError for what is no bytes."""
+    for name, given in (("key", result.key), ("value", result.value)):
+        if given is not None and not isinstance(given, bytes | bytearray | memoryview):
+            raise TypeError(
+                f"the {name} of a result is {type(given).__name__}: give bytes or None, or an encoder: "
+                f"KafkaOutput({'key_' * (name == 'key')}encode=...)"
+            )
+    return HELD_BYTES + record_size(result.key, result.value, result.headers)
+
+
+def _briefer(call: _Call) -> _Call:
+    return replace(call, given=[brief(each) for each in call.given]) if call.is_letter else call

@@ -19,6 +19,7 @@ import math
 from collections import deque
 from collections.abc import Awaitable, Callable, Container, Hashable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
+from enum import Enum
 from typing import Any, Final, Literal, Protocol
 
 from ...protocol import TopicPartition
@@ -33,6 +34,15 @@ class Partly:
 
     finished: Sequence[Any]
     rest: float | Exception | None
+
+
+class Begins(Enum):
+    """Which calls begin."""
+
+    ALL = "all"
+    #: Those with the first unfinished record of a partition, if later ones have begun: they wait for it.
+    FIRST = "first"
+    NONE = "none"
 
 
 #: None: finished. A number: retry after this many seconds.
@@ -135,6 +145,7 @@ class QueueScheduler:
     _slots: set[asyncio.Task[None]] = field(default_factory=set)
     #: Whether no call begins now.
     held: bool = False
+    _begins: Begins = Begins.ALL
     #: Number of busy slots when the last one is left; with a single slot none can be left.
     _last_slot: int = field(init=False)
 
@@ -199,6 +210,11 @@ class QueueScheduler:
             if work.ended is not None:
                 self._give_up_waiting(work)
 
+    def limit(self, begins: Begins) -> None:
+        """Begin only such calls from now on. What is released waits for its turn, unlike with ``hold``."""
+        self._begins = begins
+        self._fill_slots()
+
     def keep(self, partitions: Container[TopicPartition]) -> None:
         """Drop what has not begun of all other partitions, before they are released."""
         for partition, work in list(self._partitions.items()):
@@ -221,8 +237,9 @@ class QueueScheduler:
 
     def _next(self, busy: int) -> KeyQueue | None:
         """The queue to serve next, with this many busy slots; None if there is none."""
-        turns = self._turns
-        passed = len(turns) if self.held else 0
+        if self.held or self._begins is not Begins.ALL:
+            return None if self.held or self._begins is Begins.NONE else self._next_first()
+        turns, passed = self._turns, 0
         while passed < len(turns):
             work = turns[0]
             if busy >= self._last_slot and work.running and len(self._partitions) > 1:
@@ -235,6 +252,18 @@ class QueueScheduler:
             elif len(turns) > 1:
                 turns.rotate(-1)
             if not queue.abandoned:
+                work.running += 1
+                return queue
+        return None
+
+    def _next_first(self) -> KeyQueue | None:
+        """As ``_next``, but only a queue with the first unfinished record of its partition."""
+        for work in self._turns:
+            queue = min(work.queues.values(), key=_first_offset, default=None)
+            if queue is not None and queue in work.ready and _first_offset(queue) < work.begun:
+                work.ready.remove(queue)
+                if not work.ready:
+                    self._turns.remove(work)
                 work.running += 1
                 return queue
         return None
@@ -444,6 +473,11 @@ class QueueScheduler:
         for record in records:
             work.records -= 1
             work.bytes -= size_of(record)
+
+
+def _first_offset(queue: KeyQueue) -> int:
+    offset: int = (queue.taken or queue.waiting)[0].offset
+    return offset
 
 
 def _runs(task: asyncio.Task[None]) -> bool:

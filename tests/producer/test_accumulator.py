@@ -407,7 +407,7 @@ def test_large_batches_are_packed_elsewhere_first() -> None:
     (batch,) = waiting.to_pack
     assert take(waiting) == []
     assert waiting.to_pack == []
-    batch.pack(Codec.GZIP)
+    batch.pack()
     waiting.packed(batch)
     assert take(waiting) == [[batch]]
 
@@ -547,7 +547,7 @@ def test_a_batch_that_was_packed_can_be_out_of_time() -> None:
     (batch,) = waiting.to_pack
     take(waiting, 10_000)
     assert not answer.ended, "a thread is at it"
-    batch.pack(Codec.GZIP)
+    batch.pack()
     waiting.packed(batch)
     take(waiting, 10_000)
     assert isinstance(answer.error, DeliveryTimeoutError)

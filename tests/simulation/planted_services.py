@@ -170,7 +170,7 @@ SERVICE_BUGS = (
     ),
     _Bug(
         "a dead letter is not written",
-        "consumer.service._deadletter:DeadLetters.send",
+        "consumer.service._deadletter:_write",
         "await producer.send_and_wait(",
         "(lambda *_: None)(",
     ),

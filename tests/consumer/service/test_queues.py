@@ -7,7 +7,7 @@ import asyncio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kohort.consumer.service._queues import RECORD_OVERHEAD_BYTES, Outcome
+from kohort.consumer.service._queues import RECORD_OVERHEAD_BYTES, Begins, Outcome
 from tests.consumer.service.queues import ORDERS, OTHERS, Bench, Item, backlog_bytes, scheduler, settle
 
 lane_names = st.lists(st.integers(0, 5), min_size=1, max_size=60)
@@ -45,6 +45,32 @@ async def test_a_lane_with_much_to_do_does_not_keep_the_others_waiting() -> None
     await bench.finish(0)
 
     assert bench.begun == [0, 10]
+
+
+async def test_a_limit_lets_no_call_begin_or_only_those_that_later_records_wait_for() -> None:
+    bench = Bench(concurrency=2)
+    for offset, lane in enumerate("aaabbc"):
+        bench.add(offset, lane)
+    bench.add(0, "a", OTHERS)
+    await settle()
+    assert bench.begun == [0, 3]
+
+    bench.queues.limit(Begins.NONE)
+    await bench.finish(0, 3)
+    assert bench.begun == [0, 3]
+
+    bench.queues.limit(Begins.FIRST)
+    await settle()
+    assert bench.begun == [0, 3, 1], "one by one, as long as record 3 waits for them"
+    await bench.finish(1)
+    assert bench.begun == [0, 3, 1, 2]
+    await bench.finish(2)
+    assert bench.begun == [0, 3, 1, 2]
+
+    bench.queues.limit(Begins.ALL)
+    bench.free_running = True
+    await settle()
+    assert sorted(bench.done) == [0, 0, 1, 2, 3, 4, 5]
 
 
 async def test_a_batch_takes_what_waits_up_to_its_size() -> None:
