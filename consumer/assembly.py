@@ -19,6 +19,7 @@ from .consumer_membership import ConsumerMembership
 from .delivery import Delivery
 from .driver import Driver
 from .errors import FatalGroupError
+from .event_lines import tell_blocked_loop
 from .events import Event, LoopBlocked
 from .fetcher import Fetcher
 from .group_errors import fatal_text
@@ -80,7 +81,9 @@ class Parts:
         )
         self.watch = PollWatch(config.max_poll_interval_ms, taken=lambda: self.delivery.taken_one_by_one)
         self.loop_watch = LoopWatch(
-            config.heartbeat_interval_ms, lambda late_ms, what: report(LoopBlocked(late_ms, what))
+            config.heartbeat_interval_ms,
+            blocked=lambda late_ms, what: report(LoopBlocked(late_ms, what)),
+            blocking=lambda late_ms, what: tell_blocked_loop(config.group, late_ms, what),
         )
         self.driver = Driver(
             config,

@@ -124,8 +124,7 @@ class AsyncGroupConsumer:
         self._decode, self._key_decode = make_decoder(decode, "value"), make_decoder(key_decode, "key")
         #: Typed events: iterate it, or give it a listener.
         self.events = EventLog()
-        who = f"group {self.config.group}" if self.config.group else "partitions by hand"
-        lines = EventLines(who, lambda: self._time())
+        lines = EventLines(self.config.group, lambda: self._time())
         #: Whether events are written to the logger ``kohort.consumer``.
         self.logged = True
         self.events.listen(lambda event: lines.see(event) if self.logged else None)

@@ -330,7 +330,8 @@ class Delivery:
     def _window_full(self, buffer: FetchBuffer) -> bool:
         full = buffer.session.undone >= self.max_undone
         if full and not buffer.full:
-            self.report(WindowFull(buffer.session.partition, buffer.session.undone))
+            session = buffer.session
+            self.report(WindowFull(session.partition, session.undone, session.first))
         self._set_full(buffer, full)
         return full
 

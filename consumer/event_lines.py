@@ -20,10 +20,10 @@ REPEATED_AFTER_S = 60.0
 
 
 class EventLines:
-    """``see`` each event. ``who`` begins each line: the group."""
+    """``see`` each event. The group begins each line."""
 
-    def __init__(self, who: str, clock: Callable[[], float]) -> None:
-        self._who = who
+    def __init__(self, group: str, clock: Callable[[], float]) -> None:
+        self._who = reader_name(group)
         self._clock = clock
         self._written: dict[type[Event], tuple[str, float]] = {}
 
@@ -38,6 +38,23 @@ class EventLines:
             return
         self._written[type(event)] = text, now
         log.log(level, "%s: %s", self._who, text)
+
+
+def reader_name(group: str) -> str:
+    """What lines call the consumer."""
+    return f"group {group}" if group else "partitions by hand"
+
+
+def tell_blocked_loop(group: str, late_ms: float, by: str) -> None:
+    """Write that the event loop is blocked, while it is: from another thread, since no event can be reported
+    then.
+    """
+    log.warning(
+        "%s: the event loop has been blocked%s for %.1f s, and no heartbeat can be sent",
+        reader_name(group),
+        by and f" by {by}",
+        late_ms / 1000,
+    )
 
 
 def _names(partitions: events.Partitions) -> str:
@@ -114,10 +131,10 @@ def line_of(event: Event) -> Line:
             )
         case events.PartitionFailed(partition, error):
             return WARNING, f"{_names((partition,))} cannot be read: {told(error)}"
-        case events.WindowFull(partition, count):
-            return INFO, (
-                f"{count} records of {_names((partition,))} are delivered and not done (max_undone_records): "
-                "its delivery pauses"
+        case events.WindowFull(partition, count, first):
+            return WARNING, (
+                f"{count} records of {_names((partition,))} are delivered and not done (max_undone_records), "
+                f"from offset {first} on: its delivery pauses until some are"
             )
         case events.ConsumerFailed(error):
             return ERROR, f"the consumer cannot go on: {told(error)}"

@@ -221,6 +221,8 @@ class WindowFull(Event):
 
     partition: TopicPartition
     undone: int
+    #: Offset of the first of them.
+    first: int
 
 
 class ConsumerFailed(Event):

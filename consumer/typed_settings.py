@@ -144,5 +144,7 @@ class ServiceSettings(ConsumerSettings, total=False):
     """Port of the health listener, 0 for any free one; none: it is off."""
     stalled_after_ms: int
     """Time that work may wait without progress before the probes turn red."""
+    fail_probes_on_hanging_call: bool
+    """Whether a single call that runs for longer than stalled_after_ms turns the probes red."""
     tracing: bool
     """An OpenTelemetry span for each call of a handler."""

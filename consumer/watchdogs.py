@@ -89,13 +89,17 @@ class PollWatch:
 class LoopWatch:
     """Notices when something blocks the event loop; a thread looks meanwhile at what that is.
 
-    Calls ``blocked(milliseconds, activity)`` on the loop afterwards.
+    Calls ``blocking(milliseconds, activity)`` in that thread while it lasts, after ``late_ms`` and whenever
+    the time has doubled since, and ``blocked(milliseconds, activity)`` on the loop afterwards.
     """
 
-    def __init__(self, late_ms: float, blocked: Callable[[float, str], None]) -> None:
+    def __init__(
+        self, late_ms: float, blocked: Callable[[float, str], None], blocking: Callable[[float, str], None]
+    ) -> None:
         self._late_s = late_ms / 1000
         self._beat_s = self._late_s / _BEATS
         self._blocked = blocked
+        self._blocking = blocking
         self._ended = threading.Event()
         self._last = 0.0
         self._seen = ""
@@ -126,9 +130,16 @@ class LoopWatch:
             self._ended.set()
 
     def _look(self, loop_thread: int) -> None:
+        told_s = 0.0
         while not self._ended.wait(self._beat_s):
-            if not self._seen and time.monotonic() - self._last > self._late_s:
-                self._seen = activity_of_thread(loop_thread)
+            late_s = time.monotonic() - self._last
+            if late_s <= self._late_s:
+                told_s = 0.0
+            elif late_s > 2 * told_s:
+                told_s = late_s
+                activity = activity_of_thread(loop_thread)
+                self._seen = self._seen or activity
+                self._blocking(late_s * 1000, activity)
 
 
 def activity_of_thread(ident: int) -> str:

@@ -11,7 +11,7 @@ import pytest
 
 from kohort.broker.metrics._families import FAMILIES
 from kohort.consumer.service._handlers import Handler
-from kohort.consumer.service._metrics import GroupCounters, Snapshot, families
+from kohort.consumer.service._metrics import GroupCounters, HandlerNumbers, Snapshot, families
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "grafana"
 #: Words of PromQL in the dashboards that are no metrics.
@@ -36,7 +36,16 @@ def of_brokers() -> dict[str, set[str]]:
 def of_services() -> dict[str, set[str]]:
     def handle() -> None: ...
 
-    now = Snapshot("g", "STABLE", 1, True, [(Handler(handle, ("orders",)), 0, 0)], GroupCounters(), {}, {})
+    now = Snapshot(
+        "g",
+        "STABLE",
+        1,
+        True,
+        [HandlerNumbers(Handler(handle, ("orders",)), 0, 0, 0.0)],
+        GroupCounters(),
+        {},
+        {},
+    )
     return {
         name + "_total" * counter: {"group", *labels, *ADDED} for name, _, counter, labels, _ in families(now)
     }

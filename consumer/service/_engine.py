@@ -15,12 +15,13 @@ from ...statemachine import MemberState
 from ..consumer import AsyncGroupConsumer
 from ..errors import StaleRecordError, short
 from ..events import Event
+from ._calls import LongCalls
 from ._deadletter import DeadLetters
 from ._exactly_once import StoredOffsets
 from ._handlers import Handler, HandlerFailedError, HandlerFunction
 from ._kafka_output import KafkaTransactions
 from ._log import RateLimitedLog
-from ._metrics import GroupCounters, Snapshot
+from ._metrics import GroupCounters, HandlerNumbers, Snapshot
 from ._probes import Progress
 from ._queues import Begins
 from ._running import RunningHandler
@@ -60,6 +61,7 @@ class Engine:
         drain_timeout_ms: int,
         backlog_max_bytes: int,
         progress: Progress,
+        fail_probes_on_hanging_call: bool = False,
         once: Once | None = None,
         output: KafkaOutput | None = None,
         tracing: bool = False,
@@ -106,6 +108,10 @@ class Engine:
             )
             for handler in handlers
         ]
+        self._long_calls = LongCalls(
+            self._running, progress.stalled_after_ms / 1000, self.group, self._repeated
+        )
+        self._fails_on_hanging_call = fail_probes_on_hanging_call
         self._by_topic = {topic: each for each in self._running for topic in each.handler.all_topics}
         self._consumer.events.listen(self._see)
         self._consumer.parts.delivery.halting = self._halt
@@ -241,6 +247,7 @@ class Engine:
             self._by_topic[partition.topic].hand_over(partition, run, share)
 
     def _observe(self, now: float, *, idle: bool) -> None:
+        self._long_calls.look(now)
         finished = self.finished
         waiting = sum(each.queues.backlog for each in self._running if not each.handler.held)
         if idle and not waiting and self._consumer.config.isolation_level == "read_uncommitted":
@@ -337,16 +344,32 @@ class Engine:
 
     def complaint(self) -> str | None:
         """What stands still; None while there is progress."""
-        return self._progress.complaint(asyncio.get_running_loop().time())
+        complaint = self._progress.complaint(asyncio.get_running_loop().time())
+        if complaint is None and self._fails_on_hanging_call:
+            complaint = next(iter(self.remarks()), None)
+        return complaint
+
+    def remarks(self) -> list[str]:
+        """The calls that have run for longer than ``stalled_after_ms``, a line for each."""
+        return self._long_calls.described(asyncio.get_running_loop().time())
 
     def snapshot(self, live: bool) -> Snapshot:
         """Numbers for /metrics."""
+        now = asyncio.get_running_loop().time()
         return Snapshot(
             group=self.group,
             state=self._consumer.state.state.value,
             assigned=len(self._consumer.assignment()),
             live=live,
-            handlers=[(each.handler, each.queues.backlog, each.queues.in_flight) for each in self._running],
+            handlers=[
+                HandlerNumbers(
+                    each.handler,
+                    each.queues.backlog,
+                    each.queues.in_flight,
+                    0.0 if (began := each.queues.oldest_call) is None else now - began,
+                )
+                for each in self._running
+            ],
             counters=self._counters,
             consumed=self._consumed,
             lag=self._consumer.lag(),

@@ -86,7 +86,7 @@ class FailedRecordsError(ConsumerError):
                 )
         self.failed = dict(failed)
         first = next(iter(self.failed))
-        super().__init__(f"{len(failed)} records, {_place([first])} first: {short(self.failed[first])}")
+        super().__init__(f"{len(failed)} records, {place([first])} first: {short(self.failed[first])}")
 
 
 class HandlerFailedError(ConsumerError):
@@ -409,13 +409,13 @@ class Handler:
             self._tell(
                 logging.WARNING,
                 "handler %s failed with %s (try %d of %d), again in %.0f ms: %s",
-                (self.name, _place(records), attempt, self.retry.attempts, delay_ms),
+                (self.name, place(records), attempt, self.retry.attempts, delay_ms),
                 error,
             )
             return delay_ms / 1000
         if len(records) > 1:
             text = "handler %s failed with the %d records %s, which are now handled one by one: %s"
-            self._tell(logging.WARNING, text, (self.name, len(records), _place(records)), error)
+            self._tell(logging.WARNING, text, (self.name, len(records), place(records)), error)
             return ONE_BY_ONE
         self.counters.invalid += invalid
         topic = due_ms = None
@@ -431,7 +431,7 @@ class Handler:
             await send(topic, records[0], error, attempt, due_ms)
         except Exception:
             text = "handler %s gave up %s after try %d, and it could not be set aside: %s"
-            self._tell(logging.ERROR, text, (self.name, _place(records), attempt), error)
+            self._tell(logging.ERROR, text, (self.name, place(records), attempt), error)
             raise
         if self.once is not None and threads is not None:
             await threads.call(functools.partial(self.once.skip, records[0]))
@@ -439,13 +439,13 @@ class Handler:
             self.counters.postponed += 1
             text = "handler %s failed with %s (try %d), again in %d ms from the retry topic %s: %s"
             delay_ms = self.retry_topics[topic]
-            self._tell(logging.WARNING, text, (self.name, _place(records), attempt, delay_ms, topic), error)
+            self._tell(logging.WARNING, text, (self.name, place(records), attempt, delay_ms, topic), error)
             return None
         self.counters.dead_letters += 1
         self._tell(
             logging.ERROR,
             "handler %s gave up %s after try %d; the record is in the dead-letter topic %s: %s",
-            (self.name, _place(records), attempt, topic),
+            (self.name, place(records), attempt, topic),
             error,
         )
         return None
@@ -510,7 +510,8 @@ def _handlers_own(error: BaseException) -> BaseException:
     return cancelled
 
 
-def _place(records: list[Record]) -> str:
+def place(records: list[Record]) -> str:
+    """Topic, partition and offsets of a call's records, as a text."""
     first, last = records[0], records[-1]
     offsets = f"at offset {first.offset}" + (f" to {last.offset}" if last is not first else "")
     return f"{first.topic}-{first.partition} {offsets}"

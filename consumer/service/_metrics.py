@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import events
 from ..events import Event
@@ -63,14 +63,22 @@ class GroupCounters:
                 self.resets[partition.topic] = self.resets.get(partition.topic, 0) + 1
 
 
+class HandlerNumbers(NamedTuple):
+    """A handler's records that wait or are in flight, those in flight, and the age of its oldest call."""
+
+    handler: Handler
+    backlog: int
+    in_flight: int
+    oldest_call_s: float
+
+
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     group: str
     state: str
     assigned: int
     live: bool
-    #: (handler, records waiting or in flight, records in flight)
-    handlers: list[tuple[Handler, int, int]]
+    handlers: list[HandlerNumbers]
     counters: GroupCounters
     consumed: Mapping[str, int]
     lag: Mapping[TopicPartition, int]
@@ -104,14 +112,9 @@ def families(now: Snapshot) -> Iterator[tuple[str, str, bool, tuple[str, ...], S
         ("kohort_consumer_offset_resets", "Positions that were reset", True, ("topic",), resets),
     )
     for name, text, read in _COUNTERS:
-        yield name, text, True, ("handler",), [([h.name], read(h)) for h, _, _ in handlers]
-    backlog = [([h.name], backlog) for h, backlog, _ in handlers]
-    in_flight = [([h.name], in_flight) for h, _, in_flight in handlers]
-    text = "Records being handled or waiting for their next try"
-    yield "kohort_handler_backlog", "Records handed over and not finished", False, ("handler",), backlog
-    paused = [([h.name], int(h.held)) for h, _, _ in handlers]
-    yield "kohort_handler_paused", "1 while it is paused", False, ("handler",), paused
-    yield "kohort_handler_in_flight", text, False, ("handler",), in_flight
+        yield name, text, True, ("handler",), [([each.handler.name], read(each.handler)) for each in handlers]
+    for name, text, show in _GAUGES:
+        yield name, text, False, ("handler",), [([each.handler.name], show(each)) for each in handlers]
 
 
 _COUNTERS: list[tuple[str, str, Callable[[Handler], float]]] = [
@@ -121,6 +124,17 @@ _COUNTERS: list[tuple[str, str, Callable[[Handler], float]]] = [
     ("kohort_handler_postponed", "Records moved to a retry topic", lambda h: h.counters.postponed),
     ("kohort_handler_invalid_records", "Records that did not fit the model", lambda h: h.counters.invalid),
     ("kohort_handler_dead_letters", "Records set aside", lambda h: h.counters.dead_letters),
+]
+
+_GAUGES: list[tuple[str, str, Callable[[HandlerNumbers], float]]] = [
+    ("kohort_handler_backlog", "Records handed over and not finished", lambda n: n.backlog),
+    ("kohort_handler_paused", "1 while it is paused", lambda n: int(n.handler.held)),
+    (
+        "kohort_handler_in_flight",
+        "Records being handled or waiting for their next try",
+        lambda n: n.in_flight,
+    ),
+    ("kohort_handler_oldest_call_seconds", "Seconds that its oldest call runs", lambda n: n.oldest_call_s),
 ]
 
 

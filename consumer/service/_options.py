@@ -43,6 +43,9 @@ class ServiceSettings(SettingsModel):
     stalled_after_ms: Annotated[
         int, Row("time that work may wait without progress before the probes turn red", 1, MAX_INT)
     ] = 60_000
+    fail_probes_on_hanging_call: Annotated[
+        bool, Row("whether a single call that runs for longer than stalled_after_ms turns the probes red")
+    ] = False
     tracing: Annotated[bool, Row("an OpenTelemetry span for each call of a handler")] = False
 
 

@@ -123,12 +123,16 @@ def _encode(answer: Answer, *, with_body: bool) -> bytes:
 
 
 class Probed(Protocol):
-    """A run of a service, as its probes see it. ``snapshot`` gets whether it is alive."""
+    """A run of a service, as its probes see it. ``snapshot`` gets whether it is alive.
+
+    ``remarks`` are lines for the body of a probe that has no complaint.
+    """
 
     group: str
 
     def complaint(self) -> str | None: ...
     def unready(self) -> str | None: ...
+    def remarks(self) -> Sequence[str]: ...
     def snapshot(self, live: bool) -> Snapshot: ...
 
 
@@ -191,4 +195,5 @@ class Probes:
         """200 where no group has a reason against it."""
         several = self._expected > 1
         bad = [f"group {group}: {why}\n" if several else f"{why}\n" for group, why in reasons.items() if why]
-        return Answer(503, "".join(bad)) if bad else Answer(200, good)
+        remarks = [f"{remark}\n" for each in self._probed() for remark in each.remarks()]
+        return Answer(503, "".join(bad)) if bad else Answer(200, "".join((good, *remarks)))

@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import deque
-from collections.abc import Awaitable, Callable, Container, Hashable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Container, Hashable, Iterable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from enum import Enum
 from typing import Any, Final, Literal, Protocol
@@ -93,6 +93,10 @@ class KeyQueue:
     one_by_one: int = 0
     #: The slot that serves it now.
     slot: asyncio.Task[None] | None = None
+    #: When its current call began, and when somebody was last told that it is still running; by the loop's
+    #: clock.
+    began: float = 0.0
+    told: float = 0.0
     #: Set while it waits for its next attempt.
     timer: asyncio.TimerHandle | None = None
     #: The outcome of its current call is ignored.
@@ -161,6 +165,16 @@ class QueueScheduler:
         """Number of records being handled or waiting for their next attempt; counted on request."""
         works = self._partitions.values()
         return sum(len(queue.taken) for work in works for queue in work.queues.values())
+
+    def calls(self) -> Iterator[KeyQueue]:
+        """The queues whose ``taken`` records are being handled now."""
+        for work in self._partitions.values():
+            yield from (queue for queue in work.queues.values() if queue.slot is not None)
+
+    @property
+    def oldest_call(self) -> float | None:
+        """When the oldest call that runs began, by the loop's clock; None if none runs."""
+        return min((queue.began for queue in self.calls()), default=None)
 
     def add(self, partition: TopicPartition, session: int, records: Sequence[Any]) -> PartitionQueues | None:
         """Append records of a partition, in order, to their queues; returns the partition's queues.
@@ -377,6 +391,7 @@ class QueueScheduler:
     def _take(self, queue: KeyQueue, slot: asyncio.Task[None]) -> list[Any]:
         """The records of the queue's next call: new ones, or those to retry."""
         queue.slot = slot
+        queue.began = queue.told = asyncio.get_running_loop().time()
         queue.attempt += 1
         if queue.taken:
             again: list[Any] = queue.taken

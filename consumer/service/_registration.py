@@ -38,7 +38,6 @@ def make_handler(
             f"handler {name} is a generator: nothing of it would run; leave out the 'yield', or call "
             "service.exactly_once(KafkaOutput()) before it"
         )
-    _check_topics(name, topics)
     handler.retry_topics = _retry_topics(name, topics, handler.retry_after_ms)
     _check_letters(name, handler.all_topics, handler.dead_letter)
     handler.middlewares = tuple(check_middleware(each) for each in handler.middlewares)
@@ -104,13 +103,15 @@ def check_middleware(middleware: Any) -> Middleware:
     return checked
 
 
-def _check_topics(name: str, topics: tuple[str, ...]) -> None:
+def check_topics(topics: tuple[Any, ...]) -> None:
+    """Raise ConfigError for topics that a handler cannot have."""
+    if topics and not isinstance(topics[0], str) and callable(topics[0]):
+        name = getattr(topics[0], "__qualname__", repr(topics[0]))
+        raise ConfigError(f"handler {name} names no topic: write @service.handler('orders') over it")
     if not topics or not all(isinstance(topic, str) and topic for topic in topics):
-        raise ConfigError(
-            f"handler {name}: its topics are {topics!r}; name at least one: @service.handler('orders')"
-        )
+        raise ConfigError(f"a handler's topics are {topics!r}; name at least one: @service.handler('orders')")
     if len(set(topics)) < len(topics):
-        raise ConfigError(f"handler {name}: a topic is named twice: {', '.join(topics)}")
+        raise ConfigError(f"a handler's topic is named twice: {', '.join(topics)}")
 
 
 def _check_letters(name: str, topics: tuple[str, ...], dead_letter: DeadLetterTopics | None) -> None:

@@ -26,9 +26,9 @@ from ._exactly_once import Once
 from ._handlers import Counters, DeadLetterTopics, Handler, HandlerFunction, Lanes, Middleware
 from ._kafka_output import KafkaOutput
 from ._probes import Probed, Probes, Progress
-from ._registration import bind_connection, check_middleware, make_handler
+from ._registration import bind_connection, check_middleware, check_topics, make_handler
 from ._retry import Retry
-from ._signals import graceful_signals
+from ._signals import run_with_signals
 from ._sinks import Sink
 from ._threads import DaemonThreads
 
@@ -165,6 +165,8 @@ class ConsumerService:
         )
 
     def _register(self, topics: tuple[str, ...], **options: Any) -> Callable[[F], F]:
+        check_topics(topics)
+
         def register(function: F) -> F:
             handler = make_handler(function, topics, may_yield=self._output is not None, **options)
             for other in self._handlers:
@@ -291,13 +293,10 @@ class ConsumerService:
     def run(self) -> None:
         """Serve until SIGTERM or SIGINT; returns after drain, commit and leave (so the program exits with 0).
 
-        A second signal ends the process at once. Raises what :meth:`serve` raises.
+        A second signal ends the process at once. Raises what :meth:`serve` raises, and RuntimeError in a
+        program that has an event loop already.
         """
-        asyncio.run(self._run_with_signals())
-
-    async def _run_with_signals(self) -> None:
-        with graceful_signals(self.stop):
-            await self.serve()
+        run_with_signals(self.serve, self.stop)
 
     async def serve(self) -> None:
         """Join the group and handle records until :meth:`stop`. For programs that have an event loop already.
@@ -332,6 +331,7 @@ class ConsumerService:
             drain_timeout_ms=self._drain_timeout_ms,
             backlog_max_bytes=self._own.backlog_max_bytes,
             progress=progress,
+            fail_probes_on_hanging_call=self._own.fail_probes_on_hanging_call,
             once=self._once,
             output=self._output,
             tracing=self._own.tracing,

@@ -9,7 +9,7 @@ from typing import Any
 from ...client.errors import ConfigError
 from ._probes import Probes
 from ._service import ConsumerService
-from ._signals import graceful_signals
+from ._signals import run_with_signals
 
 log = logging.getLogger("kohort.consumer.service")
 
@@ -41,11 +41,7 @@ class Services:
 
     def run(self) -> None:
         """As ConsumerService.run, for all of them."""
-        asyncio.run(self._run_with_signals())
-
-    async def _run_with_signals(self) -> None:
-        with graceful_signals(self.stop):
-            await self.serve()
+        run_with_signals(self.serve, self.stop)
 
     async def serve(self) -> None:
         """Run all until ``stop``; return when the last one has ended. Raises the first error."""

@@ -7,9 +7,10 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import Any
 
 from ...client.errors import ConfigError
 
@@ -18,6 +19,25 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 ONE_SIGNAL_S = 0.5
 #: The target of `kohort run`, while it imports the module.
 LOADING: ContextVar[str] = ContextVar("LOADING", default="")
+
+
+def run_with_signals(serve: Callable[[], Coroutine[Any, Any, None]], stop: Callable[[str], None]) -> None:
+    """Run ``serve()`` in an event loop of its own, with ``graceful_signals(stop)``.
+
+    Raises RuntimeError where a loop runs already.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        pass
+    else:
+        raise RuntimeError("run() begins an event loop, and one runs here already: await service.serve()")
+
+    async def run() -> None:
+        with graceful_signals(stop):
+            await serve()
+
+    asyncio.run(run())
 
 
 @contextmanager

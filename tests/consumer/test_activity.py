@@ -24,7 +24,9 @@ async def _wait_patiently(event: asyncio.Event) -> None:
 
 async def test_what_blocks_the_loop_is_named_with_its_line_once_it_is_over() -> None:
     told: list[tuple[float, str]] = []
-    watching = asyncio.create_task(LoopWatch(60, lambda ms, what: told.append((ms, what))).run())
+    watching = asyncio.create_task(
+        LoopWatch(60, lambda ms, what: told.append((ms, what)), lambda *_: None).run()
+    )
     await asyncio.sleep(0.05)
     await asyncio.create_task(_bill(0.3))
     await until(lambda: any("_bill" in what for _, what in told))
@@ -36,9 +38,32 @@ async def test_what_blocks_the_loop_is_named_with_its_line_once_it_is_over() -> 
     assert ", in _sums_for_ever (test_activity.py:" in what
 
 
+async def test_what_blocks_the_loop_is_named_while_it_lasts_now_and_then() -> None:
+    named = threading.Semaphore(0)
+    told: list[tuple[float, str]] = []
+
+    def tell(late_ms: float, what: str) -> None:
+        told.append((late_ms, what))
+        named.release()
+
+    async def sum_up() -> None:
+        """Block the loop until it was named twice."""
+        assert named.acquire(timeout=60)
+        assert named.acquire(timeout=60)
+
+    watching = asyncio.create_task(LoopWatch(20, lambda *_: None, tell).run())
+    await asyncio.sleep(0.05)
+    await asyncio.create_task(sum_up())
+    watching.cancel()
+    first, second = [late_ms for late_ms, what in told if "sum_up" in what]
+    assert second > 2 * first > 40
+
+
 async def test_a_loop_that_is_not_held_up_is_not_reported() -> None:
     told: list[tuple[float, str]] = []
-    watching = asyncio.create_task(LoopWatch(2_000, lambda ms, what: told.append((ms, what))).run())
+    watching = asyncio.create_task(
+        LoopWatch(2_000, lambda *late: told.append(late), lambda *late: told.append(late)).run()
+    )
     for _ in range(20):
         await asyncio.sleep(0.01)
     watching.cancel()

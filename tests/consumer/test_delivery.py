@@ -161,7 +161,7 @@ def test_a_full_window_is_told_once_and_holds_back_until_something_is_done() -> 
     assert len(taken) == 2
     assert bench.values() == []
     assert bench.one() is None
-    assert [e for e in bench.events if isinstance(e, WindowFull)] == [WindowFull(A, 2)]
+    assert [e for e in bench.events if isinstance(e, WindowFull)] == [WindowFull(A, 2, 0)]
     bench.tracker.done(taken[0])
     stay = bench.tracker.get(A)
     assert stay is not None

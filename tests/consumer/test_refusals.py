@@ -221,7 +221,7 @@ def test_lines_are_sentences_of_a_level(event: Any, level: str, text: str) -> No
 
 def test_a_line_that_repeats_is_written_once_a_minute(caplog: pytest.LogCaptureFixture) -> None:
     now = 0.0
-    lines = EventLines("group billing", lambda: now)
+    lines = EventLines("billing", lambda: now)
     for _ in range(10):
         lines.see(BrokerUnavailable("fetching", OSError("refused")))
         lines.see(TopicMissing("orders", OSError("refused")))

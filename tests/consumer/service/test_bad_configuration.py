@@ -11,7 +11,15 @@ from typing import Any
 
 import pytest
 
-from kohort.consumer import AsyncGroupConsumer, ConfigError, ConsumerConfig, ConsumerService, Record, Retry
+from kohort.consumer import (
+    AsyncGroupConsumer,
+    ConfigError,
+    ConsumerConfig,
+    ConsumerService,
+    Record,
+    Retry,
+    Services,
+)
 from kohort.settings import settings_of
 
 #: What may be anything: its own tests tell what of that is right.
@@ -114,7 +122,7 @@ def _handle(record: Record) -> None: ...
         ((), {}, "name at least one"),
         (("",), {}, "name at least one"),
         ((5,), {}, "name at least one"),
-        (("orders", "orders"), {}, "a topic is named twice"),
+        (("orders", "orders"), {}, "topic is named twice"),
         (("orders",), {"lanes": "keys"}, "one of partition, key, none"),
         (("orders",), {"concurrency": 0}, r"concurrency=0, but it must be in 1\.\."),
         (("orders",), {"concurrency": "4"}, "concurrency='4'"),
@@ -169,3 +177,21 @@ def test_a_retry_refuses(option: str, value: Any) -> None:
 async def test_a_service_without_a_handler_says_how_to_have_one() -> None:
     with pytest.raises(ConfigError, match="register one with"):
         await ConsumerService(bootstrap="localhost:1", group="billing").serve()
+
+
+@pytest.mark.parametrize("kind", ["handler", "batch_handler"])
+def test_a_decorator_without_parentheses_is_told_at_once(kind: str) -> None:
+    service = ConsumerService(bootstrap="localhost:1", group="billing")
+
+    def bill(_: Record) -> None: ...
+
+    with pytest.raises(ConfigError, match=r"handler .*bill names no topic: .*@service\.handler\('orders'\)"):
+        getattr(service, kind)(bill)
+
+
+@pytest.mark.parametrize("several", [False, True])
+async def test_run_in_a_running_loop_says_what_to_await(several: bool) -> None:
+    service = ConsumerService(bootstrap="localhost:1", group="billing")
+    service.handler("orders")(lambda _: None)
+    with pytest.raises(RuntimeError, match=r"await service\.serve\(\)"):
+        (Services(service) if several else service).run()

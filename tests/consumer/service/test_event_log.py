@@ -39,6 +39,7 @@ def _written(event: events.Event, caplog: pytest.LogCaptureFixture) -> list[tupl
         (events.ConsumerFailed(ValueError("no right to read")), "ERROR", "no right to read"),
         (events.PartitionsLost((ORDERS,), "the session ended"), "WARNING", "lost orders-3, so records may"),
         (events.CommitFailed((ORDERS,), KafkaError(16, "")), "WARNING", "a commit of orders-3 failed"),
+        (events.WindowFull(ORDERS, 7, 42), "WARNING", "7 records of orders-3 are delivered and not done"),
         (events.LoopBlocked(4_000, "bill (billing.py:31)"), "WARNING", "bill (billing.py:31)"),
     ],
 )
