@@ -16,7 +16,7 @@ from ._producers import Producer
 from ._records import decode_records, record_at
 from ._recovery import Cut, RecoveryReport
 from ._scan import Salvaged
-from ._steps import Result, Steps, at_once
+from ._steps import Result, Steps, ThreadWork, at_once
 from ._validation import CheckedBatch, RecordsError, check_batch
 from .cleaner._cleaning import Cleaning, CleanReport
 
@@ -52,6 +52,7 @@ __all__ = [
     "Result",
     "Salvaged",
     "Steps",
+    "ThreadWork",
     "at_once",
     "check_batch",
     "decode_records",

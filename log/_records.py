@@ -7,6 +7,7 @@ they grow large.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
@@ -22,7 +23,7 @@ from ..protocol import (
     decompressed_limit,
     read_varint,
 )
-from ._steps import Steps
+from ._steps import Steps, ThreadWork
 
 #: Offset, timestamp in milliseconds, key, value; None is null.
 Record = tuple[int, int, bytes | None, bytes | None]
@@ -136,20 +137,28 @@ def markers_of(data: bytes | bytearray, headers: Sequence[BatchHeader]) -> list[
     return markers
 
 
-#: Decompressed bytes up to which the caller's own thread does the work; above it another thread does.
-PROMPT_BYTES = 1 << 20
+#: Compressed and decompressed bytes up to which the caller's own thread does the work; above them another
+#: thread does, which at first claims memory for _MODEST_BYTES alone.
+PROMPT_PACKED_BYTES, PROMPT_BYTES = 64 << 10, 1 << 20
+_MODEST_BYTES = 8 << 20
 
 
-def unpacked(header: BatchHeader, payload: memoryview) -> Steps[bytes]:
-    """The records after a batch's header, decompressed.
+def unpacked(header: BatchHeader, payload: memoryview, most_members: int | None = None) -> Steps[bytes]:
+    """The records after a batch's header, decompressed. ``most_members``: see ``decompress``.
 
     Raises CorruptBatchError, and GrownTooLargeError over the limits of decompression.
     """
     if header.codec == Codec.NONE:
         return bytes(payload)
-    try:
-        return bytes(decompress(header.codec, payload, min(PROMPT_BYTES, decompressed_limit(len(payload)))))
-    except GrownTooLargeError:
-        if decompressed_limit(len(payload)) <= PROMPT_BYTES:
-            raise
-    return bytes((yield partial(decompress, header.codec, payload)))
+    unpack = partial(decompress, header.codec, payload, most_members=most_members)
+    allowed = decompressed_limit(len(payload))
+    if len(payload) <= PROMPT_PACKED_BYTES:
+        try:
+            return bytes(unpack(min(PROMPT_BYTES, allowed)))
+        except GrownTooLargeError:
+            if allowed <= PROMPT_BYTES:
+                raise
+    if allowed > _MODEST_BYTES:
+        with suppress(GrownTooLargeError):
+            return bytes((yield ThreadWork(partial(unpack, _MODEST_BYTES), _MODEST_BYTES)))
+    return bytes((yield ThreadWork(partial(unpack, allowed), allowed)))

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 Result = TypeVar("Result")
 
-#: Yields None where other work may run, or a function to call in any thread; the caller sends its result
-#: back, or throws its error.
-Steps: TypeAlias = Generator[Callable[[], Any] | None, Any, Result]
+
+class ThreadWork(NamedTuple):
+    """A function to call in any thread. From then on the steps hold up to ``most_bytes`` of memory."""
+
+    call: Callable[[], Any]
+    most_bytes: int
+
+
+#: Yields None where other work may run, or work for a thread; the caller sends its result back, or throws its
+#: error.
+Steps: TypeAlias = Generator[ThreadWork | None, Any, Result]
 
 
 def at_once(steps: Steps[Result]) -> Result:
@@ -21,7 +29,7 @@ def at_once(steps: Steps[Result]) -> Result:
                 work = next(steps)
                 continue
             try:
-                found = work()
+                found = work.call()
             except Exception as error:
                 work = steps.throw(error)
             else:

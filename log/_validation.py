@@ -41,6 +41,10 @@ _LZ4_INDEPENDENT: Final = 0x20
 #: Records checked before other work may run.
 STEP_RECORDS: Final = 256
 
+#: Most members of a gzip batch, of which producers write one: some thousands end Java consumers, with a
+#: StackOverflowError.
+MOST_GZIP_MEMBERS: Final = 100
+
 #: Most records of a batch whose errors a response lists (KIP-467).
 MAX_RECORD_ERRORS: Final = 100
 
@@ -80,15 +84,15 @@ def check_batch(records: bytes | bytearray, config: LogConfig, *, now_ms: int) -
     plain = yield from _plain(header, memoryview(records)[BATCH_OVERHEAD:])
     walk = RecordWalk(plain, header.record_count, packed=header.codec != Codec.NONE)
     while not walk.advance(STEP_RECORDS):
+        if walk.unordered and header.codec != Codec.NONE:
+            raise _unordered()  # whatever follows: nobody else is to wait for it
         yield None
     rules = _RecordRules(header, config, now_ms)
     if (walk.keyless and config.compacts) or rules.may_refuse(walk.oldest, walk.newest):
         again = RecordWalk(plain, header.record_count, packed=header.codec != Codec.NONE)
         yield from rules.refuse(again)
     if walk.unordered and header.codec != Codec.NONE:
-        raise KafkaError(
-            ErrorCode.UNKNOWN_SERVER_ERROR, "the offset deltas of the records do not count from 0"
-        )
+        raise _unordered()
     return CheckedBatch(header, max(rules.time(walk.newest), _NO_TIMESTAMP))
 
 
@@ -168,7 +172,7 @@ def _plain(header: BatchHeader, payload: memoryview) -> Steps[bytes]:
     ):
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "blocks of an LZ4 frame that depend on each other")
     try:
-        return (yield from unpacked(header, payload))
+        return (yield from unpacked(header, payload, MOST_GZIP_MEMBERS))
     except GrownTooLargeError as error:
         raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, f"{error}: send smaller batches") from error
     except CorruptBatchError as error:
@@ -242,6 +246,10 @@ class _RecordRules:
 def _signed(number: int) -> int:
     """A number wrapped to a signed 64-bit integer."""
     return (number + (1 << 63)) % (1 << 64) - (1 << 63)
+
+
+def _unordered() -> KafkaError:
+    return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "the offset deltas of the records do not count from 0")
 
 
 def _invalid(reason: str) -> KafkaError:

@@ -36,6 +36,8 @@ _BLOCK_LENGTH = struct.Struct(">i")
 
 #: Gzip data may consist of several members, one after the other.
 _GZIP_MAGIC = b"\x1f\x8b"
+#: Bytes of it that are inflated at once.
+_GZIP_PIECE_BYTES = 4 << 10
 
 #: Header of an LZ4 frame with independent blocks of at most 64 KiB, without checksums. Java clients cannot
 #: read linked blocks.
@@ -108,19 +110,22 @@ def _lz4_frame(records: bytes) -> bytes:
     return bytes(out + _LZ4_BLOCK_LENGTH.pack(0))
 
 
-def decompress(codec: int, payload: Bytes, limit: int | None = None) -> Bytes:
+def decompress(
+    codec: int, payload: Bytes, limit: int | None = None, *, most_members: int | None = None
+) -> Bytes:
     """Decompress the records of a batch, which follow its header; without a codec returns ``payload`` itself.
 
-    ``codec`` is a number of :class:`Codec`; ``limit`` is in bytes, by default ``decompressed_limit``. Raises
-    GrownTooLargeError if more than ``limit`` bytes come out; CorruptBatchError for an unassigned codec and
-    for damaged data, as BrokenOffBatchError if a part of it (gzip) could be decompressed.
+    ``codec`` is a number of :class:`Codec`; ``limit`` is in bytes, by default ``decompressed_limit``;
+    ``most_members`` bounds the members of gzip data, by default nothing does. Raises GrownTooLargeError if
+    more than ``limit`` bytes come out; CorruptBatchError for an unassigned codec, too many members and
+    damaged data, as BrokenOffBatchError if a part of it (gzip) could be decompressed.
     """
     if codec == Codec.NONE:
         return payload
     if limit is None:
         limit = decompressed_limit(len(payload))
     try:
-        return _decompress(codec, payload, limit)
+        return _decompress(codec, payload, limit, most_members)
     except _GrownError as error:
         raise GrownTooLargeError(f"{_name(codec)} data cannot be decompressed: {error}") from error
     except _BrokenOffError as error:
@@ -146,9 +151,9 @@ def _name(codec: int) -> str:
     return Codec(codec).name.lower() if codec in Codec.__members__.values() else f"codec {codec}"
 
 
-def _decompress(codec: int, payload: Bytes, limit: int) -> Bytes:
+def _decompress(codec: int, payload: Bytes, limit: int, most_members: int | None) -> Bytes:
     if codec == Codec.GZIP:
-        return _gunzip(payload, limit)
+        return _gunzip(payload, limit, most_members)
     if codec == Codec.SNAPPY:
         return _unsnap(payload, limit)
     import cramjam
@@ -177,34 +182,48 @@ def _lz4_frame_end(payload: Bytes) -> int:
     return size
 
 
-def _gunzip(payload: Bytes, limit: int) -> bytes:
-    out = b""
+def _gunzip(payload: Bytes, limit: int, most_members: int | None) -> bytes:
+    out = bytearray()
+    rest = memoryview(payload)
+    members = 0
     while True:
-        inflate = zlib.decompressobj(wbits=31)
+        members += 1
+        if most_members is not None and members > most_members:
+            raise ValueError(f"more than {most_members} members, where producers write one")
+        rest = _inflate_member(rest, out, limit)
+        if bytes(rest[: len(_GZIP_MAGIC)]) != _GZIP_MAGIC:
+            return bytes(out)  # Java clients ignore bytes after the last member
+
+
+def _inflate_member(data: memoryview, out: bytearray, limit: int) -> memoryview:
+    """Add the output of the first member to ``out``; return the bytes behind that member.
+
+    It is read in pieces, since zlib copies what is behind the member: so much of it comes once a member.
+    """
+    inflate = zlib.decompressobj(wbits=31)
+    for start in range(0, len(data), _GZIP_PIECE_BYTES):
+        piece = data[start : start + _GZIP_PIECE_BYTES]
+        before = inflate.copy()
         try:
             # one more than the limit: zlib takes 0 for "no limit"
-            out += inflate.decompress(payload, limit - len(out) + 1)
+            out += inflate.decompress(piece, limit - len(out) + 1)
         except zlib.error as error:
-            raise _BrokenOffError(str(error), out + _inflated_before(payload, limit - len(out))) from error
+            _inflate_to_damage(before, piece, out, limit)
+            raise _BrokenOffError(str(error), bytes(out)) from error
         if len(out) > limit:
             raise _GrownError(f"more than {limit} bytes come out")
-        if not inflate.eof:
-            raise _BrokenOffError("it is cut short", out)
-        payload = inflate.unused_data
-        if not payload.startswith(_GZIP_MAGIC):
-            return out  # Java clients ignore bytes after the last member
+        if inflate.eof:
+            return data[start + len(piece) - len(inflate.unused_data) :]
+    raise _BrokenOffError("it is cut short", bytes(out))
 
 
-def _inflated_before(payload: Bytes, limit: int) -> bytes:
-    """The output of a damaged member up to the damage."""
-    inflate = zlib.decompressobj(wbits=31)
-    out = bytearray()
+def _inflate_to_damage(inflate: zlib._Decompress, piece: memoryview, out: bytearray, limit: int) -> None:
+    """Add to ``out`` what comes out of a damaged piece up to the damage."""
     with suppress(zlib.error):
-        for at in range(len(payload)):
-            out += inflate.decompress(payload[at : at + 1], limit)
+        for at in range(len(piece)):
+            out += inflate.decompress(piece[at : at + 1], limit)
             if len(out) > limit:
                 break
-    return bytes(out)
 
 
 def _unsnap(payload: Bytes, limit: int) -> bytes:

@@ -27,6 +27,7 @@ from .._names import INTERNAL
 from .._node import Node
 from .._partition import Partition
 from .._transactions import Writer
+from .._turns import in_slices
 from ..authorizer import Operation, ResourceType, right
 from ._api import Asked, Guard, Request, ServedApi
 from ._errors import Level, in_elements, same
@@ -88,16 +89,10 @@ class _Outcome:
 async def handle(node: Node, request: Request) -> Any:
     body = request.body
     writing = None if body.transactional_id is None else await _in_transaction(node, request)
-    appended = [
-        (
-            topic,
-            [
-                (data.index, await _append(node, request, topic, data, writing))
-                for data in topic.partition_data
-            ],
-        )
-        for topic in body.topic_data
-    ]
+    appended: list[tuple[Any, list[tuple[int, _Outcome]]]] = [(topic, []) for topic in body.topic_data]
+    each = ((topic, outcomes, data) for topic, outcomes in appended for data in topic.partition_data)
+    async for topic, outcomes, data in in_slices(each):
+        outcomes.append((data.index, await _append(node, request, topic, data, writing)))
     # everything is appended before waiting for the first flush: flushes run side by side
     responses = [(topic, [await _settled(*one) for one in partitions]) for topic, partitions in appended]
     if body.acks == 0:

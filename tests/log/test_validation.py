@@ -5,12 +5,14 @@ Covers: log/_config.py, log/_steps.py.
 
 from __future__ import annotations
 
+import gzip
 import struct
 from contextlib import suppress
 
 import pytest
 
-from kohort.log import LogConfig
+from kohort.log import LogConfig, ThreadWork
+from kohort.log._records import PROMPT_PACKED_BYTES
 from kohort.log._steps import at_once
 from kohort.log._validation import (
     MAX_RECORD_ERRORS,
@@ -264,10 +266,36 @@ def test_a_batch_of_many_records_is_read_in_steps_and_unpacked_once_apart() -> N
     steps = check_batch(packed(bytes(records), count), config, now_ms=NOW_MS)
     work = next(steps)
     assert work is not None, "more than a MiB is left to a thread"
-    assert steps.send(work()) is None
+    assert steps.send(work.call()) is None
     turns = list(steps)
     assert turns == [None] * len(turns)
     assert len(turns) > count / 5_000
+
+
+def test_compressed_records_that_do_not_count_from_0_are_refused_where_that_is_seen() -> None:
+    data = packed(bytes([14, 0, 0, 0, 1, 1, 0]) * 100_000, 100_000)
+    turns: list[object] = []
+    with pytest.raises(KafkaError) as caught:
+        turns.extend(check_batch(data, LogConfig(), now_ms=NOW_MS))
+    assert (caught.value.code, turns) == (ErrorCode.UNKNOWN_SERVER_ERROR, [])
+
+
+@pytest.mark.parametrize(("empty", "code"), [(99, None), (100, ErrorCode.UNKNOWN_SERVER_ERROR)])
+def test_a_gzip_batch_of_very_many_members_is_refused(empty: int, code: ErrorCode | None) -> None:
+    good = packed(bytes([16, 0, 0, 0, 2]) + b"k" + bytes([1, 0]), 1, Codec.GZIP)
+    data = good[:61] + gzip.compress(b"") * empty + good[61:]
+    data = edited(8, ">i", len(data) - 12, data=data)
+    if code is None:
+        assert stored(data, LogConfig()).header.record_count == 1
+    else:
+        assert refusal(data, LogConfig()) is code
+
+
+def test_much_compressed_input_is_left_to_a_thread_however_little_comes_out() -> None:
+    members = gzip.compress(b"") * (PROMPT_PACKED_BYTES // 20 + 1)
+    data = GOOD[:61] + members
+    data = edited(22, ">B", Codec.GZIP, data=edited(8, ">i", len(data) - 12, data=data))
+    assert isinstance(next(check_batch(data, LogConfig(), now_ms=NOW_MS)), ThreadWork)
 
 
 def test_a_batch_that_grows_beyond_the_limits_is_too_large_for_its_producer_to_split_it() -> None:

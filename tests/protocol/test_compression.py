@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import random
+import zlib
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kohort.protocol import CorruptBatchError, _compression, decompress
+from kohort.protocol import BrokenOffBatchError, Codec, CorruptBatchError, _compression, decompress
 from tests.codecs import CODECS
 
 
@@ -56,6 +59,62 @@ def test_data_cut_short_is_an_error(codec: str) -> None:
     number, compress = CODECS[codec]
     with pytest.raises(CorruptBatchError, match="cannot be decompressed"):
         decompress(number, compress(b"abc" * 100)[:-5])
+
+
+class CountedInflate:
+    """zlib's, with the bytes that pass through it counted: those put in, and those it gives back."""
+
+    made = calls = moved = 0
+
+    def __init__(self, inflate: Any) -> None:
+        self._inflate = inflate
+        CountedInflate.made += 1
+
+    def decompress(self, data: bytes, most: int) -> bytes:
+        out: bytes = self._inflate.decompress(data, most)
+        CountedInflate.calls += 1
+        CountedInflate.moved += len(data) + len(self._inflate.unused_data)
+        return out
+
+    def copy(self) -> CountedInflate:
+        return CountedInflate(self._inflate.copy())
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inflate, name)
+
+
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> type[CountedInflate]:
+    original = zlib.decompressobj
+    monkeypatch.setattr(zlib, "decompressobj", lambda **how: CountedInflate(original(**how)))
+    for name in ("made", "calls", "moved"):
+        monkeypatch.setattr(CountedInflate, name, 0)
+    return CountedInflate
+
+
+def test_the_work_for_a_gzip_member_does_not_grow_with_what_follows_it(counted: type[CountedInflate]) -> None:
+    members = 5_000
+    data = gzip.compress(b"") * members + gzip.compress(b"end")
+    assert decompress(Codec.GZIP, data) == b"end"
+    assert counted.made <= 3 * members
+    assert counted.moved <= 2 * members * _compression._GZIP_PIECE_BYTES
+
+
+def test_a_damaged_gzip_member_is_not_read_byte_by_byte(counted: type[CountedInflate]) -> None:
+    noise = random.Random(1).randbytes(500_000)
+    data = bytearray(gzip.compress(noise))
+    data[-5] ^= 1
+    with pytest.raises(BrokenOffBatchError) as caught:
+        decompress(Codec.GZIP, bytes(data))
+    assert caught.value.before == noise
+    assert counted.calls <= len(data) / _compression._GZIP_PIECE_BYTES + _compression._GZIP_PIECE_BYTES + 1
+
+
+def test_gzip_members_are_limited_where_the_caller_asks_for_that() -> None:
+    data = gzip.compress(b"a") * 3
+    assert decompress(Codec.GZIP, data, most_members=3) == b"aaa"
+    with pytest.raises(CorruptBatchError, match="more than 2 members"):
+        decompress(Codec.GZIP, data, most_members=2)
 
 
 @pytest.mark.parametrize("codec", CODECS)

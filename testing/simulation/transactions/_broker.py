@@ -60,7 +60,7 @@ class _DrawnTurns(LongWork):
         try:
             while True:
                 work = steps.send(found)
-                found = None if work is None else work()
+                found = None if work is None else work.call()
         except StopIteration as done:
             result: Result = done.value
             return result

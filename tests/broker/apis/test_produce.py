@@ -14,6 +14,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from kohort.broker import _turns
+from kohort.broker._partition import Partition
 from kohort.protocol import ApiKey, Codec, ErrorCode
 from kohort.protocol._batch import _write_crc
 from kohort.testing import RunningBroker, running_cluster
@@ -109,6 +110,28 @@ def test_what_the_topic_asks_for_when_the_check_is_over_counts(
         answer = producer.receive(ApiKey.PRODUCE, 9, number).responses[0].partition_responses[0]
     assert answer.error_code == ErrorCode.INVALID_RECORD
     assert offset_at(wire, name, LATEST).offset == 0
+
+
+def test_others_have_their_turn_between_two_partitions(
+    wire: Wire, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create_topic(wire, name, partitions=5)
+    seen: list[str] = []
+    append = Partition.append
+
+    def noted(partition: Partition, *args: Any, **options: Any) -> Any:
+        seen.append("append")
+        asyncio.get_running_loop().call_soon(seen.append, "turn")
+        return append(partition, *args, **options)
+
+    monkeypatch.setattr(Partition, "append", noted)
+    monkeypatch.setattr(_turns, "SLICE_S", -1.0)
+    path = ApiKey.PRODUCE, 9, "TopicProduceData"
+    each = [part(*path, "PartitionProduceData", index=index, records=batch()) for index in range(5)]
+    fields = produce_fields(name, None) | {"topic_data": [part(*path, name=name, partition_data=each)]}
+    answer = wire.call(ApiKey.PRODUCE, 9, **fields).responses[0]
+    assert [(one.index, one.error_code) for one in answer.partition_responses] == [(n, 0) for n in range(5)]
+    assert seen == ["append", "turn"] * 5
 
 
 def test_acks_of_zero_are_not_answered(wire: Wire, name: str) -> None:
