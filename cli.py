@@ -70,7 +70,7 @@ _COMMANDS: Final = {
     ),
     "log": (
         "look into the files of a data folder: verify it, or show what is in a file",
-        "Look into the files of a data folder, kohort's or Apache Kafka's. Nothing is changed.",
+        "Look into the files of a data folder, kohort's or Apache Kafka's. Only strays --remove changes any.",
         ("admin.log_commands", "add_arguments", "run"),
     ),
     "run": (
@@ -396,4 +396,9 @@ async def _serve(broker: Broker, handler: LogHandler) -> None:
         print(_READY, broker.bootstrap, flush=True)
         settle_collector()
         handler.open()
-        await stop.wait()
+        stopped, failed = asyncio.create_task(stop.wait()), asyncio.create_task(broker.failure())
+        await asyncio.wait({stopped, failed}, return_when=asyncio.FIRST_COMPLETED)
+        for task in (stopped, failed):
+            task.cancel()
+        if failed.done() and not failed.cancelled():
+            failed.result()

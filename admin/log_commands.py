@@ -1,4 +1,4 @@
-"""``kohort log``: shows what the files of a data folder contain, and checks them. Changes nothing."""
+"""``kohort log``: shows what the files of a data folder contain, checks them, removes strays on demand."""
 
 from __future__ import annotations
 
@@ -41,11 +41,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="read records as those of __consumer_offsets (by itself for files in its folders)",
     )
     dump.add_argument("--json", action="store_true", help="one JSON object a line")
+    words = "list the partitions that a broker of a cluster keeps and does not serve, or remove some"
+    strays = commands.add_parser("strays", help=words, description=f"{words[0].upper()}{words[1:]}.")
+    strays.add_argument("folder", metavar="DIR", help="the data folder, also one in use")
+    strays.add_argument(
+        "--remove",
+        metavar="STRAY",
+        nargs="+",
+        default=(),
+        help="folders from the list, or 'all': they are gone",
+    )
+    strays.add_argument("--json", action="store_true", help="one JSON document instead of a table")
 
 
 def run(options: argparse.Namespace) -> int:
     """Run a command that ``add_arguments`` has read; the exit code. Errors are one line on standard error."""
-    action = _verify if options.action == "verify" else _dump
+    action = {"verify": _verify, "dump": _dump, "strays": _strays}[options.action]
     return run_program("kohort log", lambda: action(options), refused=WRONG_USE)
 
 
@@ -104,6 +115,68 @@ def _show(found: VerifiedFolder, damaged: int) -> None:
     state = "in use" if found.in_use else "stopped cleanly" if found.clean_stop else "not stopped cleanly"
     verdict = f"{damaged} damaged places" if damaged else "nothing is damaged"
     console.print(f"\n{clean(found.path)}: {state}, {len(rows)} partitions, {verdict}", soft_wrap=True)
+
+
+# --- strays -------------------------------------------------------------------------------------------------
+
+
+def _strays(options: argparse.Namespace) -> int:
+    from ..log import remove_stray, strays_of
+    from ..protocol import KohortError
+
+    if not os.path.isdir(options.folder):
+        raise KohortError(f"there is no folder {options.folder}: give the data folder of a broker")
+    found = strays_of(options.folder)
+    unknown = set(options.remove) - {"all"} - {each.folder for each in found}
+    if unknown:
+        raise KohortError(f"no strays: {', '.join(sorted(unknown))}; 'kohort log strays DIR' lists them")
+    rows = [
+        {
+            "topic": each.topic,
+            "partition": each.partition,
+            "topic_id": None if each.topic_id is None else str(each.topic_id),
+            "bytes": _size(os.path.join(options.folder, each.folder)),
+            "folder": each.folder,
+            "removed": bool({"all", each.folder} & set(options.remove)),
+        }
+        for each in found
+    ]
+    for each, row in zip(found, rows, strict=True):
+        if row["removed"]:
+            remove_stray(options.folder, each)
+    if options.json:
+        print(document({"folder": options.folder, "strays": rows}))
+    else:
+        _show_strays(rows)
+    return OK
+
+
+def _show_strays(rows: list[dict[str, Any]]) -> None:
+    from rich.console import Console
+
+    from .tables import clean, table
+
+    if not rows:
+        print("no strays")
+        return
+    headings = ["TOPIC", "PARTITION", "BYTES", "FOLDER", ""]
+    cells = [
+        (
+            clean(row["topic"]),
+            row["partition"],
+            row["bytes"],
+            clean(row["folder"]),
+            "removed" if row["removed"] else "",
+        )
+        for row in rows
+    ]
+    Console(highlight=False, markup=False, width=400).print(table(headings, cells))
+
+
+def _size(folder: str) -> int:
+    """Bytes of the files right in a folder."""
+    with os.scandir(folder) as entries:
+        return sum(entry.stat().st_size for entry in entries if entry.is_file())
 
 
 # --- dump ---------------------------------------------------------------------------------------------------

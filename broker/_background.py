@@ -19,8 +19,8 @@ _SHORTEST_S = 0.05
 
 
 class Background:
-    """Runs two loops over the partitions, and the log cleaner. A partition whose disk fails is retried in the
-    next pass.
+    """Runs three loops over the partitions, and the log cleaner. A partition whose disk fails is retried in
+    the next pass.
     """
 
     def __init__(self, topics: Topics, settings: BrokerSettings, now_ms: Callable[[], int]) -> None:
@@ -36,6 +36,7 @@ class Background:
         self._tasks = [
             asyncio.create_task(self._retain(settings.log_retention_check_interval_ms / 1000)),
             asyncio.create_task(self._checkpoint(settings.log_flush_offset_checkpoint_interval_ms / 1000)),
+            asyncio.create_task(self._clear()),
         ]
         self._cleaner.start()
 
@@ -64,5 +65,13 @@ class Background:
                 self._topics.logs.write_checkpoints()
             except KafkaError:
                 log.exception("the recovery points could not be written")
-            await self._topics.clear()
+            # what could not be removed is tried again
+            self._topics.logs.has_leftovers.set()
             await asyncio.to_thread(self._watch.look)
+
+    async def _clear(self) -> None:
+        """Remove what deleted topics leave, as soon as there is something."""
+        while True:
+            await self._topics.logs.has_leftovers.wait()
+            self._topics.logs.has_leftovers.clear()
+            await self._topics.clear()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
@@ -181,6 +182,15 @@ class Broker:
             raise
         self._parts = parts
         warm_up()
+
+    async def failure(self) -> None:
+        """Wait until the broker cannot serve any more, for ever if that does not happen. Raises KohortError,
+        with what to do; then stop it.
+        """
+        cluster = self.cluster
+        await (
+            asyncio.get_running_loop().create_future() if cluster is None else asyncio.shield(cluster.failure)
+        )
 
     async def stop(self) -> None:
         """Stop listening, stop the coordinator, close the logs; return when everything is on disk."""

@@ -22,7 +22,9 @@ from ..cluster import (
     MetadataStore,
     Registration,
     SessionState,
+    WrongClusterError,
 )
+from ..cluster.controller import DELETIONS_KEPT_S
 from ..log import DataFolder
 from ..protocol import ErrorCode, KafkaError
 from ..settings import SettingsError
@@ -64,6 +66,10 @@ class ClusterNode:
             self.node_id, windows, lambda: settings.follower_replication_throttled_rate
         )
         self._wake = asyncio.Event()
+        #: Fails when this broker cannot be part of its cluster any more.
+        self.failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        # since when the metadata store is out of reach, on the loop's clock
+        self._away_since: float | None = None
         self._connections: dict[int, Connection] = {}
         self._connecting = asyncio.Lock()
         self._follower: asyncio.Task[None] | None = None
@@ -205,9 +211,31 @@ class ClusterNode:
         return found is not None and found.endpoints != self.registration.endpoints
 
     def _session_changed(self, state: SessionState) -> None:
+        now = asyncio.get_running_loop().time()
+        if state is SessionState.CONNECTED:
+            if self._away_since is not None and now - self._away_since > DELETIONS_KEPT_S / 2:
+                self.view.forget()
+            self._away_since = None
+        elif self._away_since is None:
+            self._away_since = now
         if state is SessionState.LOST:
             self.follow(None)
         self._wake.set()
+
+    def _leave_foreign(self) -> None:
+        """Lead nothing, and tell the owner to stop: other metadata are in the place of this cluster's."""
+        self.registration.close()
+        self.follow(None)
+        error = WrongClusterError(
+            f"this broker belongs to cluster {self.view.image.cluster_id}, and its metadata store has become "
+            "that of another: it leads nothing any more, and its files stay as they are; bring back the "
+            "metadata store that it had, then start it again"
+        )
+        log.error("%s", error)
+        if not self.failure.done():
+            self.failure.set_exception(error)
+            # it is told in the log, too: nobody has to wait for it
+            self.failure.exception()
 
     async def _follow(self) -> None:
         while True:
@@ -215,6 +243,9 @@ class ClusterNode:
             self._wake.clear()
             if self.store.session is SessionState.LOST:
                 continue
+            if self.view.is_foreign:
+                self._leave_foreign()
+                return
             image = self.view.image
             self._lost.follow(image)
             try:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
+from uuid import UUID
 
 from ..cluster import NO_LEADER, ClusterImage, TopicImage
 from ..log import DataFolder
@@ -106,7 +107,9 @@ class ClusterTopics(Topics):
         for topic in gone:
             self._folded.pop(folded(topic.name), None)
             if self.logs.topic(topic.name) is not None:
-                self.logs.delete(topic.name)
+                self.logs.delete(topic.name, is_stray=topic.id not in image.deletions)
+        if self._deletions_here():
+            self.logs.has_leftovers.set()
         for topic in typed:
             self._folded[folded(topic.name)] = topic.name
             self._have(topic)
@@ -131,6 +134,14 @@ class ClusterTopics(Topics):
 
     async def clear(self) -> None:
         await self.logs.clear()
+        if deleted := self._deletions_here():
+            left = self.logs.settle()
+            if left is not None:
+                await self._control.report_removed([each for each in deleted if each not in left])
+
+    def _deletions_here(self) -> list[UUID]:
+        """Ids of deleted topics of which this broker has not reported yet that it has nothing left."""
+        return [each for each, brokers in self._seen.deletions.items() if self._node_id in brokers]
 
     # -- inside ----------------------------------------------------------------------------------------------
 

@@ -16,7 +16,17 @@ from uuid import UUID
 
 from ..client import BrokerConnectionError, Channel
 from ..client.connection import Connection
-from ..cluster import ClusterView, ConflictError, MetadataStore, PartitionState, Registration, TopicImage
+from ..cluster import (
+    ClusterView,
+    ConflictError,
+    MetadataStore,
+    PartitionState,
+    Put,
+    Registration,
+    TopicDeletion,
+    TopicImage,
+    deleted_topic_path,
+)
 from ..cluster.controller import (
     Controller,
     Decision,
@@ -133,7 +143,7 @@ class Control:
         """Hand leadership to other brokers, as far as they can take it; wait for that for at most
         ``timeout_s``.
         """
-        if not self._settings.controlled_shutdown_enable:
+        if not self._settings.controlled_shutdown_enable or self._view.is_foreign:
             return
         left = 0
         try:
@@ -262,6 +272,21 @@ class Control:
     async def delete_topics(self, topics: Collection[TopicImage]) -> None:
         names = [topic.name for topic in topics]
         await self._asked(lambda image, _: delete_topics(image, names))
+
+    async def report_removed(self, topic_ids: Collection[UUID]) -> None:
+        """Note that this broker has no files left of deleted topics. What cannot be noted now is tried again
+        by the caller.
+        """
+        for topic_id in topic_ids:
+            path = deleted_topic_path(topic_id)
+            entry = self._store.get(path)
+            if entry is None:
+                continue
+            left = TopicDeletion.parse(entry.value).without(self._settings.node_id)
+            try:
+                await self._store.commit(Put(path, left.stored(), entry.version))
+            except (ConflictError, OSError) as error:
+                log.info("the removal of files of %s is not noted yet: %s", left.name, error)
 
     async def elect(
         self, partitions: Collection[TopicPartition] | None, *, unclean: bool

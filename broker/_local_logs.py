@@ -4,16 +4,22 @@ Files are opened when they are first read, and removed with their topic. A delet
 the metadata store; then the folders are renamed, some at a time, and removed in a thread. Folders that a
 crash or a failing disk leaves behind are removed when the partition is created again, in the next pass, or at
 the next start.
+
+In a cluster only a deletion, or a reassignment that this broker sees, removes files. Those of a topic that
+the metadata merely lack are strays: their folders are renamed, and served again when the metadata have the
+topic again.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Final
 from uuid import UUID
 
-from ..log import DataFolder, DataFolderError, PartitionLog
+from ..log import DataFolder, DataFolderError, PartitionLog, Stray
 from ..protocol import CorruptBatchError, ErrorCode, KafkaError, TopicPartition
 from ._names import INTERNAL, OFFSETS_TOPIC
 from ._partition import LocalTopic, Partition
@@ -23,6 +29,9 @@ from ._turns import in_slices
 from .metrics import Histogram
 
 log = logging.getLogger("kohort.broker")
+
+#: Partitions named in a line of the log.
+_MAX_NAMED: Final = 20
 
 
 class LocalLogs:
@@ -48,8 +57,14 @@ class LocalLogs:
         self._found: set[TopicPartition] = set()
         # in a cluster: partitions on the disk that no image has assigned here so far, with their topic's id
         self._unclaimed: dict[TopicPartition, UUID | None] = {}
-        # partitions of deleted topics that may still have a folder, with the topic's id
+        # partitions of deleted topics that may still have a folder, with the topic's id; strays whose name
+        # another topic has taken
         self._doomed: dict[TopicPartition, UUID] = {}
+        self._strays: set[TopicPartition] = set()
+        # partitions that were put aside, in case that the image assigns them here again
+        self._aside: dict[tuple[TopicPartition, UUID | None], Stray] = {}
+        #: Set when there are folders to rename or remove.
+        self.has_leftovers = asyncio.Event()
         # their folders that have already been renamed
         self._trees: list[str] = []
 
@@ -146,27 +161,68 @@ class LocalLogs:
             except (DataFolderError, OSError):
                 found = None
             self._unclaimed[TopicPartition(name, index)] = found
+        self._aside = {
+            (TopicPartition(each.topic, each.partition), each.topic_id): each
+            for each in self._folder.strays()
+        }
 
-    def drop_strays(self) -> tuple[list[TopicPartition], list[TopicPartition]]:
-        """Have ``clear`` remove partitions on the disk that the image does not assign to this broker: they
-        were deleted, or given to other brokers, while it was away. Return them, and those that stay because
-        their files do not name their topic's id.
+    def sort_unclaimed(self, deleted: Collection[UUID]) -> None:
+        """Have ``clear`` remove the partitions of deleted topics on the disk, and put all others aside that
+        the image does not assign to this broker: metadata that are older than the files look the same as a
+        replica that was given to others.
         """
-        strays = {key: found for key, found in self._unclaimed.items() if found is not None}
-        self._doomed.update(strays)
-        self._unclaimed = dict.fromkeys(self._unclaimed.keys() - strays.keys())
-        return list(strays), list(self._unclaimed)
+        gone = []
+        for key, found in list(self._unclaimed.items()):
+            # files that do not say whose they are stay in place, for a topic of their name
+            if found is not None:
+                self._doom(key, found, is_stray=found not in deleted)
+                del self._unclaimed[key]
+                if found in deleted:
+                    gone.append(key)
+        if gone:
+            log.warning("%d partitions were deleted, and their files go: %s", len(gone), _named(gone))
+        if strays := sorted({*self._unclaimed, *self._strays, *(key for key, _ in self._aside)}):
+            log.error(
+                "%d partitions in the data folder are strays, which this broker keeps and does not serve: "
+                "the metadata do not have their topics, or give them to other brokers ('kohort log strays' "
+                "lists and removes them): %s",
+                len(strays),
+                _named(strays),
+            )
 
     def _claim(self, topic: LocalTopic, index: int) -> bool:
-        """Return whether a partition has files; files of a former topic with its name are removed."""
+        """Return whether a partition has files; those of another topic with its name are put aside."""
         key = TopicPartition(topic.name, index)
-        if key in self._unclaimed:
+        if key in self._strays and self._doomed[key] == topic.id:
+            self._strays.discard(key)
+            del self._doomed[key]
+            self._found.add(key)
+        elif key in self._unclaimed:
             found = self._unclaimed.pop(key)
             if found in (None, topic.id):
                 self._found.add(key)
             else:
-                self._doomed[key] = found
+                self._doom(key, found, is_stray=True)
+        if key not in self._found and (stray := self._aside.pop((key, topic.id), None)) is not None:
+            self._take_back(key, stray)
         return key in self._found
+
+    def _take_back(self, key: TopicPartition, stray: Stray) -> None:
+        """Serve a stray again, now that the image assigns it to this broker."""
+        self._rename(key)
+        try:
+            self._folder.take_back(stray)
+        except OSError as error:
+            log.error("%s-%d: the stray %s cannot be taken back: %s", *key, stray.folder, error)
+            return
+        log.warning("%s-%d is served again: %s was put aside", *key, stray.folder)
+        self._found.add(key)
+
+    def _doom(self, key: TopicPartition, topic_id: UUID, *, is_stray: bool = False) -> None:
+        self._doomed[key] = topic_id
+        if is_stray:
+            self._strays.add(key)
+        self.has_leftovers.set()
 
     def add(self, name: str, topic_id: UUID, config: TopicConfig, indexes: Iterable[int]) -> list[Partition]:
         """Create these partitions of a new topic and return them."""
@@ -189,18 +245,20 @@ class LocalLogs:
         for partition in topic.partitions.values():
             partition.reconfigure()
 
-    def delete(self, name: str) -> None:
-        """Have ``clear`` remove a topic's partitions; requests that wait for its records find it gone."""
+    def delete(self, name: str, *, is_stray: bool = False) -> None:
+        """Have ``clear`` remove a topic's partitions, or put them aside as strays; requests that wait for its
+        records find it gone.
+        """
         topic = self._topics[name]
-        self.remove(topic, list(topic.partitions))
+        self.remove(topic, list(topic.partitions), is_stray=is_stray)
         del self._topics[name]
 
-    def remove(self, topic: LocalTopic, indexes: Iterable[int]) -> None:
-        """Have ``clear`` remove the files of some partitions of a topic."""
+    def remove(self, topic: LocalTopic, indexes: Iterable[int], *, is_stray: bool = False) -> None:
+        """Have ``clear`` remove the files of some partitions of a topic, or put them aside."""
         gone = [topic.partitions.pop(index) for index in indexes]
         for partition in gone:
             key = TopicPartition(topic.name, partition.index)
-            self._doomed[key] = topic.id
+            self._doom(key, topic.id, is_stray=is_stray)
             self._found.discard(key)
         for partition in gone:
             partition.delete()
@@ -312,13 +370,21 @@ class LocalLogs:
     def _rename(self, key: TopicPartition) -> None:
         if key not in self._doomed:
             return
+        is_stray = key in self._strays
         try:
-            path = self._folder.doom(*key)
+            path = self._folder.put_aside(*key) if is_stray else self._folder.doom(*key)
         except OSError as error:
-            log.error("%s-%d is deleted, its files cannot be removed yet: %s", *key, error)
+            log.error("%s-%d is gone, its files cannot be moved out of the way yet: %s", *key, error)
             return
-        del self._doomed[key]
-        if path is not None:
+        topic_id = self._doomed.pop(key)
+        self._strays.discard(key)
+        if path is None:
+            return
+        if is_stray:
+            stray = Stray(*key, topic_id, os.path.basename(path))
+            log.warning("%s-%d is a stray: its files are in %s", *key, stray.folder)
+            self._aside[key, topic_id] = stray
+        else:
             self._trees.append(path)
 
     def _remove_trees(self, trees: list[str]) -> None:
@@ -327,6 +393,11 @@ class LocalLogs:
                 self._folder.remove_doomed(path)
             except OSError as error:
                 log.error("%s cannot be removed, the next start tries again: %s", path, error)
+
+
+def _named(keys: Sequence[TopicPartition]) -> str:
+    """The first of these partitions, for the log."""
+    return ", ".join(f"{topic}-{index}" for topic, index in keys[:_MAX_NAMED])
 
 
 def _tell_recovery(opened: PartitionLog) -> None:

@@ -32,9 +32,6 @@ _AGAIN_S: Final = 0.05
 #: Fetches that a follower may miss before another broker may lead, while the metadata store is out of reach.
 _FETCHES: Final = 2
 
-#: Partitions named in a line of the log.
-_MOST_TOLD: Final = 20
-
 
 class _PendingChange(NamedTuple):
     partition: Partition
@@ -113,7 +110,7 @@ class Replicas:
         self._see_brokers(image)
         self._drop_gone()
         if self._lost:
-            self._drop_strays()
+            self._topics.logs.sort_unclaimed(image.deletions)
             self._lost = False
             changed = self._topics.all()
         for topic in changed:
@@ -141,20 +138,6 @@ class Replicas:
             topic = self._topics.image.topic_by_id(partition.topic.id)
             if topic is not None and not partition.gone and not self._lost:
                 self._place(partition, topic.partitions[partition.index])
-
-    def _drop_strays(self) -> None:
-        """Remove partitions on the disk that are not assigned to this broker, like Apache Kafka's strays."""
-        for found, what in zip(
-            self._topics.logs.drop_strays(),
-            (
-                "were deleted or given to others while this broker was away, and their files go",
-                "are not this broker's, and their files stay: they do not say of which topic they are",
-            ),
-            strict=True,
-        ):
-            if found:
-                shown = ", ".join(f"{name}-{index}" for name, index in found[:_MOST_TOLD])
-                log.warning("%d partitions in the data folder %s: %s", len(found), what, shown)
 
     def _see_brokers(self, image: ClusterImage) -> None:
         eligible = {

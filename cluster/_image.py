@@ -133,9 +133,20 @@ def _changed(shards: _Shards[K, V], there: Iterable[tuple[K, V]], gone: Iterable
 
 
 class ClusterImage:
-    """The cluster: its id, its controller, its brokers by node id, and its topics."""
+    """The cluster: its id, its controller, its brokers by node id, and its topics. ``deletions`` has the ids
+    of topics that were deleted, each with the brokers that may still have files of it.
+    """
 
-    __slots__ = ("_all", "_by_id", "_by_name", "_created", "brokers", "cluster_id", "controller_id")
+    __slots__ = (
+        "_all",
+        "_by_id",
+        "_by_name",
+        "_created",
+        "brokers",
+        "cluster_id",
+        "controller_id",
+        "deletions",
+    )
 
     def __init__(
         self, cluster_id: str, controller_id: int, brokers: Mapping[int, BrokerRegistration]
@@ -143,6 +154,7 @@ class ClusterImage:
         self.cluster_id = cluster_id
         self.controller_id = controller_id
         self.brokers = brokers
+        self.deletions: Mapping[UUID, frozenset[int]] = {}
         self._by_name: _Shards[str, TopicImage] = _EMPTY
         # by the id as an integer: the hash of a UUID is slow
         self._by_id: _Shards[int, TopicImage] = _EMPTY
@@ -185,6 +197,7 @@ class ClusterImage:
             self.controller_id if controller_id is None else controller_id,
             self.brokers if brokers is None else brokers,
         )
+        image.deletions = self.deletions
         image._created = self._created
         topics, deleted = list(topics), list(deleted)
         for each in topics:

@@ -5,7 +5,7 @@ docs/cluster.md lists them all. The folder of a single broker holds
 
 - ``/brokers/topics/NAME``: a topic, a ``TopicRecord``;
 - ``/admin/delete_topics/ID``: a topic whose files or committed offsets may not all be gone; its name, or None
-  where a former version did not keep it;
+  where a former version did not keep it (in a cluster a ``TopicDeletion``);
 - ``/latest_producer_id_block``: the end of the last block of producer ids that was taken;
 - the paths of ``DOCUMENTS``: settings that were changed while the broker ran, access rules, SCRAM users,
   client quotas, configs of groups and levels of features, each a document that its owner reads.
@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 from uuid import UUID
 
-from ._image import BrokerRegistration, Endpoint, PartitionState
+from ._image import BrokerRegistration, Endpoint, PartitionState, TopicImage
 
 TOPICS: Final = "/brokers/topics"
 DELETED_TOPICS: Final = "/admin/delete_topics"
@@ -205,6 +205,33 @@ class TopicAssignment:
             "adding_replicas": {str(number): list(ids) for number, ids in self.adding.items()},
             "removing_replicas": {str(number): list(ids) for number, ids in self.removing.items()},
         }
+
+
+@dataclass(frozen=True, slots=True)
+class TopicDeletion:
+    """A topic that somebody has deleted: its name, and the brokers that may still have its files."""
+
+    name: str
+    brokers: frozenset[int]
+
+    @classmethod
+    def of(cls, topic: TopicImage) -> TopicDeletion:
+        return cls(topic.name, frozenset(each for state in topic.partitions for each in state.replicas))
+
+    @classmethod
+    def parse(cls, value: Mapping[str, Any]) -> TopicDeletion:
+        """Raises ValueError, KeyError or TypeError for what is no deletion of a cluster's topic."""
+        return cls(str(value["name"]), frozenset(map(int, value["brokers"])))
+
+    def stored(self) -> dict[str, Any]:
+        return {"version": 1, "name": self.name, "brokers": sorted(self.brokers)}
+
+    def without(self, node_id: int) -> TopicDeletion:
+        return TopicDeletion(self.name, self.brokers - {node_id})
+
+
+def stored_cluster_id(cluster_id: str) -> dict[str, Any]:
+    return {"version": "1", "id": cluster_id}
 
 
 def stored_configs(configs: Mapping[str, str]) -> dict[str, Any]:

@@ -10,7 +10,15 @@ from uuid import UUID
 
 from ..protocol import KohortError
 from ._image import BrokerRegistration, Endpoint
-from ._layout import BROKER_IDS, CLUSTER_ID, broker_path, changing_of_broker, id_text, stored_broker
+from ._layout import (
+    BROKER_IDS,
+    CLUSTER_ID,
+    broker_path,
+    changing_of_broker,
+    id_text,
+    stored_broker,
+    stored_cluster_id,
+)
 from ._store import ConflictError, Create, MetadataStore, Put, SessionState
 
 #: What may change in an entry.
@@ -174,7 +182,7 @@ async def shared_cluster_id(store: MetadataStore, known: str | None = None) -> s
                 )
             return found
         try:
-            await store.commit(Create(CLUSTER_ID, {"version": "1", "id": known or id_text(uuid.uuid4())}))
+            await store.commit(Create(CLUSTER_ID, stored_cluster_id(known or id_text(uuid.uuid4()))))
         except ConflictError:
             continue
 

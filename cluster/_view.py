@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import zip_longest
 from typing import Final
 from uuid import UUID
 
@@ -13,11 +14,13 @@ from ._layout import (
     BROKERS,
     CLUSTER_ID,
     CONTROLLER,
+    DELETED_TOPICS,
     PARTITION_STATES,
     TOPIC_CONFIGS,
     TOPICS,
     PartitionKey,
     TopicAssignment,
+    TopicDeletion,
     broker_path,
     parse_broker,
     parse_states,
@@ -41,6 +44,9 @@ _NO_STATE: Final = PartitionState(NO_LEADER, UNKNOWN_EPOCH, (), ())
 class ClusterView:
     """The image of the cluster, for one of its brokers.
 
+    The image never goes back: only a deletion that is noted in the store removes a topic, and a state of a
+    partition is replaced by newer ones alone. What the store lacks of it the controller writes again.
+
     Watches note what has changed; the next read of ``image`` builds a new one. ``changed`` is called once
     when there is something new, until the image is read. It is called inside the watches of a step: read
     the image afterwards.
@@ -57,14 +63,22 @@ class ClusterView:
         # what has changed since the image was made: entries of states, and topics by name
         self._stale_entries: set[int] = set()
         self._stale_topics: set[str] = set()
+        self._stale_deletions: set[str] = set()
         self._stale_brokers = True
         self._stale = True
+        self._deletions: Mapping[UUID, frozenset[int]] = {}
+        # topics that the store lacks, or has in an older state, although nobody has deleted them
+        self._unstored: dict[str, TopicImage] = {}
+        # whether the next image follows the store alone
+        self._forgetting = False
         self._image = ClusterImage("", NO_LEADER, {})
-        store.watch(CONTROLLER, self._controller_changed)
+        for path in (CONTROLLER, CLUSTER_ID):
+            store.watch(path, self._entry_changed)
         self._watch_all(BROKERS, self._broker_changed)
         self._watch_all(TOPICS, self._topic_changed)
         self._watch_all(TOPIC_CONFIGS, self._topic_changed)
         self._watch_all(PARTITION_STATES, self._states_changed)
+        self._watch_all(DELETED_TOPICS, self._deletion_changed)
 
     def __repr__(self) -> str:
         return f"ClusterView({self._image})"
@@ -79,6 +93,25 @@ class ClusterView:
     def entries(self) -> Mapping[int, Mapping[PartitionKey, PartitionState]]:
         """The states in each entry, without replicas."""
         return self._entries
+
+    @property
+    def is_foreign(self) -> bool:
+        """Return whether the store has become that of another cluster; the image stays as it was."""
+        entry, known = self._store.get(CLUSTER_ID), self._image.cluster_id
+        return bool(known) and entry is not None and entry.value["id"] != known
+
+    def unstored(self) -> Sequence[TopicImage]:
+        """Topics of the image that the store lacks, or has in an older state, although nobody has deleted
+        them: entries were removed by hand, or restored from an older copy.
+        """
+        return list(self._unstored.values())
+
+    def forget(self) -> None:
+        """Follow the store alone in the next image: what is not there counts as deleted. For a session that
+        was out of reach for so long that deletions may have been forgotten meanwhile.
+        """
+        self._forgetting = True
+        self._mark()
 
     # -- what is watched -------------------------------------------------------------------------------------
 
@@ -105,8 +138,8 @@ class ClusterView:
 
         children_changed(parent)
 
-    def _controller_changed(self, path: str) -> None:
-        self._store.watch(path, self._controller_changed)
+    def _entry_changed(self, path: str) -> None:
+        self._store.watch(path, self._entry_changed)
         self._mark()
 
     def _broker_changed(self, _: str) -> None:
@@ -122,6 +155,10 @@ class ClusterView:
             self._stale_entries.add(int(name))
             self._mark()
 
+    def _deletion_changed(self, topic_id: str) -> None:
+        self._stale_deletions.add(topic_id)
+        self._mark()
+
     def _mark(self) -> None:
         if not self._stale:
             self._stale = True
@@ -131,13 +168,17 @@ class ClusterView:
 
     def _refresh(self) -> None:
         self._stale = False
+        if self.is_foreign:
+            return
         image = self._image
-        controller, cluster_id = self._store.get(CONTROLLER), self._store.get(CLUSTER_ID)
+        controller = self._store.get(CONTROLLER)
         brokers = image.brokers
         if self._stale_brokers:
             self._stale_brokers = False
             brokers = self._brokers()
-        stale = self._stale_topics | self._refresh_states()
+        stale = self._stale_topics | self._refresh_states() | self._refresh_deletions()
+        if self._forgetting:
+            stale |= {topic.name for topic in image.topics()}
         moved = {
             node_id
             for node_id in brokers.keys() | image.brokers.keys()
@@ -157,8 +198,15 @@ class ClusterView:
             brokers=brokers,
             controller_id=NO_LEADER if controller is None else int(controller.value["brokerid"]),
         )
-        now.cluster_id = "" if cluster_id is None else str(cluster_id.value["id"])
+        now.cluster_id = self._cluster_id()
+        now.deletions = self._deletions
+        self._forgetting = False
         self._image = now
+
+    def _cluster_id(self) -> str:
+        entry = self._store.get(CLUSTER_ID)
+        # an entry that is gone says nothing, as that of a topic
+        return self._image.cluster_id if entry is None else str(entry.value["id"])
 
     def _brokers(self) -> dict[int, BrokerRegistration]:
         found = {}
@@ -198,6 +246,27 @@ class ClusterView:
         self._stale_entries = set()
         return {self._names[topic_id] for topic_id in changed if topic_id in self._names}
 
+    def _refresh_deletions(self) -> set[str]:
+        """Read the deletions that have changed; return the names of topics that may be gone by them."""
+        deletions, names = dict(self._deletions), set()
+        for text in self._stale_deletions:
+            path = f"{DELETED_TOPICS}/{text}"
+            entry = self._store.get(path)
+            try:
+                topic_id = UUID(text)
+                if entry is None:
+                    deletions.pop(topic_id, None)
+                    continue
+                deletion = TopicDeletion.parse(entry.value)
+            except _UNREADABLE as error:
+                _cannot_read(path, error)
+                continue
+            deletions[topic_id] = deletion.brokers
+            names.add(deletion.name)
+        self._stale_deletions = set()
+        self._deletions = deletions
+        return names
+
     def _topics(
         self, names: Iterable[str], brokers: Mapping[int, BrokerRegistration]
     ) -> tuple[list[TopicImage], list[TopicImage]]:
@@ -206,47 +275,101 @@ class ClusterView:
         order: dict[str, int] = {}
         for name in names:
             before = self._image.topic(name)
-            entry = self._store.get(topic_path(name))
-            if entry is None:
-                if before is not None:
-                    gone.append(before)
-                    self._names.pop(before.id, None)
-                continue
             try:
-                assignment = TopicAssignment.parse(entry.value)
-                config = self._store.get(topic_config_path(name))
-                configs = {} if config is None else dict(config.value["config"])
+                stored = self._stored_topic(name)
             except _UNREADABLE as error:
                 _cannot_read(topic_path(name), error)
                 continue
-            if before is not None and before.id != assignment.id:
+            if before is not None and self._is_gone(before, stored):
                 gone.append(before)
                 self._names.pop(before.id, None)
-            self._names[assignment.id] = name
-            order[name] = entry.created
-            there.append(
-                TopicImage(
-                    name,
-                    assignment.id,
-                    configs,
-                    [
-                        self._states.get((assignment.id, number), _NO_STATE)._replace(
-                            replicas=replicas,
-                            offline=tuple(
-                                each
-                                for each in replicas
-                                if (damaged := _damaged(brokers, each)) is None
-                                or (assignment.id, number) in damaged
-                            ),
-                            adding=assignment.adding.get(number, ()),
-                            removing=assignment.removing.get(number, ()),
-                        )
-                        for number, replicas in enumerate(assignment.replicas)
-                    ],
-                    internal=name in _INTERNAL,
-                )
+                before = None
+            now, is_stored = self._newest(before, stored)
+            if is_stored:
+                self._unstored.pop(name, None)
+            if now is None:
+                continue
+            now = now.having(
+                partitions=[
+                    state._replace(offline=_offline(now.id, number, state.replicas, brokers))
+                    for number, state in enumerate(now.partitions)
+                ]
             )
+            if not is_stored:
+                self._unstored[name] = now
+            self._names[now.id] = name
+            entry = self._store.get(topic_path(name))
+            order[name] = 0 if entry is None else entry.created
+            there.append(now)
         return sorted(there, key=lambda topic: (order[topic.name], topic.name)), gone
+
+    def _stored_topic(self, name: str) -> TopicImage | None:
+        """A topic as the store has it, None if it does not. Raises what parsing a malformed entry raises."""
+        entry = self._store.get(topic_path(name))
+        if entry is None:
+            return None
+        assignment = TopicAssignment.parse(entry.value)
+        config = self._store.get(topic_config_path(name))
+        states = [
+            self._states.get((assignment.id, number), _NO_STATE)._replace(
+                replicas=replicas,
+                adding=assignment.adding.get(number, ()),
+                removing=assignment.removing.get(number, ()),
+            )
+            for number, replicas in enumerate(assignment.replicas)
+        ]
+        configs = {} if config is None else dict(config.value["config"])
+        return TopicImage(name, assignment.id, configs, states, internal=name in _INTERNAL)
+
+    def _is_gone(self, before: TopicImage, stored: TopicImage | None) -> bool:
+        """Return whether a topic was deleted, or another one has its name. An entry that is merely missing
+        says neither.
+        """
+        if stored is None:
+            return before.id in self._deletions or self._forgetting
+        return stored.id != before.id
+
+    def _newest(self, before: TopicImage | None, stored: TopicImage | None) -> tuple[TopicImage | None, bool]:
+        """The newer state of each partition, of what was known and what is stored, and whether that is all
+        stored: entries may be missing, or come from an older copy of the metadata.
+        """
+        if before is None or self._forgetting:
+            return stored, True
+        if stored is None:
+            states = [
+                self._states.get((before.id, number), _NO_STATE)._replace(
+                    replicas=known.replicas, adding=known.adding, removing=known.removing
+                )
+                for number, known in enumerate(before.partitions)
+            ]
+        else:
+            states = list(stored.partitions)
+        newest = [
+            _newer(known, state) for known, state in zip_longest(before.partitions, states, fillvalue=None)
+        ]
+        is_stored = stored is not None and newest == states
+        return (stored or before).having(partitions=newest), is_stored
+
+
+def _newer(known: PartitionState | None, stored: PartitionState | None) -> PartitionState:
+    """The newer of two states of a partition; each change of a state raises its ``partition_epoch``."""
+    if stored is None or known is None:
+        state = known if stored is None else stored
+        assert state is not None, "a partition is known, or stored"
+        return state
+    is_older = (stored.leader_epoch, stored.partition_epoch) < (known.leader_epoch, known.partition_epoch)
+    return known if is_older else stored
+
+
+def _offline(
+    topic_id: UUID, number: int, replicas: tuple[int, ...], brokers: Mapping[int, BrokerRegistration]
+) -> tuple[int, ...]:
+    """Those replicas of a partition that cannot be used."""
+    return tuple(
+        each
+        for each in replicas
+        if (damaged := _damaged(brokers, each)) is None or (topic_id, number) in damaged
+    )
 
 
 def _damaged(brokers: Mapping[int, BrokerRegistration], node_id: int) -> frozenset[PartitionKey] | None:

@@ -10,7 +10,7 @@ from ._descriptors import OPEN_FILES, OpenFiles, process_limit
 from ._errors import CorruptLogError, DataFolderError, DataFolderInUseError, NoDescriptorsError
 from ._files import OS_FILES, File, FileRange, FileSystem, Lock
 from ._flush import Flush
-from ._folder import DataFolder, known_cluster_id
+from ._folder import DataFolder, Stray, known_cluster_id, remove_stray, strays_of
 from ._partition import DEDUPE_BUFFER_BYTES, UP_TO_HIGH_WATERMARK, AppendInfo, PartitionLog, ReadInfo
 from ._producers import Producer
 from ._records import decode_records, record_at
@@ -52,6 +52,7 @@ __all__ = [
     "Result",
     "Salvaged",
     "Steps",
+    "Stray",
     "ThreadWork",
     "at_once",
     "check_batch",
@@ -60,4 +61,6 @@ __all__ = [
     "known_cluster_id",
     "process_limit",
     "record_at",
+    "remove_stray",
+    "strays_of",
 ]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import re
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 from ..protocol import TopicPartition
 from ._checkpoints import (
@@ -27,7 +28,9 @@ from ._names import (
     is_deleted_folder,
     offsets_of,
     parse_partition_folder,
+    parse_stray_folder,
     partition_folder,
+    stray_folder,
 )
 from ._partition import PartitionLog
 from ._producers import read_snapshot
@@ -51,6 +54,42 @@ def known_cluster_id(path: str | os.PathLike[str]) -> str | None:
     """The id of a data folder's cluster; None if the folder is new. Raises DataFolderError."""
     properties = read_properties(OS_FILES, os.path.join(os.fspath(path), META_PROPERTIES))
     return None if properties is None else properties.get("cluster.id")
+
+
+class Stray(NamedTuple):
+    """A partition that a broker has put aside, since the cluster's metadata do not assign it to the broker.
+
+    ``topic_id`` is None if its files do not say it; ``folder`` is the name in the data folder. ``partition``
+    is -1 if the name of the topic is so long that only its beginning is known.
+    """
+
+    topic: str
+    partition: int
+    topic_id: uuid.UUID | None
+    folder: str
+
+
+def strays_of(path: str, fs: FileSystem = OS_FILES) -> list[Stray]:
+    """Return the strays of a data folder, sorted by the names of their folders. Raises OSError."""
+    found = []
+    for name in sorted(fs.list(path)):
+        parsed = parse_stray_folder(name)
+        if parsed is not None:
+            try:
+                topic_id = read_topic_id(fs, os.path.join(path, name))
+            except DataFolderError:
+                topic_id = None
+            found.append(Stray(*parsed, topic_id, name))
+    return found
+
+
+def remove_stray(path: str, stray: Stray, fs: FileSystem = OS_FILES) -> None:
+    """Remove a stray, in a data folder that may be in use: a broker that takes it back at the same moment has
+    it, or does not find it any more. Raises OSError.
+    """
+    doomed = os.path.join(path, deleted_folder(stray.folder, uuid.uuid4().hex))
+    fs.rename(os.path.join(path, stray.folder), doomed)
+    fs.remove_tree(doomed)
 
 
 class DataFolder:
@@ -124,6 +163,10 @@ class DataFolder:
                 found.append((*parsed, os.path.join(self.path, name)))
         return sorted(found)
 
+    def strays(self) -> list[Stray]:
+        """Return the partitions that were put aside, sorted by the names of their folders."""
+        return strays_of(self.path, self._fs)
+
     def partition_path(self, topic: str, partition: int) -> str:
         """Return the path of a partition's folder. Raises DataFolderError for an illegal topic name."""
         if _TOPIC_NAME.fullmatch(topic) is None or topic in (".", ".."):
@@ -189,14 +232,26 @@ class DataFolder:
         Returns the path for ``remove_doomed``, None if there is no folder. After ``sync`` a crash does not
         bring the partition back. Raises OSError.
         """
+        return self._rename(topic, partition, deleted_folder)
+
+    def put_aside(self, topic: str, partition: int) -> str | None:
+        """As ``doom``, under a name that keeps the folder: that of a stray, which no broker serves."""
+        return self._rename(topic, partition, stray_folder)
+
+    def take_back(self, stray: Stray) -> None:
+        """Give a stray its partition's name again. Raises OSError."""
+        self._fs.rename(
+            os.path.join(self.path, stray.folder), self.partition_path(stray.topic, stray.partition)
+        )
+
+    def _rename(self, topic: str, partition: int, named: Callable[[str, str], str]) -> str | None:
         path = self.partition_path(topic, partition)
-        doomed = None
+        renamed = None
         if self._fs.exists(path):
-            name = deleted_folder(os.path.basename(path), uuid.uuid4().hex)
-            doomed = os.path.join(self.path, name)
-            self._fs.rename(path, doomed)
+            renamed = os.path.join(self.path, named(os.path.basename(path), uuid.uuid4().hex))
+            self._fs.rename(path, renamed)
         self._forget([TopicPartition(topic, partition)])
-        return doomed
+        return renamed
 
     @property
     def newness(self) -> bytes | None:

@@ -24,6 +24,7 @@ MAX_FOLDER_NAME = 255
 _OFFSET_NAME = re.compile(r"(\d{20})\.\w+(\.\w+)?")
 _PARTITION_FOLDER = re.compile(r"([a-zA-Z0-9._-]{1,249})-(\d{1,10})", re.ASCII)
 _DELETED_FOLDER = re.compile(r".+\.[0-9a-f]{32}-delete")
+_STRAY_FOLDER = re.compile(r"(.+)\.[0-9a-f]{32}-stray")
 
 
 def file_name(offset: int, suffix: str) -> str:
@@ -57,9 +58,27 @@ def parse_partition_folder(name: str) -> tuple[str, int] | None:
 
 def deleted_folder(name: str, unique: str) -> str:
     """Return the name for a partition folder that is being deleted; ``unique`` is 32 hex digits."""
-    tail = f".{unique}-delete"
-    return name[: MAX_FOLDER_NAME - len(tail)] + tail
+    return _with_tail(name, f".{unique}-delete")
+
+
+def stray_folder(name: str, unique: str) -> str:
+    """Return the name for a partition folder whose topic the metadata lack, while another has its name."""
+    return _with_tail(name, f".{unique}-stray")
+
+
+def _with_tail(name: str, tail: str) -> str:
+    room = MAX_FOLDER_NAME - len(tail)
+    # no topic has a tilde in its name: what was cut is not taken for another partition
+    return (name if len(name) <= room else name[: room - 1] + "~") + tail
 
 
 def is_deleted_folder(name: str) -> bool:
     return _DELETED_FOLDER.fullmatch(name) is not None
+
+
+def parse_stray_folder(name: str) -> tuple[str, int] | None:
+    """Return topic and partition of a stray's folder; what is left of the name, and -1, if it was cut; None
+    for other folders.
+    """
+    match = _STRAY_FOLDER.fullmatch(name)
+    return None if match is None else parse_partition_folder(match[1]) or (match[1], -1)

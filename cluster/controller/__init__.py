@@ -3,7 +3,7 @@
 Only a broker of a cluster imports this.
 """
 
-from ._controller import Controller
+from ._controller import DELETIONS_KEPT_S, Controller
 from .decisions import (
     Decision,
     IsrChange,
@@ -27,6 +27,7 @@ from .placement import place
 from .writes import steps
 
 __all__ = [
+    "DELETIONS_KEPT_S",
     "Controller",
     "Decision",
     "IsrChange",

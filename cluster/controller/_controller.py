@@ -9,19 +9,27 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
+from uuid import UUID
 
 from ...protocol import ErrorCode, KafkaError
 from ...statemachine import PartitionLife
 from .._image import ClusterImage, TopicImage
-from .._layout import CONTROLLER, CONTROLLER_EPOCH, stored_controller
-from .._store import Change, Check, ConflictError, Create, MetadataStore, Put, SessionState
+from .._layout import (
+    CLUSTER_ID,
+    CONTROLLER,
+    CONTROLLER_EPOCH,
+    deleted_topic_path,
+    stored_cluster_id,
+    stored_controller,
+)
+from .._store import Change, Check, ConflictError, Create, Delete, MetadataStore, Put, SessionState
 from .._view import ClusterView
 from .decisions import Decision, Rules, balance_leaders, tidied
 from .partitions import moved, moved_replicas
-from .writes import steps
+from .writes import MAX_TOPICS, restorations, steps
 
 log = logging.getLogger("kohort.cluster")
 
@@ -29,6 +37,12 @@ A = TypeVar("A")
 
 #: Pause before a failed write is retried.
 _AGAIN_SECONDS = 0.1
+
+#: How long the note of a deletion outlives its end, in seconds.
+DELETIONS_KEPT_S: Final = 86_400.0
+
+#: Topics named in a line of the log.
+_MAX_NAMED = 20
 
 
 class Controller:
@@ -65,6 +79,8 @@ class Controller:
         # the image in which every partition is known to be settled, and the rules that settled it
         self._tidied: ClusterImage | None = None
         self._tidied_by = Rules()
+        # deletions that all brokers have finished, and since when that is known here
+        self._finished: dict[UUID, float] = {}
         self._tasks: list[asyncio.Task[None]] = []
 
     def __repr__(self) -> str:
@@ -148,6 +164,9 @@ class Controller:
             self._wake.clear()
             if self._store.session is not SessionState.CONNECTED:
                 continue
+            if self._view.is_foreign:
+                self._resign("the metadata store is of another cluster")
+                continue
             try:
                 if not self.is_active:
                     await self._stand()
@@ -175,6 +194,8 @@ class Controller:
         """Return leadership to preferred leaders, at intervals."""
         while True:
             await asyncio.sleep(self._rules().balance_interval_s)
+            if self.is_active:
+                await self._forget_deletions()
             if self.is_active and self._rules().balance:
                 try:
                     moved = await self.ask(balance_leaders)
@@ -182,6 +203,21 @@ class Controller:
                         log.info("leaders balanced: %d partitions have their first replicas", len(moved))
                 except KafkaError as error:
                     log.info("leaders were not balanced: %s", error)
+
+    async def _forget_deletions(self) -> None:
+        """Remove the notes of deletions that all brokers have finished, a day later: until then a broker that
+        was out of reach sees that its topic was deleted, not lost.
+        """
+        now = asyncio.get_running_loop().time()
+        finished = [each for each, brokers in self._view.image.deletions.items() if not brokers]
+        self._finished = {each: self._finished.get(each, now) for each in finished}
+        old = [each for each, since in self._finished.items() if now - since >= DELETIONS_KEPT_S]
+        try:
+            for start in range(0, len(old), MAX_TOPICS):
+                step = [Delete(deleted_topic_path(each)) for each in old[start : start + MAX_TOPICS]]
+                await self._write([*step])
+        except (ConflictError, OSError) as error:
+            log.info("finished deletions are not forgotten yet: %s", error)
 
     def _give_up_asked(self, why: str) -> None:
         asked, self._asked = self._asked, []
@@ -193,7 +229,11 @@ class Controller:
         """Decide pending requests and adapt partitions to the image, until neither is left."""
         while self.is_active:
             image, rules = self._image(), self._rules()
-            if image is not self._tidied or rules != self._tidied_by:
+            if unstored := self._view.unstored():
+                await self._restore(unstored)
+            elif image.cluster_id and self._store.get(CLUSTER_ID) is None:
+                await self._write([Create(CLUSTER_ID, stored_cluster_id(image.cluster_id))])
+            elif image is not self._tidied or rules != self._tidied_by:
                 seen = self._without_returned(image)
                 decision = tidied(seen, self._untidied(seen, rules), rules)
                 await self._carry_out(image, decision)
@@ -205,6 +245,20 @@ class Controller:
                 self._asked = [each for each in self._asked if each[1] is not answered]
             else:
                 return
+
+    async def _restore(self, topics: Collection[TopicImage]) -> None:
+        """Write topics again whose entries are missing, or older than what is known."""
+        names = sorted(topic.name for topic in topics)
+        log.error(
+            "the metadata store has lost entries of %d topics that nobody has deleted, or has older ones: "
+            "the controller writes them again; to delete a topic, use DeleteTopics: %s",
+            len(names),
+            ", ".join(names[:_MAX_NAMED]),
+        )
+        for step in restorations(
+            topics, self._view.entries(), lambda path: self._store.get(path) is not None
+        ):
+            await self._write(step)
 
     def _image(self) -> ClusterImage:
         """The image, in which brokers that refuse connections count as about to stop."""

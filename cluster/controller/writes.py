@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Final
 
 from .._image import ClusterImage, PartitionState, TopicImage
@@ -10,6 +10,8 @@ from .._layout import (
     STATES_IN_ENTRY,
     PartitionKey,
     TopicAssignment,
+    TopicDeletion,
+    deleted_topic_path,
     states_path,
     stored_configs,
     stored_states,
@@ -38,6 +40,9 @@ def steps(image: ClusterImage, entries: Entries, decision: Decision[Any]) -> Ite
         before = image.topic(topic.name)
         if is_gone:
             changes.append(Delete(topic_path(topic.name)))
+            # in the same step, as files go only by it
+            deletion = TopicDeletion.of(topic)
+            changes.append(Create(deleted_topic_path(topic.id), deletion.stored()))
             if topic.configs:
                 changes.append(Delete(topic_config_path(topic.name)))
             for number in range(len(topic.partitions)):
@@ -54,6 +59,29 @@ def steps(image: ClusterImage, entries: Entries, decision: Decision[Any]) -> Ite
             changes, topics = [], 0
     if changes or kept.changed:
         yield changes + kept.take_changes()
+
+
+def restorations(
+    topics: Collection[TopicImage], entries: Entries, is_stored: Callable[[str], bool]
+) -> Iterator[list[Change]]:
+    """Yield the steps that write topics whole, as far as they are not stored or in another state, a topic
+    with all its states in one step.
+    """
+
+    def put(path: str, value: Any) -> Change:
+        return Put(path, value) if is_stored(path) else Create(path, value)
+
+    kept = _States(entries)
+    changes: list[Change] = []
+    for count, topic in enumerate(topics, start=1):
+        changes.append(put(topic_path(topic.name), TopicAssignment.of(topic.id, topic.partitions).stored()))
+        if topic.configs:
+            changes.append(put(topic_config_path(topic.name), stored_configs(topic.configs)))
+        for number, state in enumerate(topic.partitions):
+            kept.put((topic.id, number), state)
+        if count == len(topics) or len(changes) >= MAX_TOPICS or len(kept.changed) >= MAX_ENTRIES:
+            yield changes + kept.take_changes()
+            changes = []
 
 
 def _topic_changes(before: TopicImage | None, topic: TopicImage) -> list[Change]:

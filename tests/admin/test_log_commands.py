@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from kohort.cli import main
+from kohort.log import strays_of
+from kohort.log._names import stray_folder
 
 DATA = Path(__file__).resolve().parent.parent / "data" / "kafka-data-folder"
 CLICKS = "clicks-a-2/00000000000000000000"
@@ -172,3 +174,51 @@ def test_no_bytes_make_dump_fail(
         (tmp_path / name).write_bytes(data)
         for options in ([], ["--json"]):
             assert run(capsys, "dump", "--records", "--offsets", *options, tmp_path / name)[0] in (0, 1)
+
+
+def stray(data: Path, topic: str, partition: int, unique: str) -> str:
+    folder = data / f"{topic}-{partition}.{unique * 32}-stray"
+    folder.mkdir()
+    (folder / f"{0:020d}.log").write_bytes(b"12345")
+    (folder / "partition.metadata").write_text("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAACg\n")
+    return folder.name
+
+
+def test_strays_are_listed_with_their_sizes_and_only_those_named_are_removed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "orders-0").mkdir()
+    first, second = stray(tmp_path, "orders", 0, "a"), stray(tmp_path, "orders", 1, "b")
+    code, out, _ = run(capsys, "strays", tmp_path, "--json")
+    rows = json.loads(out)["strays"]
+    assert code == 0
+    assert [(row["topic"], row["partition"], row["folder"], row["removed"]) for row in rows] == [
+        ("orders", 0, first, False),
+        ("orders", 1, second, False),
+    ]
+    assert rows[0]["topic_id"] == "00000000-0000-0000-0000-00000000000a"
+    assert rows[0]["bytes"] > 5
+    code, out, _ = run(capsys, "strays", tmp_path, "--remove", first)
+    assert (code, sum("removed" in line for line in out.splitlines())) == (0, 1)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["orders-0", second]
+    assert run(capsys, "strays", tmp_path, "--remove", "all")[0] == 0
+    assert run(capsys, "strays", tmp_path) == (0, "no strays\n", "")
+    assert (tmp_path / "orders-0").exists()
+
+
+@pytest.mark.parametrize("wrong", ["orders-0", "../x", "orders-0.1-stray"])
+def test_what_is_no_stray_is_not_removed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], wrong: str
+) -> None:
+    (tmp_path / "orders-0").mkdir()
+    code, _, err = run(capsys, "strays", tmp_path, "--remove", wrong)
+    assert (code, (tmp_path / "orders-0").exists()) == (2, True)
+    assert "no strays: " in err
+
+
+def test_a_stray_whose_topic_has_a_long_name_is_never_taken_for_another_partition(tmp_path: Path) -> None:
+    name = stray_folder("a" * 247 + "-1234", "c" * 32)
+    assert len(name) == 255
+    (tmp_path / name).mkdir()
+    (found,) = strays_of(str(tmp_path))
+    assert (found.partition, found.folder) == (-1, name)

@@ -291,8 +291,9 @@ async def test_files_of_topics_that_were_deleted_while_a_broker_was_away_go_when
         back = await nodes.start(away)
         await back.topics.clear()
         assert not (folder / "orders-0").exists()
-        # it does not say of which topic it is
+        # nobody has deleted it, whatever topic it is of
         assert (folder / "unknown-0").exists()
-        assert "while this broker was away, and their files go: orders-0" in caplog.text
-        assert "their files stay: they do not say of which topic they are: unknown-0" in caplog.text
+        assert "were deleted, and their files go: orders-0" in caplog.text
+        assert "are strays, which this broker keeps and does not serve" in caplog.text
+        assert "unknown-0" in caplog.text
         await in_sync(nodes, "kept", 2)

@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kazoo.client import KazooClient
 
 from kohort.broker import Broker
 from kohort.broker._names import TRANSACTIONS_TOPIC
 from kohort.broker._topics import first_configs
 from kohort.cli import main
 from kohort.client import Cluster, Sasl
-from kohort.protocol import KohortError
+from kohort.protocol import KohortError, build_batch
 from kohort.settings import SettingsError, read_settings_file
 from tests.broker.security.certificates import Certificates
 from tests.cluster.servers import ZooKeeper, until
@@ -169,3 +170,43 @@ async def test_the_settings_of_the_page_about_clusters_make_one_that_is_secured(
             await client.create_topics({f"by-{each.port}": 1}, replication_factor=2)
     for each in (second, first):
         await each.stop()
+
+
+async def test_topics_that_are_removed_from_zookeeper_by_hand_come_back_with_their_files(
+    zookeeper: ZooKeeper, tmp_path: Path
+) -> None:
+    connect = zookeeper.connect()
+    hosts, _, chroot = connect.partition("/")
+    one = Broker(
+        data=tmp_path,
+        settings={"zookeeper_connect": connect, "node_id": 1, "log_flush_offset_checkpoint_interval_ms": 50},
+    )
+    await one.start()
+    async with Cluster(one.bootstrap) as client:
+        await client.create_topics({"orders": 2}, replication_factor=1)
+    await until(lambda: led_by(one, "orders") == {1})
+    topic = one.topics.image.topic("orders")
+    for number in range(2):
+        records = build_batch([(None, b"value", ())], timestamp_ms=0)
+        one.topics.logs.partition("orders", number).append(bytes(records), now_ms=0)
+    by_hand = KazooClient(hosts)
+    await asyncio.to_thread(by_hand.start)
+    try:
+        before = await asyncio.to_thread(by_hand.get, f"/{chroot}/brokers/topics/orders")
+        await asyncio.to_thread(by_hand.delete, f"/{chroot}/brokers/topics", recursive=True)
+
+        async def is_back() -> bool:
+            return bool(await asyncio.to_thread(by_hand.exists, f"/{chroot}/brokers/topics/orders"))
+
+        while not await is_back():  # noqa: ASYNC110 - whoever looks from outside has no event
+            await asyncio.sleep(0.02)
+        after = await asyncio.to_thread(by_hand.get, f"/{chroot}/brokers/topics/orders")
+        assert after[0] == before[0]
+    finally:
+        await asyncio.to_thread(by_hand.stop)
+    found = one.topics.image.topic("orders")
+    assert found is not None
+    assert topic is not None
+    assert found.id == topic.id
+    assert sorted(path.name for path in tmp_path.glob("orders-*")) == ["orders-0", "orders-1"]
+    await one.stop()

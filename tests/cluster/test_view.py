@@ -8,6 +8,7 @@ import pytest
 
 from kohort.cluster import (
     BrokerRegistration,
+    Change,
     ClusterView,
     Create,
     Delete,
@@ -16,6 +17,8 @@ from kohort.cluster import (
     PartitionState,
     Put,
     TopicAssignment,
+    TopicDeletion,
+    deleted_topic_path,
     topic_path,
 )
 from kohort.cluster._layout import (
@@ -42,6 +45,10 @@ async def broker(store: MemoryStore, node_id: int, rack: str | None = None) -> N
 
 def creation(name: str, topic_id: UUID, *replicas: tuple[int, ...]) -> Create:
     return Create(topic_path(name), TopicAssignment(topic_id, replicas).stored())
+
+
+def deletion(name: str, topic_id: UUID, *brokers: int) -> Create:
+    return Create(deleted_topic_path(topic_id), TopicDeletion(name, frozenset(brokers)).stored())
 
 
 @pytest.fixture
@@ -102,7 +109,7 @@ async def test_an_image_follows_each_change_and_tells_it_once(store: MemoryStore
     orders = view.image.topic("orders")
     assert orders is not None
     assert (len(orders.partitions), orders.configs) == (2, {"a": "b"})
-    await store.commit(Delete(topic_path("orders")), Delete(broker_path(2)))
+    await store.commit(Delete(topic_path("orders")), deletion("orders", A, 1), Delete(broker_path(2)))
     assert (view.image.topic("orders"), view.image.topic_by_id(A), view.image.brokers) == (None, None, {})
 
 
@@ -185,3 +192,94 @@ async def test_an_image_follows_zookeeper(zookeeper: ZooKeeper) -> None:
     await until(lambda: epoch_seen() == 29)
     writer.close()
     reader.close()
+
+
+async def stored_orders(store: MemoryStore) -> None:
+    """A topic with two partitions, a config and states that have changed once."""
+    later = LED._replace(leader_epoch=1, partition_epoch=3)
+    await store.commit(
+        creation("orders", A, (1, 2), (2, 1)),
+        Create(topic_config_path("orders"), stored_configs({"retention.ms": "5"})),
+        Create(states_path(0), stored_states({(A, 0): later, (A, 1): later})),
+    )
+
+
+OLDER = stored_states({(A, number): LED._replace(partition_epoch=1) for number in range(2)})
+
+#: What happens to entries although nobody deletes the topic.
+LOSSES = {
+    "its entry is gone": [Delete(topic_path("orders"))],
+    "its states are gone": [Delete(states_path(0))],
+    "everything is gone": [
+        Delete(topic_path("orders")),
+        Delete(topic_config_path("orders")),
+        Delete(states_path(0)),
+    ],
+    "its states are of an older copy": [Put(states_path(0), OLDER)],
+    "its entry is of an older copy, with fewer partitions": [
+        Put(topic_path("orders"), TopicAssignment(A, ((1, 2),)).stored()),
+        Put(states_path(0), stored_states({(A, 0): LED})),
+    ],
+}
+
+
+@pytest.mark.parametrize("changes", LOSSES.values(), ids=LOSSES)
+async def test_what_nobody_has_deleted_stays_in_the_image(store: MemoryStore, changes: list[Change]) -> None:
+    await stored_orders(store)
+    view = ClusterView(store)
+    before = view.image.topic("orders")
+    assert before is not None
+    assert not view.unstored()
+    await store.commit(*changes)
+    after = view.image.topic("orders")
+    assert after is not None
+    assert (after.id, after.partitions) == (A, before.partitions)
+    assert [topic.name for topic in view.unstored()] == ["orders"]
+
+
+async def test_a_topic_whose_entry_is_gone_follows_its_states(store: MemoryStore) -> None:
+    await stored_orders(store)
+    view = ClusterView(store)
+    _ = view.image
+    newer = LED._replace(leader=2, leader_epoch=2, partition_epoch=4)
+    await store.commit(Delete(topic_path("orders")))
+    await store.commit(Put(states_path(0), stored_states({(A, 0): newer})))
+    after = view.image.topic("orders")
+    assert after is not None
+    assert [state.leader for state in after.partitions] == [2, 1]
+
+
+async def test_a_deletion_that_is_noted_removes_the_topic_and_its_note_remains(store: MemoryStore) -> None:
+    await stored_orders(store)
+    view = ClusterView(store)
+    _ = view.image
+    await store.commit(Delete(topic_path("orders")))
+    assert view.image.topic("orders") is not None
+    await store.commit(deletion("orders", A, 1, 2))
+    assert view.image.topic("orders") is None
+    assert view.image.deletions == {A: frozenset({1, 2})}
+    assert not view.unstored()
+    await store.commit(Delete(deleted_topic_path(A)))
+    assert view.image.deletions == {}
+
+
+async def test_after_forgetting_the_image_is_what_the_store_has(store: MemoryStore) -> None:
+    await stored_orders(store)
+    view = ClusterView(store)
+    _ = view.image
+    await store.commit(Delete(topic_path("orders")))
+    assert view.image.topic("orders") is not None
+    view.forget()
+    assert view.image.topic("orders") is None
+    assert not view.unstored()
+
+
+async def test_another_clusters_entries_are_not_followed(store: MemoryStore) -> None:
+    await stored_orders(store)
+    view = ClusterView(store)
+    _ = view.image
+    await store.commit(Delete(CLUSTER_ID), Delete(topic_path("orders")))
+    assert view.image.cluster_id == "the-cluster"
+    await store.commit(Create(CLUSTER_ID, {"version": "1", "id": "another"}), deletion("orders", A, 1))
+    assert view.is_foreign
+    assert view.image.topic("orders") is not None
