@@ -10,8 +10,10 @@ from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
+from ...client.waiting import now_ms
 from ...protocol import KohortError, TopicPartition
 from ...statemachine import MemberState
+from ..closing import LEAVE_MS
 from ..consumer import AsyncGroupConsumer
 from ..errors import StaleRecordError, short
 from ..events import Event
@@ -39,8 +41,8 @@ POLL_BYTES = 8_388_608
 POLL_TIMEOUT_MS = 100
 #: Least time for the commit of records that were finished in time.
 SETTLE_S = 2.0
-#: How long the last commit and LeaveGroup may take after the drain.
-CLOSE_TIMEOUT_MS = 8_000
+#: How long everything after the drain may take: last commits, LeaveGroup, the end of the output's producer.
+END_TIMEOUT_MS = 10_000
 #: Times after which a start without a response from any broker is logged, first and again.
 UNREACHABLE_FIRST_S = 1.5
 UNREACHABLE_AGAIN_S = 10.0
@@ -157,7 +159,7 @@ class Engine:
             await self._consumer.start()
         except BaseException:
             if self._output is not None:
-                await self._output.close()
+                await self._output.close(timeout_ms=0)
             raise
         finally:
             telling.cancel()
@@ -191,15 +193,19 @@ class Engine:
             raise self.failure
 
     async def _end(self) -> None:
+        until_ms = now_ms() + self._drain_timeout_ms + END_TIMEOUT_MS
         try:
             await self._release(None, self._drain_timeout_ms)
         finally:
             try:
-                await self._consumer.close(timeout_ms=CLOSE_TIMEOUT_MS)
+                await asyncio.gather(
+                    # it takes LEAVE_MS more where LeaveGroup is not answered
+                    self._consumer.close(timeout_ms=max(0.0, until_ms - LEAVE_MS - now_ms())),
+                    *(each.close() for each in self._running),
+                )
             finally:
                 if self._output is not None:
-                    await self._output.close()
-                await asyncio.gather(*(each.close() for each in self._running))
+                    await self._output.close(timeout_ms=max(0.0, until_ms - now_ms()))
                 await self._dead_letters.close()
                 if self._stored is not None:
                     self._stored.close()

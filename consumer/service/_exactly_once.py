@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -23,7 +23,7 @@ from uuid import UUID
 
 from ...protocol import KohortError, TopicPartition
 from ..errors import ConsumerError
-from ..events import CallbackFailed, Event, LogTruncated, OffsetReset
+from ..events import CallbackFailed, Event, LogTruncated, OffsetReset, PartitionsLost, PartitionsRevoked
 from ._sinks import Sink, StoredOffset
 from ._threads import DaemonThreads
 
@@ -175,6 +175,9 @@ class StoredOffsets:
             case CallbackFailed("on_partitions_assigned", error):
                 # "go_to" was out of time, or cancelled: reading goes on where the group is
                 self._fail(error if isinstance(error, Exception) else ConsumerError(f"go_to: {error!r}"))
+            case PartitionsRevoked(partitions) | PartitionsLost(partitions):
+                for partition in partitions:
+                    self._other_log.pop(partition, None)
             case OffsetReset(partition, int(asked), offset=offset) if offset < asked:
                 self._is_other(partition, offset)
             case LogTruncated(partition, int(asked), offset=offset) if offset < asked:
@@ -193,8 +196,8 @@ class StoredOffsets:
             self._fail(error)
             return
         ids = await self._topic_ids({partition.topic for partition in rows})
+        commits = await self._commits_to_check(rows)
         for partition in partitions:
-            self._other_log.pop(partition, None)
             self._sessions.pop(partition, None)
         for partition, row in rows.items():
             topic_id = ids.get(partition.topic)
@@ -209,11 +212,30 @@ class StoredOffsets:
                     partition.partition,
                 )
                 continue
+            if partition in commits:
+                continue  # what is stored as done is skipped
             with suppress(KeyError):  # on its way to another member
                 self._consumer.seek(partition, row.next_offset, leader_epoch=row.leader_epoch)
                 if row.topic_id is not None:
                     # which may be gone just now, and another one there later
                     self._consumer.parts.positions.is_of(partition, UUID(row.topic_id))
+
+    async def _commits_to_check(self, rows: Mapping[TopicPartition, StoredOffset]) -> set[TopicPartition]:
+        """Partitions whose rows have no leader epoch, while the group's commits have one and are not ahead.
+
+        Only there it shows whether the log was truncated, and the rows with it.
+        """
+        unknown = [partition for partition, row in rows.items() if row.leader_epoch < 0]
+        if not unknown:
+            return set()
+        with suppress(KohortError):
+            committed = await self._consumer.committed(*unknown)
+            return {
+                partition
+                for partition, commit in committed.items()
+                if commit.leader_epoch >= 0 and commit.offset <= rows[partition].next_offset
+            }
+        return set()
 
     async def begin_sessions(self, firsts: Iterable[Record]) -> None:
         """Called before records are handled, with the first record of each partition."""

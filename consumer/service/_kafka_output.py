@@ -174,12 +174,15 @@ class KafkaTransactions:
         await self._producer.start()
         self._task = asyncio.get_running_loop().create_task(self._run())
 
-    async def close(self) -> None:
-        """End. Uncommitted records are handled again by the next owner of their partitions."""
+    async def close(self, *, timeout_ms: float) -> None:
+        """End. Uncommitted records are handled again by the next owner of their partitions.
+
+        An open transaction that cannot be aborted in time holds readers up until its own timeout.
+        """
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
-        await self._producer.close(timeout_ms=self._output.settings["transaction_timeout_ms"])
+        await self._producer.close(timeout_ms=timeout_ms)
         await self._cluster.close()
 
     # calls that have ended

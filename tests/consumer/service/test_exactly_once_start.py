@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from kohort.client.offsets import CommittedOffset
 from kohort.consumer import Cluster, ConsumerService, DbApiSink, Record
 from kohort.consumer.service._exactly_once import Once, StoredOffsets
 from kohort.consumer.service._sinks import StoredOffset
 from kohort.protocol import TopicPartition
-from kohort.testing import RunningBroker
+from kohort.testing import RunningBroker, running_broker
 
 ORDERS = TopicPartition("orders", 0)
 
@@ -116,3 +117,37 @@ async def test_a_stored_offset_is_none_for_the_next_topic_of_the_name_though_bro
         monkeypatch.setattr(StoredOffsets, "_topic_ids", unknown)
     await serve_until(25)
     assert sorted(handled) == [*range(5), *range(100, 120)]
+
+
+async def test_a_row_without_a_leader_epoch_skips_nothing_of_a_log_that_was_cut(tmp_path: Path) -> None:
+    """As a table of an earlier version has them; the group's commit still says what was read."""
+    sink = DbApiSink(lambda: sqlite3.connect(tmp_path / "results.db", timeout=30))
+    sink.prepare()
+    handled: list[int] = []
+
+    async def serve_until(bootstrap: str, count: int) -> None:
+        service = ConsumerService(bootstrap=bootstrap, group="billing", auto_offset_reset="earliest")
+        service.exactly_once(sink)
+
+        @service.handler("orders")
+        def handle(record: Record, connection: sqlite3.Connection) -> None:  # noqa: ARG001
+            handled.append(record.offset)
+            if len(handled) == count:
+                service.stop()
+
+        await asyncio.wait_for(service.serve(), 60)
+
+    with running_broker(data=tmp_path / "data") as broker:
+        broker.create_topic("orders", 1)
+        broker.produce("orders", range(12))
+        await serve_until(broker.bootstrap, 12)
+    with running_broker(data=tmp_path / "data") as broker:
+        # records 12 to 17 of the first epoch were handled, and are gone
+        broker.produce("orders", range(100, 120))
+        with sink.transaction() as connection:
+            sink.execute(connection, "UPDATE kohort_offsets SET next_offset = 18, leader_epoch = NULL", {})
+        async with Cluster(broker.bootstrap) as cluster:
+            (before,) = (await cluster.committed("billing", [ORDERS])).values()
+            await cluster.commit("billing", {ORDERS: CommittedOffset(18, before.leader_epoch)})
+        await serve_until(broker.bootstrap, 32)
+    assert handled == list(range(32))

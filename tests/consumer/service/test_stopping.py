@@ -1,14 +1,23 @@
-"""SIGTERM, to services in processes of their own: no broker, and handlers that hang."""
+"""Stops: no broker, brokers that do not answer, and handlers that hang."""
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
 
 import pytest
+
+from kohort.consumer import KafkaOutput, Record
+from kohort.consumer.closing import LEAVE_MS
+from kohort.consumer.service import _engine
+from tests.consumer.service.fakes import FakeConsumer, make_service
+from tests.consumer.virtual_time import run_in_virtual_time
 
 PROGRAM = """
 import logging, threading
@@ -75,3 +84,60 @@ def test_a_plain_handler_that_hangs_does_not_keep_the_process(
         process.kill()
     assert (process.returncode, out) == (0, "ended\n"), err
     assert "had not finished" in err
+
+
+class SilentConsumer(FakeConsumer):
+    """Its broker does not answer: closing takes all of its time, and LeaveGroup some more."""
+
+    async def close(self, *, timeout_ms: float) -> None:
+        await asyncio.sleep((timeout_ms + LEAVE_MS) / 1000)
+
+
+class SilentOutput:
+    """Nothing is committed, and its producer ends when its time is over."""
+
+    full = False
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        """As KafkaTransactions."""
+
+    def add(self, *_: Any) -> None: ...
+
+    async def start(self) -> None: ...
+
+    async def settle(self, _: Any) -> None:
+        await asyncio.Event().wait()
+
+    async def dead_letter(self, *_: Any) -> None: ...
+
+    async def close(self, *, timeout_ms: float) -> None:
+        await asyncio.sleep(timeout_ms / 1000)
+
+
+@pytest.mark.parametrize("exactly_once", [False, True])
+def test_a_stop_ends_in_time_though_handlers_hang_and_no_broker_answers(
+    exactly_once: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_engine, "AsyncGroupConsumer", SilentConsumer)
+    monkeypatch.setattr(_engine, "KafkaTransactions", SilentOutput)
+    service = make_service(drain_timeout_ms=20_000)
+    if exactly_once:
+        service.exactly_once(KafkaOutput())
+
+    @service.handler("orders")
+    async def hang(_: Record) -> None:
+        with suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        await asyncio.sleep(60)
+
+    async def stop() -> float:
+        serving = asyncio.create_task(service.serve())
+        await asyncio.sleep(1)
+        FakeConsumer.made.give(1, 2)
+        await asyncio.sleep(1)
+        began = asyncio.get_running_loop().time()
+        service.stop()
+        await serving
+        return asyncio.get_running_loop().time() - began
+
+    assert run_in_virtual_time(stop()) < 30.5, "the drain and ten seconds"
