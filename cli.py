@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from .broker import Broker, LogHandler
 
 #: Exit codes, as shells know them: all went well, "you asked for something I cannot do", and Ctrl-C.
-OK, WRONG_USE, INTERRUPTED = 0, 2, 130
+OK, FAILED, WRONG_USE, INTERRUPTED = 0, 1, 2, 130
 
 _READY = "kohort broker ready on"
 _MOST_WORKERS = 1_000
@@ -336,7 +336,7 @@ def _broker(options: argparse.Namespace) -> int:
 
     from .broker import Broker, LogHandler, allow_open_files, loop_factory
     from .broker._settings import given_settings
-    from .protocol import KohortError
+    from .protocol import KafkaError, KohortError
 
     if options.metrics_port is not None and importlib.util.find_spec("prometheus_client") is None:
         print(
@@ -362,6 +362,10 @@ def _broker(options: argparse.Namespace) -> int:
         allow_open_files()
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             runner.run(_serve(broker, handler))
+    except KafkaError as error:
+        # the disk fails, most often when the last records are flushed
+        print(f"kohort broker: {error}", file=sys.stderr)
+        return FAILED
     except KohortError as error:
         print(f"kohort broker: {error}", file=sys.stderr)
         return WRONG_USE

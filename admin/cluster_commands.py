@@ -26,11 +26,32 @@ _THROTTLED_REPLICAS: Final = (
     "follower.replication.throttled.replicas",
 )
 _THROTTLED_RATES: Final = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
+_GIB: Final = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class Disk:
+    """The log dirs of a broker: bytes of their disks, and whether one of them is not written to (kohort: it
+    refuses writes now, Apache Kafka: it is offline). Sizes are None below version 4 of DescribeLogDirs.
+    """
+
+    free_bytes: int | None
+    total_bytes: int | None
+    failing: bool
+
+    def __str__(self) -> str:
+        words = ["refuses writes"] if self.failing else []
+        if self.total_bytes and self.free_bytes is not None:
+            share = self.free_bytes / self.total_bytes
+            words.append(f"{share:.0%} of {self.total_bytes / _GIB:,.2f} GiB free")
+        return ", ".join(words) or "ok"
 
 
 @dataclass(frozen=True, slots=True)
 class Broker:
-    """A broker: how many partitions it leads, how many it has, and in how many it is not in sync."""
+    """A broker: how many partitions it leads, how many it has, and in how many it is not in sync. ``disk`` is
+    None for a broker that does not tell.
+    """
 
     node_id: int
     address: str
@@ -39,6 +60,7 @@ class Broker:
     leads: int
     replicas: int
     lagging: int
+    disk: Disk | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +101,10 @@ class Status:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Give ``kohort cluster`` its commands."""
     command = add_commands(parser)
-    command("status", "brokers, the controller, partitions that lack replicas or a leader, reassignments")
+    command(
+        "status",
+        "brokers and their disks, the controller, partitions that lack replicas or a leader, reassignments",
+    )
     words = "give partitions of a topic other replicas; without --execute the plan is shown"
     reassign = command("reassign", words, "topic")
     reassign.add_argument(
@@ -279,6 +304,8 @@ async def status(cluster: Cluster) -> Status:
                         row.name, each.partition_index, leader, list(each.replica_nodes), list(each.isr_nodes)
                     )
                 )
+    nodes = sorted(known.nodes.values(), key=lambda each: each.node_id)
+    disks = (_disk(cluster, node.node_id) for node in nodes)
     brokers = [
         Broker(
             node.node_id,
@@ -288,8 +315,9 @@ async def status(cluster: Cluster) -> Status:
             leads[node.node_id],
             replicas[node.node_id],
             lagging[node.node_id],
+            disk,
         )
-        for node in sorted(known.nodes.values(), key=lambda each: each.node_id)
+        for node, disk in zip(nodes, await asyncio.gather(*disks), strict=True)
     ]
     in_sync = {(each.topic, each.partition): set(each.in_sync) for each in ailing}
     moving = [
@@ -305,6 +333,27 @@ async def status(cluster: Cluster) -> Status:
     ]
     offline = sum(1 for each in ailing if each.leader is None)
     return Status(known.cluster_id, brokers, count, offline, ailing, moving)
+
+
+async def _disk(cluster: Cluster, node_id: int) -> Disk | None:
+    """A broker's log dirs; None if it cannot be reached, or does not show them to this user."""
+    from ..client import BrokerConnectionError
+    from ..protocol import ApiKey, ErrorCode, UnsupportedVersionError
+    from ..protocol.messages.describe_log_dirs import DescribeLogDirsRequest
+
+    try:
+        # no partition: only the disks are asked for
+        answer = await cluster.request(node_id, ApiKey.DESCRIBE_LOG_DIRS, DescribeLogDirsRequest([]))
+    except (BrokerConnectionError, UnsupportedVersionError):
+        return None
+    found = answer.results
+    if not found:
+        return None
+    failing = any(each.error_code == ErrorCode.KAFKA_STORAGE_ERROR for each in found)
+    sized = [each for each in found if each.total_bytes >= 0]
+    if not sized:
+        return Disk(None, None, failing)
+    return Disk(sum(each.usable_bytes for each in sized), sum(each.total_bytes for each in sized), failing)
 
 
 async def reassignments(cluster: Cluster) -> list[Moving]:
@@ -463,7 +512,7 @@ def _shown(found: Status) -> Iterable[Any]:
 
     yield f"cluster {found.cluster_id}: {found.partitions:,} partitions, {found.offline} offline"
     yield table(
-        ["BROKER", "ADDRESS", "RACK", "CONTROLLER", "LEADS", "REPLICAS", "NOT IN SYNC"],
+        ["BROKER", "ADDRESS", "RACK", "CONTROLLER", "LEADS", "REPLICAS", "NOT IN SYNC", "DISK"],
         (
             (
                 str(each.node_id),
@@ -473,6 +522,7 @@ def _shown(found: Status) -> Iterable[Any]:
                 f"{each.leads:,}",
                 f"{each.replicas:,}",
                 f"{each.lagging:,}",
+                "-" if each.disk is None else str(each.disk),
             )
             for each in found.brokers
         ),

@@ -21,6 +21,7 @@ from uuid import UUID
 
 from ..log import DataFolder, DataFolderError, PartitionLog, Stray
 from ..protocol import CorruptBatchError, ErrorCode, KafkaError, TopicPartition
+from ._disk_watch import DiskWatch
 from ._names import INTERNAL, OFFSETS_TOPIC
 from ._partition import LocalTopic, Partition
 from ._settings import BrokerSettings
@@ -47,6 +48,8 @@ class LocalLogs:
         flush_times: Histogram,
         on_damage: Callable[[Partition], None],
     ) -> None:
+        #: See Files.
+        self.disk = DiskWatch(folder.path)
         self._folder = folder
         self._settings = settings
         self._now_ms = now_ms

@@ -29,6 +29,7 @@ from ..log import (
 )
 from ..protocol import BatchHeader, ErrorCode, KafkaError, parse_batch_header
 from ..settings import MAX_LONG
+from ._disk_watch import DiskWatch
 from ._flusher import Flusher, deleted
 from ._leadership import Leadership
 from ._stopwatch import clock
@@ -102,6 +103,9 @@ class LocalTopic:
 
 class Files(Protocol):
     """The source of partitions' files, and of their leader epochs."""
+
+    #: Hears of writes that the disk refuses, and of the first that succeed again.
+    disk: DiskWatch
 
     def open(self, partition: Partition, /) -> PartitionLog:
         """Open or create them. Raises CorruptLogError, DataFolderError, KafkaError."""
@@ -245,10 +249,14 @@ class Partition:
     def append_copied(self, records: bytes, *, now_ms: int) -> None:
         """Append batches of the leader's log, as they are. Raises KafkaError."""
         self.check_usable()
-        if self.log is None:
-            self.log = self._opened()
-        self.log.append_copied(records, now_ms=now_ms)
-        self._plan_flush(self.log)
+        try:
+            if self.log is None:
+                self.log = self._opened()
+            self.log.append_copied(records, now_ms=now_ms)
+        except KafkaError as error:
+            self._files.disk.refused(error)
+            raise
+        self._written(self.log)
 
     def truncate(self, offset: int, *, now_ms: int, restart: bool = False) -> None:
         """Truncate the log to ``offset``; with ``restart`` drop everything, and continue at ``offset``.
@@ -405,11 +413,12 @@ class Partition:
                 checked=checked,
             )
         except KafkaError as error:
+            self._files.disk.refused(error)
             if self._others_could_lead:
                 self.give_up(error)
             raise
         self._advance(self.log)
-        self._plan_flush(self.log)
+        self._written(self.log)
         return info
 
     def append_built(self, batch: bytearray, *, now_ms: int) -> int:
@@ -418,10 +427,21 @@ class Partition:
             if self.leadership is not None:
                 self.leadership.replication.check_acks_all()
             return self.append(batch, now_ms=now_ms, from_client=False).base_offset
-        base_offset = self.log.append_built(batch, now_ms=now_ms, leader_epoch=self._leader_epoch or 0)
+        try:
+            base_offset = self.log.append_built(batch, now_ms=now_ms, leader_epoch=self._leader_epoch or 0)
+        except KafkaError as error:
+            self._files.disk.refused(error)
+            raise
         self._advance(self.log)
-        self._plan_flush(self.log)
+        self._written(self.log)
         return base_offset
+
+    def _written(self, log: PartitionLog) -> None:
+        """Follow an append that succeeded: the disk may have refused others, and a flush may be due."""
+        disk = self._files.disk
+        if disk.failing:
+            disk.accepted()
+        self._plan_flush(log)
 
     def _created(self, records: bytes | bytearray, *, from_client: bool) -> PartitionLog:
         try:

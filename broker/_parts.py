@@ -298,6 +298,7 @@ class Parts:
             replicas=_replica_figures(node),
             open_log_files=len(OPEN_FILES),
             max_open_log_files=OPEN_FILES.limit,
+            disk=node.logs.disk.figures(),
         )
 
     async def stop(self) -> None:

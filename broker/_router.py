@@ -329,6 +329,7 @@ class Router:
             return request.error_answer(ErrorCode.NOT_CONTROLLER)
         except OSError as error:
             # metadata could not be saved: the old state stays in force, and clients may retry
+            self._node.logs.disk.refused(error)
             log.error(
                 "%s v%d: nothing is changed, the disk fails: %s", request.api.name, request.version, error
             )

@@ -275,7 +275,7 @@ class FolderTopics(Topics):
         try:
             self._store.commit_now(*self._creations(made))
         except OSError as error:
-            raise unchanged(error) from error
+            raise self._unchanged(error) from error
         self._add(made)
 
     async def forget_deleted(self) -> None:
@@ -349,7 +349,11 @@ class FolderTopics(Topics):
         try:
             await self._commit(*changes)
         except OSError as error:
-            raise unchanged(error) from error
+            raise self._unchanged(error) from error
+
+    def _unchanged(self, error: OSError) -> KafkaError:
+        self.logs.disk.refused(error)
+        return unchanged(error)
 
     async def _commit(self, *changes: Change) -> None:
         """Commit changes, and forget the deleted topics of which nothing remains."""

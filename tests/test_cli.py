@@ -19,7 +19,7 @@ import pytest
 import kohort
 from kohort import cli
 from kohort.cli import main
-from kohort.protocol import ApiKey, implementation
+from kohort.protocol import ApiKey, ErrorCode, KafkaError, implementation
 from tests.broker.wire import Wire, create_topic, part
 
 PATIENCE_S = 20
@@ -113,6 +113,17 @@ def test_a_temporary_folder_is_said_and_removed() -> None:
     folder = Path(line.removeprefix("kohort broker: data in ").removesuffix(", removed at the end"))
     assert folder.name.startswith("kohort-")
     assert not folder.exists()
+
+
+def test_a_stop_that_cannot_write_the_last_records_is_a_failure_and_not_wrong_use(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    async def full(*_: object) -> None:
+        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "no space left on device")
+
+    monkeypatch.setattr("kohort.cli._serve", full)
+    assert main(["broker", "--port", "0", "--data", str(tmp_path)]) == 1
+    assert "no space left on device" in capsys.readouterr().err
 
 
 def test_a_signal_right_after_the_ready_line_is_a_clean_stop(tmp_path: Path) -> None:

@@ -223,8 +223,16 @@ def _nodes(numbers: Iterable[int]) -> str:
     return ", ".join(map(str, numbers)) or "none"
 
 
+def _state(found: Status) -> str:
+    if found.offline:
+        return "offline"
+    if any(each.disk is not None and each.disk.failing for each in found.brokers):
+        return "disk failing"
+    return "under-replicated" if found.under_replicated else "ok"
+
+
 def cluster(frame: Frame, found: Status) -> Html:
-    state = "offline" if found.offline else "under-replicated" if found.under_replicated else "ok"
+    state = _state(found)
     lead = [
         ("State", lanes_page.badge(state)),
         ("Cluster", found.cluster_id or "-"),
@@ -235,11 +243,12 @@ def cluster(frame: Frame, found: Status) -> Html:
     ]
     brokers = table(
         "Brokers",
-        ["Broker", "Address", "Rack", "Controller", "Leads", "Replicas", "Not in sync"],
+        ["Broker", "Address", "Rack", "Controller", "Leads", "Replicas", "Not in sync", "Disk"],
         (
             (
                 *(str(b.node_id), b.address, b.rack, "yes" if b.controller else None),
                 *map(number, (b.leads, b.replicas, b.lagging)),
+                None if b.disk is None else str(b.disk),
             )
             for b in found.brokers
         ),

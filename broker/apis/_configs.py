@@ -133,6 +133,7 @@ async def alter(node: Node, request: Request, changed: Changed) -> Any:
         except SettingsError as error:
             refused[key] = invalid(str(error))
         except OSError as error:
+            node.logs.disk.refused(error)
             refused[key] = unchanged(error)
     try:
         if changes and not request.body.validate_only:

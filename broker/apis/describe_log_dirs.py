@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from ...protocol import ApiKey
+from ...protocol import ApiKey, ErrorCode
 from ...protocol.messages.describe_log_dirs import (
     DescribeLogDirsPartition,
     DescribeLogDirsResult,
@@ -30,12 +30,13 @@ async def handle(node: Node, request: Request) -> Any:
         if partition.damage is None and (asked is None or (name, index) in asked):
             size = _size_bytes(partition, f"{folder}/{name}-{index}")
             found.setdefault(name, []).append(DescribeLogDirsPartition(index, size))
-    space = os.statvfs(folder)
+    space = node.logs.disk.figures()
     result = DescribeLogDirsResult(
+        error_code=ErrorCode.KAFKA_STORAGE_ERROR if node.logs.disk.failing else ErrorCode.NONE,
         log_dir=folder,
         topics=[DescribeLogDirsTopic(name, partitions) for name, partitions in found.items()],
-        total_bytes=space.f_blocks * space.f_frsize,
-        usable_bytes=space.f_bavail * space.f_frsize,
+        total_bytes=space.total_bytes,
+        usable_bytes=space.free_bytes,
     )
     return request.answer(results=[result])
 

@@ -7,13 +7,21 @@ and one in 64 is timed. Rates, averages and percentiles cover the last 30 to 60 
 from ._broker_metrics import BrokerMetrics
 from ._requests import SAMPLED, ApiMeter
 from ._sensors import Histogram
-from ._snapshot import BrokerSnapshot, GroupFigures, PartitionFigures, QuotaFigures, ReplicaFigures
+from ._snapshot import (
+    BrokerSnapshot,
+    DiskFigures,
+    GroupFigures,
+    PartitionFigures,
+    QuotaFigures,
+    ReplicaFigures,
+)
 
 __all__ = [
     "SAMPLED",
     "ApiMeter",
     "BrokerMetrics",
     "BrokerSnapshot",
+    "DiskFigures",
     "GroupFigures",
     "Histogram",
     "PartitionFigures",

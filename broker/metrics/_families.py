@@ -215,6 +215,24 @@ FAMILIES: Final = (
         )
     ),
     _own(
+        "log_dir_free_bytes",
+        "gauge",
+        "Bytes that the broker may still use on the disk of the data folder",
+        lambda now: now.disk.free_bytes,
+    ),
+    _own(
+        "log_dir_total_bytes",
+        "gauge",
+        "Size of the disk of the data folder",
+        lambda now: now.disk.total_bytes,
+    ),
+    _own(
+        "log_dir_writes_refused",
+        "counter",
+        "Writes that the disk of the data folder refused",
+        lambda now: now.disk.writes_refused,
+    ),
+    _own(
         "log_open_files",
         "gauge",
         "Open log files; the one unused for longest is closed when another is needed",

@@ -111,6 +111,14 @@ class ReplicaFigures(NamedTuple):
     partitions: int = 0
 
 
+class DiskFigures(NamedTuple):
+    """The disk of the data folder, in bytes, and how many writes it has refused since the start."""
+
+    free_bytes: int
+    total_bytes: int
+    writes_refused: int
+
+
 class BrokerSnapshot(NamedTuple):
     """All figures of a broker. ``timestamp_ms`` is from the wall clock."""
 
@@ -130,3 +138,4 @@ class BrokerSnapshot(NamedTuple):
     replicas: ReplicaFigures
     open_log_files: int
     max_open_log_files: int
+    disk: DiskFigures

@@ -36,6 +36,7 @@ def test_brokers_and_missing_replicas_are_shown(cluster: RunningCluster, command
         (2, "b", 2, 6),
         (3, "a", 2, 6),
     ]
+    assert all(0 < b["disk"]["free_bytes"] < b["disk"]["total_bytes"] for b in found["brokers"])
     controller = cluster.controller
     assert [b["node_id"] for b in found["brokers"] if b["controller"]] == [controller]
     gone = next(number for number in cluster.brokers if number != controller)
@@ -50,6 +51,16 @@ def test_brokers_and_missing_replicas_are_shown(cluster: RunningCluster, command
     cluster.restart(gone)
     cluster.wait_in_sync("shown")
     assert "lack replicas" not in command("status").out
+
+
+def test_a_broker_whose_disk_refuses_writes_is_shown(
+    cluster: RunningCluster, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = cluster.brokers[2]._broker.topics.logs.disk
+    monkeypatch.setattr(disk, "failing", True)
+    found = command("status", "--json").document
+    assert {each["node_id"] for each in found["brokers"] if each["disk"]["failing"]} == {2}
+    assert command("status").out.count("refuses writes") == 1
 
 
 def test_replicas_are_moved_as_planned_and_first_ones_lead(cluster: RunningCluster, command: Command) -> None:
