@@ -1,9 +1,9 @@
 """Positions of partitions: finding the start offset, the next offset to fetch, pauses. No I/O.
 
 A partition starts in *seeking*: its committed offset is looked up. Without one, or if it is out of range, it
-is *resetting*: ``auto_offset_reset`` says which offset to ask the log for. With one it is *validating*: the
-leader is asked whether the log was truncated before it, and again whenever the leader changes. Then it is
-*reading*, or *failed* if the policy is to fail.
+is *resetting*: ``auto_offset_reset``, or the topic's own policy, says which offset to ask the log for. With
+one it is *validating*: the leader is asked whether the log was truncated before it, and again whenever the
+leader changes. Then it is *reading*, or *failed* if the policy is to fail.
 """
 
 from __future__ import annotations
@@ -94,6 +94,8 @@ class Positions:
         #: Called before anything that may change a position, or make it unreadable.
         self.disturbed: Callable[[], None] = lambda: None
         self._policy = reset_policy
+        #: Topics that have a policy of their own.
+        self.policies: Mapping[str, ResetPolicy] = MappingProxyType({})
         self._all: dict[TopicPartition, Position] = {}
 
     def __repr__(self) -> str:
@@ -229,10 +231,9 @@ class Positions:
 
     # truncated logs
 
-    @property
-    def fails_without_offset(self) -> bool:
+    def fails_without_offset(self, position: Position) -> bool:
         """Return whether the policy is to fail rather than to reset."""
-        return self._policy == "fail"
+        return self._policy_of(position) == "fail"
 
     def validate(self, position: Position) -> None:
         """Ask the leader, before reading on, whether the log is unchanged."""
@@ -278,14 +279,18 @@ class Positions:
         if self._all.get(position.partition) is position:
             self._all[position.partition] = self._all.pop(position.partition)
 
+    def _policy_of(self, position: Position) -> ResetPolicy:
+        return self.policies.get(position.partition.topic, self._policy)
+
     def _start_reset(self, position: Position, reset: Reset) -> None:
-        if self._policy == "fail":
+        policy = self._policy_of(position)
+        if policy == "fail":
             asked = "nothing is committed" if reset.asked is None else f"offset {reset.asked}: {reset.reason}"
             text = f"{asked}, and auto_offset_reset is 'fail': seek, or allow a reset"
             self.fail(position, NoOffsetError(position.partition, text))
             return
         ends = {"earliest": EARLIEST, "latest": LATEST}
-        position.reset_to = ends[self._policy] if isinstance(self._policy, str) else self._policy
+        position.reset_to = ends[policy] if isinstance(policy, str) else policy
         self._to_reset(position, reset)
 
     def _to_reset(self, position: Position, reset: Reset) -> None:

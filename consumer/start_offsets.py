@@ -185,7 +185,7 @@ class StartOffsets:
     def _truncated(self, position: Position, epoch: int, end: EpochEnd) -> None:
         """The log was truncated: continue at the truncation, or as the reset policy says."""
         partition, asked = position.partition, position.fetch_offset
-        if self.reading.positions.fails_without_offset:
+        if self.reading.positions.fails_without_offset(position):
             self.reading.positions.fail(position, LogTruncatedError(partition, asked, epoch, end.offset))
             return
         if end.offset < 0:

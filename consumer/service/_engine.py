@@ -81,6 +81,8 @@ class Engine:
             **config,
         )
         self._consumer.logged = False
+        # a letter may be there before the group has committed anything of its partition
+        self._consumer.parts.positions.policies = {t: "earliest" for h in handlers for t in h.retry_topics}
         self.group = group = self._consumer.config.group
         self._counters = GroupCounters()
         self._drain_timeout_ms = drain_timeout_ms

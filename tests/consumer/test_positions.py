@@ -48,6 +48,20 @@ def test_without_one_the_log_is_asked_by_the_policy(policy: ResetPolicy, asks_fo
     assert (position.phase, position.fetch_offset) == (Phase.READING, 17)
 
 
+@pytest.mark.parametrize("policy", ["latest", "fail", 1_700_000_000_000])
+@pytest.mark.parametrize("committed", [None, CommittedOffset(99)])
+def test_a_topic_with_a_policy_of_its_own_is_asked_by_that(
+    policy: ResetPolicy, committed: CommittedOffset | None
+) -> None:
+    positions, position = _one(policy)
+    positions.policies = {ORDERS.topic: "earliest"}
+    positions.found_committed(ORDERS, committed)
+    if committed is not None:
+        positions.out_of_range(position, "the log does not have it")
+    assert (position.phase, position.reset_to) == (Phase.RESETTING, EARLIEST)
+    assert not positions.fails_without_offset(position)
+
+
 def test_an_offset_out_of_range_is_reset_and_remembered() -> None:
     positions, position = _one("earliest")
     positions.found_committed(ORDERS, CommittedOffset(99))
@@ -287,8 +301,9 @@ def test_a_log_of_which_nothing_is_left_is_read_by_the_policy() -> None:
 )
 def test_the_policy_fail_says_what_cannot_be_read(committed: CommittedOffset | None, text: str) -> None:
     positions, position = _one("fail")
-    assert positions.fails_without_offset
-    assert not _one("latest")[0].fails_without_offset
+    assert positions.fails_without_offset(position)
+    resetting, other = _one("latest")
+    assert not resetting.fails_without_offset(other)
     positions.found_committed(ORDERS, committed)
     if committed is not None:
         calls = _moved(positions, lambda: positions.out_of_range(position, "the log ends before"), position)

@@ -43,8 +43,11 @@ class FakeConsumer:
         self.reachable = asyncio.Event()
         self.reachable.set()
         self.owned = ORDERS
-        delivery = SimpleNamespace(halting=lambda _: None)
-        self.parts = SimpleNamespace(cluster=SimpleNamespace(last_failure=None), delivery=delivery)
+        self.parts = SimpleNamespace(
+            cluster=SimpleNamespace(last_failure=None),
+            delivery=SimpleNamespace(halting=lambda _: None),
+            positions=SimpleNamespace(policies={}),
+        )
         self.config = consumer_config(**{k: v for k, v in config.items() if not k.startswith("on_")})
 
     @property

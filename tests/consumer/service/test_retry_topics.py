@@ -7,15 +7,20 @@ Covers: consumer/service/_handlers.py.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 from kafka import KafkaProducer
 
+from kohort.admin._topics import create_partitions
 from kohort.client.errors import ConfigError
+from kohort.client.offsets import CommittedOffset, commit_once
 from kohort.consumer import Cluster, ConsumerService
 from kohort.consumer.letters import DEAD_LETTER_HEADERS, read_retry
+from kohort.consumer.positions import Phase
 from kohort.consumer.record import Record
 from kohort.consumer.service import DeadLetterError, Retry, _deadletter, _engine, read_dead_letter
 from kohort.consumer.service._deadletter import DeadLetters, letter
@@ -393,6 +398,110 @@ async def test_killed_between_two_steps_it_loses_nothing(
     await killed.run(lambda _: {b"bad", b"fine"} <= {*killed.handled}, kill=False)
     assert killed.failed
     assert killed.handled.count(b"bad") <= 2, "the record, and its letter"
+
+
+class Retried:
+    """A service that leaves settings at their defaults, and fails each record at its first try."""
+
+    def __init__(self, bootstrap: str, topic: str, group: str, **options: Any) -> None:
+        self.tries: Counter[bytes] = Counter()
+        self.service = service = ConsumerService(bootstrap=bootstrap, group=group, **options)
+
+        @service.handler(topic, retry_after_ms=[20])
+        async def bill(record: Record) -> None:
+            value = record.value or b""
+            self.tries[value] += 1
+            if self.tries[value] == 1:
+                raise OSError("no route")
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """The service runs, and knows where all partitions that it has begin."""
+        task = asyncio.create_task(self.service.serve())
+        try:
+            async with asyncio.timeout(60):
+                await until_reading(self.service)
+                yield
+                self.service.stop()
+        finally:
+            self.service.stop()
+            await asyncio.wait({task})
+        await task
+
+    async def until_handled(self, *values: bytes) -> None:
+        while any(self.tries[value] < 2 for value in values):  # noqa: ASYNC110 - no event
+            await asyncio.sleep(0.005)
+
+
+async def until_reading(service: ConsumerService) -> None:
+    """Return when the service has partitions, and knows where to begin in each."""
+    while not is_reading(service):  # noqa: ASYNC110 - no event
+        await asyncio.sleep(0.005)
+
+
+def is_reading(service: ConsumerService) -> bool:
+    if not service.ready or service._engine is None:
+        return False
+    positions = list(service._engine._consumer.parts.positions)
+    return bool(positions) and all(position.phase is Phase.READING for position in positions)
+
+
+def write(bootstrap: str, topic: str, *values: bytes) -> None:
+    with KafkaProducer(bootstrap_servers=bootstrap) as producer:
+        for value in values:
+            producer.send(topic, value)
+
+
+def write_letter(bootstrap: str, topic: str, partition: int, origin: Record, group: str) -> None:
+    sent = letter(topic, 1, origin, ValueError("bad"), 1, group, due_ms=1)
+    with KafkaProducer(bootstrap_servers=bootstrap) as producer:
+        producer.send(topic, sent.value, partition=partition, headers=list(sent.headers))
+
+
+@pytest.mark.kafka
+async def test_letters_of_a_retry_topic_that_the_first_of_them_makes_are_handled(
+    bootstrap: str, new_topic: Callable[..., str], group: Callable[[str], str]
+) -> None:
+    topic = new_topic("orders", partitions=1)
+    retried = Retried(bootstrap, topic, group("billing"))
+    values = [b"%d" % number for number in range(5)]
+    async with retried.running():
+        await asyncio.to_thread(write, bootstrap, topic, *values)
+        await retried.until_handled(*values)
+
+
+@pytest.mark.kafka
+@pytest.mark.parametrize("policy", [None, "fail", 4_000_000_000_000])
+async def test_a_letter_that_came_before_the_first_commit_is_handled_by_any_reset_policy(
+    bootstrap: str, new_topic: Callable[..., str], group: Callable[[str], str], policy: Any
+) -> None:
+    topic, name = new_topic("orders", partitions=1), group("billing")
+    options = {} if policy is None else {"auto_offset_reset": policy}
+    async with Cluster(bootstrap) as cluster:
+        await cluster.create_topics({f"{topic}.retry.1": 1})
+        await commit_once(cluster, name, {TopicPartition(topic, 0): CommittedOffset(0)}, -1, "", None)
+    write_letter(bootstrap, f"{topic}.retry.1", 0, FIRST._replace(topic=topic), name)
+    retried = Retried(bootstrap, topic, name, **options)
+    retried.tries[b"value"] = 1
+    async with retried.running():
+        await retried.until_handled(b"value")
+
+
+@pytest.mark.kafka
+async def test_letters_in_a_new_partition_of_a_retry_topic_are_handled(
+    bootstrap: str, new_topic: Callable[..., str], group: Callable[[str], str]
+) -> None:
+    topic, name = new_topic("orders", partitions=1), group("billing")
+    async with Cluster(bootstrap) as cluster:
+        await cluster.create_topics({f"{topic}.retry.1": 1})
+        retried = Retried(bootstrap, topic, name, metadata_max_age_ms=500)
+        retried.tries[b"value"] = 1
+        async with retried.running():
+            await create_partitions(cluster, f"{topic}.retry.1", 2)
+            await asyncio.to_thread(
+                write_letter, bootstrap, f"{topic}.retry.1", 1, FIRST._replace(topic=topic), name
+            )
+            await retried.until_handled(b"value")
 
 
 @faked
