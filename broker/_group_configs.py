@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -28,7 +27,6 @@ class GroupConfigs:
     settings: BrokerSettings
     file: Document
     of_group: dict[str, dict[str, int]] = field(default_factory=dict)
-    _changing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def load(self) -> None:
         """Load what was saved and put it in force. Raises StateFileError."""
@@ -55,18 +53,18 @@ class GroupConfigs:
     async def change(
         self, group_id: str, change: Callable[[Mapping[str, int]], Mapping[str, str]], *, validate_only: bool
     ) -> None:
-        """Replace a group's configs by what ``change`` returns for those that are set. Changes are made one
-        at a time, since each builds on the last. Raises KafkaError and OSError, and then changes nothing.
+        """Replace a group's configs by what ``change`` returns for those that are set. The caller makes
+        changes one at a time, since each builds on the last. Raises KafkaError and OSError, and then changes
+        nothing.
         """
-        async with self._changing:
-            values = self.check(change(self.of(group_id)))
-            if validate_only:
-                return
-            of_group = {**self.of_group, group_id: values}
-            if not values:
-                del of_group[group_id]
-            await self.file.save({"groups": of_group})
-            self.of_group = of_group
+        values = self.check(change(self.of(group_id)))
+        if validate_only:
+            return
+        of_group = {**self.of_group, group_id: values}
+        if not values:
+            del of_group[group_id]
+        await self.file.save({"groups": of_group})
+        self.of_group = of_group
 
     def _checked(self, name: str, text: str) -> int:
         if name not in GROUP_CONFIGS:

@@ -7,7 +7,6 @@ cluster.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, field
@@ -46,7 +45,6 @@ class LiveSettings:
     of_all: Values = field(default_factory=dict)
     _started_with: Values = field(default_factory=dict)
     _of_listeners_at_start: Mapping[str, str] = field(default_factory=dict)
-    _changing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def __post_init__(self) -> None:
         self._started_with = {name: getattr(self.settings, name) for name in DYNAMIC}
@@ -83,13 +81,13 @@ class LiveSettings:
         for_all: bool,
         validate_only: bool,
     ) -> None:
-        """Replace everything that is set by what ``change`` returns for it. Changes are made one at a time,
-        since each builds on the last. Raises KafkaError, SettingsError and OSError, and then changes nothing.
+        """Replace everything that is set by what ``change`` returns for it. The caller makes changes one at a
+        time, since each builds on the last. Raises KafkaError, SettingsError and OSError, and then changes
+        nothing.
         """
-        async with self._changing:
-            values = self.check(change(self.of_all if for_all else self.of_broker), for_all=for_all)
-            if not validate_only:
-                await self.set(for_all=for_all, values=values)
+        values = self.check(change(self.of_all if for_all else self.of_broker), for_all=for_all)
+        if not validate_only:
+            await self.set(for_all=for_all, values=values)
 
     def check(self, given: Mapping[str, str], *, for_all: bool = False) -> Values:
         """Check and convert values that are to be set. Raises KafkaError and SettingsError."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -57,6 +58,8 @@ class Node:
     #: None for a single broker.
     cluster: ClusterNode | None = None
     long_work: LongWork = field(default_factory=LongWork)
+    #: Held while metadata are worked out and written; see ``ServedApi.one_at_a_time``.
+    metadata_change: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @property
     def control(self) -> Control | None:

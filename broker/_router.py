@@ -311,14 +311,19 @@ class Router:
         """Return whether the level of an API's feature enables the API."""
         return api.feature is None or self._node.features.levels[api.feature] > 0
 
+    async def _admitted(self, request: Request) -> Any:
+        if self._gate is None:
+            return await request.api.handler(self._node, request)
+        return await self._gate.admit(self._node, request)
+
     async def _handled(self, request: Request) -> Any:
         try:
             if not self._is_on(request.api):
                 return request.error_answer(ErrorCode.UNSUPPORTED_VERSION)
-            gate = self._gate
-            if gate is None:
-                return await request.api.handler(self._node, request)
-            return await gate.admit(self._node, request)
+            if request.api.one_at_a_time:
+                async with self._node.metadata_change:
+                    return await self._admitted(request)
+            return await self._admitted(request)
         except ProtocolError:
             raise
         except KafkaError as error:

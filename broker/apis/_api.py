@@ -84,6 +84,9 @@ class ServedApi:
     refused_over_quota_from: int | None = None
     #: Tells by a request's body whether a cluster's controller carries it out, whichever broker receives it.
     by_controller: Callable[[Node, Any], bool] | None = None
+    #: It works new metadata out from the present ones, as a change of one config does: one such request is
+    #: carried out after the other, so that none undoes what another has changed.
+    one_at_a_time: bool = False
     #: A single broker does not serve it.
     cluster_only: bool = False
 

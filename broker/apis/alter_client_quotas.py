@@ -67,4 +67,5 @@ API = ServedApi(
     guard=whole(right(Operation.ALTER_CONFIGS, ResourceType.CLUSTER, "all quotas")),
     errors=in_elements(Level("entries", "entries", same("entity"))),
     by_controller=always,
+    one_at_a_time=True,
 )

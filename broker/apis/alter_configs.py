@@ -29,4 +29,5 @@ API = ServedApi(
     guard=ALTER_GUARD,
     errors=ALTER_ERRORS,
     by_controller=by_controller,
+    one_at_a_time=True,
 )

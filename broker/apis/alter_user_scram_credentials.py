@@ -93,4 +93,5 @@ API = ServedApi(
     guard=whole(right(Operation.ALTER, ResourceType.CLUSTER, "all users")),
     errors=ErrorShape(fields=_with_error),
     by_controller=always,
+    one_at_a_time=True,
 )

@@ -60,4 +60,5 @@ API = ServedApi(
     guard=whole(right(Operation.ALTER, ResourceType.CLUSTER, "all rules")),
     errors=in_elements(Level("creations", "results", {})),
     by_controller=always,
+    one_at_a_time=True,
 )

@@ -41,4 +41,5 @@ API = ServedApi(
     guard=whole(right(Operation.ALTER, ResourceType.CLUSTER, "the cluster")),
     errors=at_top(lambda _body, _version, _code: {"error_message": None}),
     by_controller=always,
+    one_at_a_time=True,
 )
