@@ -278,6 +278,19 @@ class Delivery:
             self._end_batch(buffer)
             self._turn.rotate(-1)
 
+    def give_back(self, record: Record) -> None:
+        """This record and all later ones of its partition count as not delivered: they are fetched again.
+
+        Nothing happens if its session is over. None of them may be done.
+        """
+        self.recall()
+        buffer = self._buffers.get(record.topic_partition)
+        if buffer is None or buffer.session.session_id != record.session_id:
+            return
+        buffer.session.taken_back(record.offset)
+        self._fetch_again(buffer)
+        self.hungry()
+
     @property
     def not_taken(self) -> int:
         """Records of the current run that count as delivered and are not taken yet."""
@@ -375,15 +388,19 @@ class Delivery:
     def _corrupt(self, buffer: FetchBuffer, error: CorruptBatchError) -> None:
         """Fetch the same offset again; after DECODE_TRIES times the partition fails."""
         position = buffer.position
-        self._forget_buffered(buffer)
-        position.fetch_offset = buffer.session.position
-        position.changed += 1
-        position.damaged = False
+        self._fetch_again(buffer)
         position.unreadable += 1
         self.report(PartitionFailed(position.partition, error))
         if position.unreadable >= DECODE_TRIES:
             self.positions.fail(position, error)
         self.hungry()
+
+    def _fetch_again(self, buffer: FetchBuffer) -> None:
+        """Fetch what is not delivered from its first offset on."""
+        self._forget_buffered(buffer)
+        buffer.position.fetch_offset = buffer.session.position
+        buffer.position.changed += 1
+        buffer.position.damaged = False
 
     def _forget_buffered(self, buffer: FetchBuffer) -> None:
         for reader in buffer.readers:

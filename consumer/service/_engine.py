@@ -109,6 +109,7 @@ class Engine:
                 on_failure=self._fail,
                 pause=self._pause,
                 resume=self._resume,
+                give_back=lambda record: self._consumer.parts.delivery.give_back(record),
             )
             for handler in handlers
         ]

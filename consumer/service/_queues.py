@@ -287,6 +287,11 @@ class QueueScheduler:
         work = self._partitions.get(partition)
         return work is not None and work.paused
 
+    def bytes_of(self, partition: TopicPartition) -> int:
+        """Size of the partition's records here."""
+        work = self._partitions.get(partition)
+        return 0 if work is None else work.bytes
+
     async def release(self, partitions: Iterable[TopicPartition], timeout_s: float) -> list[Unfinished]:
         """Finish or drop all records of these partitions within ``timeout_s``; returns the cancelled ones."""
         works = [self._partitions[p] for p in partitions if p in self._partitions]

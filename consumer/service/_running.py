@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from bisect import bisect_right
 from collections.abc import Awaitable, Callable, Container, Iterable
 from dataclasses import KW_ONLY, dataclass, field
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from ..errors import ConsumerError
 from ..letters import read_retry
 from ._deadletter import wall_ms
 from ._handlers import Handler, SendDeadLetter
-from ._queues import Outcome, PartitionQueues, QueueScheduler
+from ._queues import Outcome, PartitionQueues, QueueScheduler, size_of
 from ._threads import DaemonThreads
 
 if TYPE_CHECKING:
@@ -29,9 +31,10 @@ log = logging.getLogger("kohort.consumer.service")
 
 @dataclass(slots=True, eq=False)
 class _Postponed:
-    """Records of a retry topic's partition whose first one is not due."""
+    """Records of a retry topic's partition whose first one is not due; none if even that was given back."""
 
     records: list[Record]
+    first_offset: int
     timer: asyncio.TimerHandle
 
 
@@ -40,7 +43,8 @@ class RunningHandler:
     """Feeds one handler. Calls ``pause`` for a partition with many waiting records, and later ``resume``.
 
     Each partition pauses by itself, so that a slow one delays no others. A retry topic's partition pauses
-    also while its next record is not due.
+    also while its next record is not due; what is over its share of memory meanwhile is passed to
+    ``give_back`` and comes again.
     """
 
     handler: Handler
@@ -50,6 +54,7 @@ class RunningHandler:
     on_failure: Callable[[Exception], None]
     pause: Callable[[TopicPartition], None]
     resume: Callable[[TopicPartition], None]
+    give_back: Callable[[Record], None]
     finished: int = 0
     queues: QueueScheduler = field(init=False)
     _expects_keys: bool = field(init=False)
@@ -58,6 +63,8 @@ class RunningHandler:
     _halted: bool = False
     _threads: DaemonThreads | None = None
     _postponed: dict[TopicPartition, _Postponed] = field(default_factory=dict)
+    #: Offsets of records that were given back, and are due when they come again.
+    _waited_for: dict[TopicPartition, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         handler = self.handler
@@ -106,8 +113,10 @@ class RunningHandler:
         earlier = self._postponed.pop(partition, None)
         if earlier is not None:
             earlier.timer.cancel()
-            if not records or earlier.records[0].session_id == records[0].session_id:
+            if not records or not earlier.records or earlier.records[0].session_id == records[0].session_id:
                 records = [*earlier.records, *records]
+        if records and self._waited_for.pop(partition, None) == records[0].offset:
+            first = True
         now = wall_ms()
         due = next((at for at in range(first, len(records)) if _due_ms(records[at]) > now), len(records))
         if due:
@@ -117,11 +126,22 @@ class RunningHandler:
             # clocks differ: no longer than the topic's delay
             wait_ms = min(_due_ms(records[due]) - now, self.handler.retry_topics[partition.topic])
             timer = asyncio.get_running_loop().call_later(wait_ms / 1000, self._now_due, partition)
-            self._postponed[partition] = _Postponed(records[due:], timer)
+            left = records[due:]
+            self._postponed[partition] = _Postponed(self._kept(left), left[0].offset, timer)
         elif earlier is not None and not self.queues.is_paused(partition):
             self.resume(partition)
 
+    def _kept(self, records: list[Record]) -> list[Record]:
+        """As many of a partition's records as have room; the rest are given back."""
+        room = self._most_bytes - self.queues.bytes_of(records[0].topic_partition)
+        count = bisect_right(list(accumulate(map(size_of, records))), room)
+        if count < len(records):
+            self.give_back(records[count])
+        return records[:count]
+
     def _now_due(self, partition: TopicPartition) -> None:
+        if not (postponed := self._postponed[partition]).records:
+            self._waited_for[partition] = postponed.first_offset
         self._hand_over_due(partition, [], first=True)
 
     def _add(self, partition: TopicPartition, records: list[Record]) -> None:
@@ -151,7 +171,7 @@ class RunningHandler:
     async def release(self, partitions: Iterable[TopicPartition] | None, timeout_ms: float) -> None:
         """Finish partitions (None: all) within the time; cancelled records are logged."""
         if partitions is None:
-            self._drop_postponed(list(self._postponed))
+            self._drop_postponed([*self._postponed, *self._waited_for])
             unfinished = await self.queues.release_all(timeout_ms / 1000)
         else:
             mine = [partition for partition in partitions if partition.topic in self.handler.all_topics]
@@ -174,6 +194,7 @@ class RunningHandler:
 
     def _drop_postponed(self, partitions: Iterable[TopicPartition]) -> None:
         for partition in partitions:
+            self._waited_for.pop(partition, None)
             if (postponed := self._postponed.pop(partition, None)) is not None:
                 postponed.timer.cancel()
 

@@ -141,6 +141,26 @@ def test_nothing_is_delivered_while_halted() -> None:
     assert bench.values() == [b"0"]
 
 
+def test_what_is_given_back_is_not_delivered_and_is_fetched_again() -> None:
+    bench = _Bench()
+    bench.begin(A)
+    bench.put(A, batch([b"0", b"1", b"2"]), batch([b"3"], 3))
+    taken = bench.delivery.take(3)
+    position, session = bench.positions.get(A), bench.tracker.get(A)
+    assert position is not None
+    assert session is not None
+    jumps = position.changed
+    bench.delivery.give_back(taken[1])
+    assert (position.fetch_offset, position.changed) == (1, jumps + 1)
+    assert (session.position, session.undone, bench.delivery.buffered_bytes) == (1, 1, 0)
+    bench.tracker.done(taken[0])
+    assert session.committable == 1
+    bench.put(A, batch([b"1", b"2"], 1), batch([b"3"], 3), start=1)
+    assert bench.values() == [b"1", b"2", b"3"]
+    bench.delivery.give_back(taken[2]._replace(session_id=-1))
+    assert session.position == 4, "a session that is over"
+
+
 def test_what_is_dropped_is_gone_and_its_bytes_are_free() -> None:
     bench = _Bench()
     bench.begin(A)

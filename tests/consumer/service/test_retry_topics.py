@@ -23,7 +23,8 @@ from kohort.consumer.letters import DEAD_LETTER_HEADERS, read_retry
 from kohort.consumer.positions import Phase
 from kohort.consumer.record import Record
 from kohort.consumer.service import DeadLetterError, Retry, _deadletter, _engine, read_dead_letter
-from kohort.consumer.service._deadletter import DeadLetters, letter
+from kohort.consumer.service._deadletter import DeadLetters, letter, wall_ms
+from kohort.producer import Producer
 from kohort.protocol import ErrorCode, TopicPartition
 from kohort.testing import ServiceRun
 from tests.consumer.service.fakes import FakeConsumer, make_service, serving, until
@@ -311,6 +312,70 @@ def test_a_failed_record_comes_back_and_others_go_on(
     assert found is not None
     assert (dead.value, found.topic, found.offset, found.attempts) == (b"bad", "orders", 1, 3)
     assert seen.count(b"late") >= 3
+
+
+@pytest.mark.kafka
+async def test_letters_that_are_not_due_take_no_more_memory_than_the_backlog_may(
+    bootstrap: str, new_topic: Callable[..., str], group: Callable[[str], str]
+) -> None:
+    topic, partitions, most_bytes, value = new_topic("orders", partitions=1), 4, 100_000, bytes(6_000)
+    name, retries = group("billing"), f"{topic}.retry.1"
+    due_ms = wall_ms() + 2_000
+    origins = [Record(topic, n % partitions, n, 1_000, None, value) for n in range(40)]
+    async with Cluster(bootstrap) as cluster, Producer(bootstrap=bootstrap) as producer:
+        await cluster.create_topics({retries: partitions})
+        for origin in origins:
+            await producer.send(*letter(retries, partitions, origin, ValueError("bad"), 1, name, due_ms))
+    service = ConsumerService(
+        bootstrap=bootstrap, group=name, auto_offset_reset="earliest", backlog_max_bytes=most_bytes
+    )
+    handled: list[int] = []
+    held: list[int] = []
+
+    @service.handler(topic, retry_after_ms=[3_000])
+    async def bill(record: Record) -> None:
+        assert wall_ms() >= due_ms
+        handled.append(record.offset)
+
+    def held_bytes() -> int:
+        engine = service._engine
+        assert engine is not None
+        waiting = [each for running in engine._running for each in running._postponed.values()]
+        return sum(len(record.value or b"") for each in waiting for record in each.records)
+
+    task = asyncio.create_task(service.serve())
+    async with asyncio.timeout(60):
+        while len(handled) < len(origins):
+            await asyncio.sleep(0.01)
+            held.append(held_bytes())
+    service.stop()
+    await task
+    assert 0 < max(held) <= most_bytes
+    assert sorted(handled) == [origin.offset for origin in origins], "each came again, once"
+    for partition in range(partitions):
+        assert [n for n in handled if n % partitions == partition] == list(range(partition, 40, partitions))
+
+
+@faked
+async def test_a_letter_that_did_not_fit_is_due_when_it_comes_again_though_clocks_differ(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock, seen = Clock(monkeypatch), list[Any]()
+    service = make_service(backlog_max_bytes=10_000)
+
+    @service.handler("orders", retry_after_ms=[30])
+    async def bill(record: Record) -> None:
+        seen.append(record.offset)
+
+    async with serving(service) as consumer:
+        given_back: list[Record] = []
+        consumer.parts.delivery.give_back = given_back.append
+        ahead = as_read(FIRST._replace(value=bytes(20_000)), due_ms=clock.now_ms + 3_600_000)
+        consumer.waiting.put_nowait([ahead])
+        await until(lambda: consumer.now_paused == {RETRY})
+        await until(lambda: given_back == [ahead] and not consumer.now_paused)
+        consumer.waiting.put_nowait([ahead])
+        await until(lambda: seen == [42])
 
 
 class Killed:
