@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
 
-from kohort.broker._group_configs import GroupConfigs
-from kohort.broker._settings import BrokerSettings
 from kohort.protocol import ApiKey
 from tests.broker.wire import Wire
 
@@ -64,38 +61,3 @@ def test_what_cannot_be_is_refused_in_kafkas_words(
 
 def test_there_are_no_defaults_of_all_groups(wire: Wire) -> None:
     assert change(wire, "", SESSION, "50000") == (42, "Default group resources are not allowed.")
-
-
-class SlowDocument:
-    """A home of metadata on a network: a save takes a turn, and fails as often as it is told to."""
-
-    def __init__(self, failures: int) -> None:
-        self.failures = failures
-        self.kept: Any = None
-
-    async def save(self, content: Any) -> None:
-        await asyncio.sleep(0)
-        self.failures -= 1
-        if self.failures >= 0:
-            raise OSError("the disk is full")
-        self.kept = content
-
-
-async def test_a_change_that_fails_undoes_no_other_that_came_with_it() -> None:
-    document: Any = SlowDocument(failures=1)
-    configs = GroupConfigs(BrokerSettings(), document)
-
-    async def change(group: str, name: str, value: str) -> None:
-        await configs.change(
-            group, lambda own: {**{k: str(v) for k, v in own.items()}, name: value}, validate_only=False
-        )
-
-    outcomes = await asyncio.gather(
-        change("lost", SESSION, "50000"),
-        change("g", SESSION, "50000"),
-        change("g", HEARTBEAT, "6000"),
-        return_exceptions=True,
-    )
-    assert [type(each) for each in outcomes] == [OSError, type(None), type(None)]
-    assert configs.of_group == {"g": {SESSION: 50_000, HEARTBEAT: 6_000}}
-    assert document.kept == {"groups": configs.of_group}
