@@ -25,6 +25,7 @@ from . import fetch, offsets, requests
 from .connection import Connection
 from .errors import AuthenticationError, BrokerConnectionError, ConsumerClosedError
 from .metadata import Address, ClusterMetadata, Node, TopicMetadata, parse_bootstrap
+from .outages import Outages
 from .pool import SURROUNDINGS, Channel, ConnectionPool
 from .sasl import Sasl
 from .waiting import Backoff
@@ -77,20 +78,22 @@ class Cluster:
         self._backoff = Backoff(retry_backoff_ms, retry_backoff_max_ms, rng=self._rng)
 
         async def open_connection(address: Address) -> Connection:
-            connection = await around.open_connection(
-                address,
-                client_id=client_id,
-                timeout_ms=connect_timeout_ms,
-                ssl_context=ssl_context,
-                sasl=sasl,
-                max_frame_bytes=max_frame_bytes,
-            )
+            with self._outages.connecting(address):
+                connection = await around.open_connection(
+                    address,
+                    client_id=client_id,
+                    timeout_ms=connect_timeout_ms,
+                    ssl_context=ssl_context,
+                    sasl=sasl,
+                    max_frame_bytes=max_frame_bytes,
+                )
             self.features = connection.features
             return connection
 
         self._pool = ConnectionPool(
             open_connection, Backoff(reconnect_backoff_ms, reconnect_backoff_max_ms, rng=self._rng)
         )
+        self._outages = Outages(client_id)
         self._closed = False
         #: Called with each AuthenticationError, after which a retry cannot help.
         self.refused: Callable[[AuthenticationError], None] = lambda _: None
@@ -119,6 +122,7 @@ class Cluster:
     async def close(self) -> None:
         """Close every connection; pending requests fail. Safe to call again."""
         self._closed = True
+        self._outages.close()
         self._pool.close()
 
     def break_connections(self) -> None:
@@ -286,21 +290,22 @@ class Cluster:
         timeout_ms = self.default_api_timeout_ms if timeout_ms is None else timeout_ms
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_ms / 1000
-        attempt = 0
-        while True:
-            try:
-                return await call()
-            except (BrokerConnectionError, KafkaError) as error:
-                self.last_failure = error
-                if isinstance(error, KafkaError) and not (
-                    error.code.retriable or error.code is ErrorCode.BROKER_NOT_AVAILABLE
-                ):
-                    raise
-                delay = self._backoff.delay_ms(attempt) / 1000
-                if self._closed or loop.time() + delay > deadline:
-                    raise
-            attempt += 1
-            await asyncio.sleep(delay)
+        attempt, this_call = 0, object()
+        try:
+            while True:
+                try:
+                    return await call()
+                except (BrokerConnectionError, KafkaError) as error:
+                    self.last_failure = error
+                    delay = self._backoff.delay_ms(attempt) / 1000
+                    if not _is_retriable(error) or self._closed or loop.time() + delay > deadline:
+                        raise
+                    if isinstance(error, KafkaError):
+                        self._outages.refused(this_call, error)
+                attempt += 1
+                await asyncio.sleep(delay)
+        finally:
+            self._outages.ended(this_call)
 
     async def prepare_fetches(self, topics: Iterable[str]) -> None:
         """Open the connections to the known leaders of these topics, which ``fetch`` will use.
@@ -381,3 +386,9 @@ class Cluster:
     fetch = fetch.fetch
     create_topics = requests.create_topics
     delete_topics = requests.delete_topics
+
+
+def _is_retriable(error: BrokerConnectionError | KafkaError) -> bool:
+    if isinstance(error, BrokerConnectionError):
+        return True
+    return error.code.retriable or error.code is ErrorCode.BROKER_NOT_AVAILABLE

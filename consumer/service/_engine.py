@@ -43,9 +43,6 @@ POLL_TIMEOUT_MS = 100
 SETTLE_S = 2.0
 #: How long everything after the drain may take: last commits, LeaveGroup, the end of the output's producer.
 END_TIMEOUT_MS = 10_000
-#: Times after which a start without a response from any broker is logged, first and again.
-UNREACHABLE_FIRST_S = 1.5
-UNREACHABLE_AGAIN_S = 10.0
 
 _partition_of = itemgetter(0, 1)
 
@@ -155,7 +152,6 @@ class Engine:
 
     async def start(self) -> None:
         """Connect and join. When cancelled, it leaves nothing behind."""
-        telling = asyncio.create_task(self._tell_unreachable())
         try:
             if self._output is not None:
                 await self._output.start()
@@ -164,25 +160,7 @@ class Engine:
             if self._output is not None:
                 await self._output.close(timeout_ms=0)
             raise
-        finally:
-            telling.cancel()
         self.started = True
-
-    async def _tell_unreachable(self) -> None:
-        began = asyncio.get_running_loop().time()
-        pause_s = UNREACHABLE_FIRST_S
-        while True:
-            await asyncio.sleep(pause_s)
-            pause_s = UNREACHABLE_AGAIN_S
-            config, error = self._consumer.config, self._consumer.parts.cluster.last_failure
-            log.warning(
-                "group %s: no broker of %s has answered for %.0f s%s; trying again, for %.0f s at most",
-                self.group,
-                config.bootstrap,
-                asyncio.get_running_loop().time() - began,
-                "" if error is None else f" ({error})",
-                config.default_api_timeout_ms / 1000,
-            )
 
     async def run(self) -> None:
         """Handle records until a stop or a failure, drain, commit, leave. Raises the failure."""

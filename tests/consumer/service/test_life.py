@@ -90,18 +90,6 @@ async def test_readyz_is_red_when_a_joined_member_makes_no_progress_although_the
         assert lag in await _get(service, "/metrics")
 
 
-async def test_brokers_that_do_not_answer_are_a_warning_soon(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(_engine, "UNREACHABLE_FIRST_S", 0.01)
-    service = _unreachable(monkeypatch)
-    task = asyncio.create_task(service.serve())
-    await until(lambda: "no broker of localhost:9092 has answered" in caplog.text)
-    assert "connection refused" in caplog.text
-    service.stop()
-    await asyncio.wait_for(task, 30)
-
-
 async def test_a_stop_while_no_broker_answers_ends_the_service_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -220,7 +208,6 @@ def _unreachable(monkeypatch: pytest.MonkeyPatch) -> ConsumerService:
         def __init__(self, *topics: str, **config: Any) -> None:
             super().__init__(*topics, **config)
             self.reachable.clear()
-            self.parts.cluster.last_failure = OSError("connection refused")
 
     monkeypatch.setattr(_engine, "AsyncGroupConsumer", Unreachable)
     service = make_service()

@@ -1,0 +1,108 @@
+"""What a client tries in vain: a warning soon, then at intervals, while its caller waits.
+
+A call may be retried for minutes before it raises; without these lines a wrong address looks like a cluster
+that is slow.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from ..protocol import KafkaError
+from .errors import BrokerConnectionError
+from .metadata import Address
+
+log = logging.getLogger("kohort.client")
+
+#: When the first warning comes, and the time between two, in seconds.
+FIRST_S = 1.5
+AGAIN_S = 10.0
+
+#: Time without another attempt after which nobody tries any more, in seconds: longer than the default
+#: back-offs.
+_IDLE_S = 5.0
+
+
+@dataclass(slots=True)
+class _Outage:
+    """An address, or a call, without success ``since`` a time; ``pending`` attempts are under way."""
+
+    text: str
+    since: float
+    last: float
+    pending: int = 0
+
+
+class Outages:
+    """The addresses that ``client_id`` cannot connect to, and its calls that are answered with errors."""
+
+    def __init__(self, client_id: str) -> None:
+        self._client_id = client_id
+        self._outages: dict[Hashable, _Outage] = {}
+        self._timer: asyncio.TimerHandle | None = None
+
+    def __repr__(self) -> str:
+        return f"Outages({self._client_id}, {len(self._outages)} now)"
+
+    @contextmanager
+    def connecting(self, address: Address) -> Iterator[None]:
+        """Runs one attempt to connect."""
+        outage = self._noted(address, f"{address}: no answer yet")
+        outage.pending += 1
+        try:
+            yield
+        except BrokerConnectionError as error:
+            outage.text = str(error)
+            raise
+        except BaseException:
+            self.ended(address)
+            raise
+        else:
+            self.ended(address)
+        finally:
+            outage.pending -= 1
+            outage.last = asyncio.get_running_loop().time()
+
+    def refused(self, call: Hashable, error: KafkaError) -> None:
+        """A call got an error for which it is retried."""
+        outage = self._noted(call, "")
+        outage.text = str(error)
+        outage.last = asyncio.get_running_loop().time()
+
+    def ended(self, place: Hashable) -> None:
+        """An address is connected to, or a call is over."""
+        self._outages.pop(place, None)
+        if not self._outages:
+            self.close()
+
+    def close(self) -> None:
+        """Tell nothing more."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _noted(self, place: Hashable, text: str) -> _Outage:
+        loop = asyncio.get_running_loop()
+        if self._timer is None:
+            self._timer = loop.call_later(FIRST_S, self._tell)
+        return self._outages.setdefault(place, _Outage(text, loop.time(), loop.time()))
+
+    def _tell(self) -> None:
+        self._timer = None
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        self._outages = {
+            place: each for place, each in self._outages.items() if each.pending or now - each.last < _IDLE_S
+        }
+        if not self._outages:
+            return
+        since = min(each.since for each in self._outages.values())
+        texts = dict.fromkeys(each.text for each in self._outages.values())
+        log.warning(
+            "client %s has had no success for %.0f s: %s", self._client_id, now - since, "; ".join(texts)
+        )
+        self._timer = loop.call_later(AGAIN_S, self._tell)
