@@ -7,11 +7,14 @@ Requests that must not wait are sent over another connection (see ``pool``).
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import math
 import os
 import re
+import socket
 import ssl
+import struct
 from typing import Any, NamedTuple, cast
 
 from ..protocol import (
@@ -47,6 +50,9 @@ _NO_BROKER = "; is this a broker's port?"
 
 #: Timeout of requests while the connection is opened: longer than the timeout of ``open``, which applies.
 _LONG_MS = 3_600_000
+
+#: Value of SO_LINGER: on, for 0 seconds.
+_AT_ONCE = struct.pack("ii", 1, 0)
 
 #: Share of an authenticated session's lifetime after which a new connection replaces this one (KIP-368).
 _LIFETIME_USED = 0.85
@@ -213,6 +219,7 @@ class Connection(asyncio.BufferedProtocol):
                 why = f"{api_for(each.api_key).name} was not answered within {each.timeout_ms:.0f} ms"
                 each.answer.set_exception(BrokerTimeoutError(str(self.address), why))
         if why:
+            self._reset()
             self.close(why)
         elif waiting:
             self._look_again(min(each.until for each in waiting))
@@ -228,8 +235,19 @@ class Connection(asyncio.BufferedProtocol):
             async with asyncio.timeout(timeout_ms / 1000):
                 await self._writable.wait()
         except TimeoutError:
+            self._reset()
             self.close(why := f"{api_for(body.API_KEY).name} was not taken within {timeout_ms:.0f} ms")
             raise BrokerTimeoutError(str(self.address), why) from None
+
+    def _reset(self) -> None:
+        """Have the connection end with a reset: what was given up is not delivered any more. The system would
+        go on sending it behind a socket that is closed in the usual way, and the broker carry it out long
+        after it was sent again.
+        """
+        found = None if self._transport is None else self._transport.get_extra_info("socket")
+        if found is not None:
+            with contextlib.suppress(OSError):
+                found.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
 
     def pause_writing(self) -> None:
         self._writable.clear()

@@ -6,6 +6,7 @@ Covers: client/requests.py.
 from __future__ import annotations
 
 import asyncio
+import socket
 from typing import Any
 
 import pytest
@@ -211,3 +212,35 @@ async def test_an_address_that_is_not_reached_otherwise_does_not_refuse() -> Non
     with pytest.raises(BrokerConnectionError, match="cannot connect: ") as caught:
         await Connection.open(Address("no.such.host.invalid", 9), client_id="c")
     assert not isinstance(caught.value, BrokerRefusedError)
+
+
+async def test_a_request_that_was_given_up_is_not_delivered_any_more() -> None:
+    """A broker that hangs reads again later: it finds a reset, not the rest of the request."""
+    listener = socket.socket()
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+    listener.bind(("127.0.0.1", 0))
+    listener.listen()
+    connection = Connection(Address(*listener.getsockname()), "test")
+    await connection._connect(None)
+    hung, _ = listener.accept()
+    connection.versions = {ApiKey.HEARTBEAT: (0, 4)}
+    # more than the buffers of both sides hold
+    large = _beat()._replace(member_id="m" * 30_000)
+    asked = [connection.ask(large, timeout_ms=100) for _ in range(300)]
+    with pytest.raises(BrokerTimeoutError):
+        await asked[0]
+    await asyncio.gather(*asked, return_exceptions=True)
+    hung.settimeout(5)
+
+    def read_on() -> int:
+        count = 0
+        try:
+            while data := hung.recv(1 << 20):
+                count += len(data)
+        except ConnectionResetError:
+            return count
+        pytest.fail(f"the connection ended as if all of its {count} bytes were meant")
+
+    assert await asyncio.to_thread(read_on) < 300 * 30_000
+    hung.close()
+    listener.close()
