@@ -13,7 +13,7 @@ add.partitions.to.txn.retry.backoff.max.ms add.partitions.to.txn.retry.backoff.m
 alter.config.policy.class.name alter.log.dirs.replication.quota.window.num
 alter.log.dirs.replication.quota.window.size.seconds background.threads
 broker.heartbeat.interval.ms broker.id broker.session.timeout.ms client.quota.callback.class
-compression.gzip.level compression.lz4.level compression.zstd.level config.providers
+config.providers
 controller.listener.names controller.performance.always.log.threshold.ms
 controller.performance.sample.period.ms controller.quorum.append.linger.ms controller.quorum.auto.join.enable
 controller.quorum.bootstrap.servers controller.quorum.election.backoff.max.ms

@@ -10,6 +10,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
 
 from ..coordinator import GroupSettings
+from ..log import CompressionType
+from ..protocol import GZIP_LEVEL, LZ4_LEVEL, ZSTD_LEVEL
 from ..settings import (
     BROKER,
     MAX_INT,
@@ -153,7 +155,28 @@ class BrokerSettings(SecuritySettings, TransactionSettings, GroupSettings):
         int,
         Live("replicas that must be in sync for acks=all; a broker alone does not look at it", 1, MAX_INT),
     ] = 1
-    compression_type: Annotated[Literal["producer"], Live("batches stay as they came")] = "producer"
+    compression_type: Annotated[
+        CompressionType,
+        Live(
+            "how batches are stored: producer keeps them as they came, else the broker compresses them anew"
+        ),
+    ] = "producer"
+    compression_gzip_level: Annotated[
+        int,
+        Live(
+            "level where the broker compresses with gzip; -1: zlib's default",
+            -1,
+            9,
+            check=bool,
+            allowed="-1 or a whole number from 1 to 9",
+        ),
+    ] = GZIP_LEVEL
+    compression_lz4_level: Annotated[
+        int, Live("level where it compresses with LZ4; 9: its fast compressor", 1, 17)
+    ] = LZ4_LEVEL
+    compression_zstd_level: Annotated[int, Live("level where it compresses with zstd", -131_072, 22)] = (
+        ZSTD_LEVEL
+    )
 
     socket_request_max_bytes: Annotated[int, Row("largest request", 1, MAX_INT)] = 104_857_600
     socket_listen_backlog_size: Annotated[int, Row("connections waiting to be accepted", 1, 65_535)] = 50

@@ -1,14 +1,15 @@
 """Configs of a topic: Kafka's names with underscores, bounds, and the broker's setting that is the default.
 
 All names that Apache Kafka 4.3 knows are here, so that tools find them; configs of features that this broker
-lacks (tiered storage, recompression) accept only the value that means "off".
+lacks (tiered storage) accept only the value that means "off".
 """
 
 import operator
 from dataclasses import dataclass, fields, replace
 from typing import Annotated, Any, ClassVar, Final, Literal
 
-from ..log import LogConfig
+from ..log import CompressionType, LogConfig
+from ..protocol import GZIP_LEVEL, LZ4_LEVEL, ZSTD_LEVEL
 from ..settings import MAX_LONG, TOPIC, Row, Scope, settings_of
 from ._settings import BrokerSettings, TimestampType
 from .quotas import are_replicas
@@ -33,10 +34,10 @@ class TopicConfig:
     SCOPE: ClassVar[Scope] = TOPIC
 
     cleanup_policy: Annotated[str, _of("log_cleanup_policy")] = "delete"
-    compression_gzip_level: Annotated[int, Row("kept for tools; batches stay as they came", -1, 9)] = -1
-    compression_lz4_level: Annotated[int, Row("kept for tools; batches stay as they came", 1, 17)] = 9
-    compression_type: Annotated[Literal["producer"], _of("compression_type")] = "producer"
-    compression_zstd_level: Annotated[int, Row("kept for tools; batches stay as they came", -131_072, 22)] = 3
+    compression_gzip_level: Annotated[int, _of("compression_gzip_level")] = GZIP_LEVEL
+    compression_lz4_level: Annotated[int, _of("compression_lz4_level")] = LZ4_LEVEL
+    compression_type: Annotated[CompressionType, _of("compression_type")] = "producer"
+    compression_zstd_level: Annotated[int, _of("compression_zstd_level")] = ZSTD_LEVEL
     delete_retention_ms: Annotated[int, _of("log_cleaner_delete_retention_ms")] = 86_400_000
     file_delete_delay_ms: Annotated[int, _of("log_segment_delete_delay_ms")] = 60_000
     flush_messages: Annotated[int, _of("log_flush_interval_messages")] = MAX_LONG

@@ -5,7 +5,7 @@ partition in it.
 """
 
 from ._checkpoints import encode_uuid
-from ._config import CREATE_TIME, LOG_APPEND_TIME, LogConfig
+from ._config import CREATE_TIME, LOG_APPEND_TIME, CompressionType, LogConfig
 from ._descriptors import OPEN_FILES, OpenFiles, process_limit
 from ._errors import CorruptLogError, DataFolderError, DataFolderInUseError, NoDescriptorsError
 from ._files import OS_FILES, File, FileRange, FileSystem, Lock
@@ -31,6 +31,7 @@ __all__ = [
     "CheckedBatch",
     "CleanReport",
     "Cleaning",
+    "CompressionType",
     "CorruptLogError",
     "Cut",
     "DataFolder",

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final, Literal
+from typing import Final, Literal, TypeAlias
+
+from ..protocol import GZIP_LEVEL, LZ4_LEVEL, ZSTD_LEVEL, Codec
 
 _DAY_MS = 86_400_000
 _NEVER = 2**63 - 1
 
 CREATE_TIME: Final = "CreateTime"
 LOG_APPEND_TIME: Final = "LogAppendTime"
+
+#: Values of ``compression.type``. AS_SENT: each batch keeps its producer's codec.
+CompressionType: TypeAlias = Literal["uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"]
+AS_SENT: Final = "producer"
+_UNCOMPRESSED: Final = "uncompressed"
 
 #: Values of ``kohort.visibility``: which records readers see.
 APPENDED: Final = "appended"
@@ -33,6 +40,10 @@ class LogConfig:
     retention_bytes: int = -1
     cleanup_policy: str = "delete"
     max_message_bytes: int = 1_048_588
+    compression_type: CompressionType = AS_SENT
+    compression_gzip_level: int = GZIP_LEVEL
+    compression_lz4_level: int = LZ4_LEVEL
+    compression_zstd_level: int = ZSTD_LEVEL
     message_timestamp_type: Literal["CreateTime", "LogAppendTime"] = CREATE_TIME
     message_timestamp_before_max_ms: int = _NEVER
     message_timestamp_after_max_ms: int = 3_600_000
@@ -54,6 +65,21 @@ class LogConfig:
     def compacts(self) -> bool:
         """Return whether only the newest record of each key is kept."""
         return "compact" in _policies(self.cleanup_policy)
+
+    def codec_of(self, sent: int) -> int:
+        """Return the codec in which a batch is stored that its producer has ``sent`` in another one."""
+        if self.compression_type == AS_SENT:
+            return sent
+        return Codec.NONE if self.compression_type == _UNCOMPRESSED else Codec[self.compression_type.upper()]
+
+    def level_of(self, codec: int) -> int | None:
+        """Return the level of a codec; None for one without levels."""
+        levels = {
+            Codec.GZIP: self.compression_gzip_level,
+            Codec.LZ4: self.compression_lz4_level,
+            Codec.ZSTD: self.compression_zstd_level,
+        }
+        return levels.get(Codec(codec))
 
     @property
     def stamps(self) -> bool:

@@ -386,7 +386,7 @@ class PartitionLog:
         self._require_online()
         if from_client:
             checked = checked or at_once(check_batch(records, self.config, now_ms=now_ms))
-            headers = [checked.header]
+            records, headers = checked.data, [checked.header]
         else:
             headers = check_own(records, self.config)
         if from_client and (duplicate := self._duplicate_of(headers[0])) is not None:

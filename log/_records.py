@@ -97,6 +97,11 @@ def record_at(data: bytes, position: int) -> tuple[int, int, bytes | None, bytes
     return delta, later_ms, key, value, end
 
 
+def signed_long(number: int) -> int:
+    """A number wrapped to a signed 64-bit integer, as Java's sums of timestamps are."""
+    return (number + (1 << 63)) % (1 << 64) - (1 << 63)
+
+
 _ABORT, _COMMIT = 0, 1
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Final, NamedTuple
 
 from ..protocol import (
@@ -26,13 +27,15 @@ from ..protocol import (
     verify_batch,
 )
 from ._config import LogConfig
-from ._records import unpacked
+from ._recompression import recompressed
+from ._records import signed_long, unpacked
 from ._steps import Steps
 from ._walk import RecordsEndError, RecordWalk
 
 _MAGIC_AT: Final = 16
 _OLD_MAGICS: Final = (0, 1)
 _NO_TIMESTAMP: Final = -1
+_NO_PRODUCER: Final = -1
 
 #: Bit of an LZ4 frame's flags for independent blocks: Java clients read no others.
 _LZ4_FLAGS_AT: Final = 4
@@ -69,31 +72,73 @@ class RecordsError(KafkaError):
 
 
 class CheckedBatch(NamedTuple):
-    """A client's batch that may be appended; ``max_timestamp_ms`` is the newest time of its records."""
+    """A client's batch that may be appended, in the codec in which it is stored; ``max_timestamp_ms`` is the
+    newest time of its records.
+    """
 
+    data: bytes | bytearray
     header: BatchHeader
     max_timestamp_ms: int
 
 
 def check_batch(records: bytes | bytearray, config: LogConfig, *, now_ms: int) -> Steps[CheckedBatch]:
-    """Check a client's records, which must be one whole batch: checksum, size, header, then each record.
-
-    Raises KafkaError with the wire code.
+    """Check a client's records, which must be one whole batch: checksum, size, header, then each record; and
+    compress them anew where the log asks for another codec. Raises KafkaError with the wire code.
     """
     header = _client_batch(records, config)
+    rewritten = config.codec_of(header.codec) != header.codec
     plain = yield from _plain(header, memoryview(records)[BATCH_OVERHEAD:])
-    walk = RecordWalk(plain, header.record_count, packed=header.codec != Codec.NONE)
+    walked = yield from _check_records(header, plain, config, now_ms, rewritten=rewritten)
+    if rewritten:
+        _check_rewritable(header, walked)
+        records = yield from recompressed(header, plain, config, unordered=walked.unordered)
+        header = parse_batch_header(records)
+        _check_size(header, config)
+    _check_fits(header.size, config)
+    return CheckedBatch(records, header, max(walked.newest_ms, _NO_TIMESTAMP))
+
+
+class _Walked(NamedTuple):
+    """What is known of the records of a batch. Oldest and newest are by their timestamp deltas; both
+    timestamps may have wrapped.
+    """
+
+    oldest_ms: int
+    newest_ms: int
+    unordered: bool
+
+
+def _check_records(
+    header: BatchHeader, plain: bytes, config: LogConfig, now_ms: int, *, rewritten: bool
+) -> Steps[_Walked]:
+    packed = header.codec != Codec.NONE
+    begin = partial(RecordWalk, plain, header.record_count, packed=packed, rewritten=rewritten)
+    walk = begin()
     while not walk.advance(STEP_RECORDS):
-        if walk.unordered and header.codec != Codec.NONE:
-            raise _unordered()  # whatever follows: nobody else is to wait for it
+        if walk.unordered and packed and not rewritten:
+            break  # it is refused, whatever follows: nobody else is to wait for that
         yield None
     rules = _RecordRules(header, config, now_ms)
     if (walk.keyless and config.compacts) or rules.may_refuse(walk.oldest, walk.newest):
-        again = RecordWalk(plain, header.record_count, packed=header.codec != Codec.NONE)
-        yield from rules.refuse(again)
-    if walk.unordered and header.codec != Codec.NONE:
-        raise _unordered()
-    return CheckedBatch(header, max(rules.time(walk.newest), _NO_TIMESTAMP))
+        yield from rules.refuse(begin())
+    if walk.unordered and packed and not rewritten:
+        raise KafkaError(
+            ErrorCode.UNKNOWN_SERVER_ERROR, "the offset deltas of the records do not count from 0"
+        )
+    return _Walked(rules.time(walk.oldest), rules.time(walk.newest), walk.unordered)
+
+
+def _check_rewritable(header: BatchHeader, walked: _Walked) -> None:
+    """Raise KafkaError for what Apache Kafka stores as it came, but does not build anew."""
+    wrong = ""
+    if min(walked.oldest_ms, walked.newest_ms) < _NO_TIMESTAMP:
+        wrong = "a negative timestamp"
+    elif header.producer_id == _NO_PRODUCER and header.transactional:
+        wrong = "a transactional batch without a producer id"
+    elif header.producer_id != _NO_PRODUCER and (header.producer_epoch == -1 or header.base_sequence < 0):
+        wrong = "a producer id without an epoch and a sequence number"
+    if wrong:
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{wrong}: such a batch is not compressed anew")
 
 
 def check_own(records: bytes | bytearray, config: LogConfig) -> list[BatchHeader]:
@@ -131,7 +176,6 @@ def _client_batch(records: bytes | bytearray, config: LogConfig) -> BatchHeader:
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
     if header.size < len(records):
         raise _invalid(f"{len(records) - header.size} bytes follow the batch: send one batch a partition")
-    _check_fits(header.size, config)
     _check_client_header(header)
     return header
 
@@ -197,7 +241,7 @@ class _RecordRules:
         """A record's timestamp, which may wrap around at 64 bits."""
         if self._header.log_append_time:
             return self._header.max_timestamp_ms
-        return _signed(self._header.base_timestamp_ms + delta_ms)
+        return signed_long(self._header.base_timestamp_ms + delta_ms)
 
     def may_refuse(self, oldest_ms: int, newest_ms: int) -> bool:
         """Return whether a record with a time delta from ``oldest_ms`` to ``newest_ms`` may be refused."""
@@ -241,15 +285,6 @@ class _RecordRules:
                 yield None
         if found:
             raise RecordsError(code, found)
-
-
-def _signed(number: int) -> int:
-    """A number wrapped to a signed 64-bit integer."""
-    return (number + (1 << 63)) % (1 << 64) - (1 << 63)
-
-
-def _unordered() -> KafkaError:
-    return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "the offset deltas of the records do not count from 0")
 
 
 def _invalid(reason: str) -> KafkaError:

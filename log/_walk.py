@@ -148,16 +148,19 @@ class RecordsEndError(UnreadableRecordError):
 
 
 class RecordWalk:
-    """A walk over ``count`` records in ``data``; ``packed`` says that they were compressed. Call ``advance``
+    """A walk over ``count`` records in ``data``; ``packed`` says that they were compressed, ``rewritten``
+    that they are going to be compressed anew: then Apache Kafka reads keys and values, too. Call ``advance``
     until it returns True. ``oldest`` and ``newest`` are the extremes of the timestamp deltas so far, in ms.
     """
 
     __slots__ = (
         "_at",
         "_count",
+        "_counts",
         "_data",
         "_packed",
         "_single",
+        "_strict",
         "_window",
         "keyless",
         "left",
@@ -166,17 +169,19 @@ class RecordWalk:
         "unordered",
     )
 
-    def __init__(self, data: bytes, count: int, *, packed: bool) -> None:
+    def __init__(self, data: bytes, count: int, *, packed: bool, rewritten: bool = False) -> None:
         self._data = data
         self._at = 0
         self._packed = packed
+        self._strict = rewritten or not packed
+        self._counts = rewritten or packed
         self._window = _FEWEST
         self._single = 0
         self._count = self.left = count
         self.oldest = _LONG
         self.newest = -_LONG
-        #: Whether the walk met a record without a key and, among compressed ones, a record whose offset delta
-        #: is not its place in the batch.
+        #: Whether the walk met a record without a key and, among packed or rewritten ones, a record whose
+        #: offset delta is not its place in the batch.
         self.keyless = False
         self.unordered = False
 
@@ -323,7 +328,7 @@ class RecordWalk:
             count = min(self._window, self.left, (len(data) - self._at) // stride, room - taken)
             if count < _FEWEST // 2:
                 break
-            due = self._count - self.left if self._packed else None
+            due = self._count - self.left if self._counts else None
             if columns.repeat(self._at, stride, count, due):
                 times = columns.times(self._at, stride, count)
                 self.newest = max(self.newest, *times)
@@ -345,25 +350,25 @@ class RecordWalk:
 
     def _read(self) -> tuple[int, int, bool]:
         """Timestamp delta, offset delta, and whether there is a key. The length of a packed record is not
-        checked.
+        checked, unless it is rewritten.
         """
-        plain, size = not self._packed, len(self._data)
-        length, begin = self._number(self._at, outside=plain)
-        if plain and length > size - begin:
+        strict, size = self._strict, len(self._data)
+        length, begin = self._number(self._at, outside=not self._packed)
+        if strict and length > size - begin:
             raise _invalid(f"a record of {length} bytes where {size - begin} are left")
         time, at = self._number(begin + 1, _LONG_BYTES)
         delta, at = self._number(at)
         has_key, at = self._skip(at)
         _, at = self._skip(at)
         headers, at = self._number(at)
-        if headers < 0 or (plain and headers > size - at):
+        if headers < 0 or (strict and headers > size - at):
             raise _invalid(f"{headers} headers where {size - at} bytes are left")
         for _ in range(headers):
             named, at = self._skip(at)
             if not named:
                 raise _invalid("a header without a name")
             _, at = self._skip(at)
-        if plain and at != begin + length:
+        if strict and at != begin + length:
             raise _invalid(f"a record of {length} bytes whose fields take {at - begin}")
         self._at = at
         return time, delta, has_key

@@ -25,7 +25,16 @@ from ._batch import (
     verify_batch,
     write_varint,
 )
-from ._compression import MAX_DECOMPRESSED_BYTES, compress, compress_batch, decompress, decompressed_limit
+from ._compression import (
+    GZIP_LEVEL,
+    LZ4_LEVEL,
+    MAX_DECOMPRESSED_BYTES,
+    ZSTD_LEVEL,
+    compress,
+    compress_batch,
+    decompress,
+    decompressed_limit,
+)
 from ._context import ANONYMOUS, RequestContext
 from ._errors import (
     BrokenOffBatchError,
@@ -97,10 +106,13 @@ __all__ = [
     "APIS",
     "BATCH_OVERHEAD",
     "GROUP_HISTORY_FEATURE",
+    "GZIP_LEVEL",
     "LENGTH_PREFIX",
+    "LZ4_LEVEL",
     "MAX_DECOMPRESSED_BYTES",
     "MAX_FRAME_BYTES",
     "SUBSCRIPTION_VERSION",
+    "ZSTD_LEVEL",
     "Api",
     "ApiKey",
     "Assignment",

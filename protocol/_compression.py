@@ -10,6 +10,7 @@ import threading
 import zlib
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Final
 
 from ._batch import BATCH_OVERHEAD, Codec, with_payload
 from ._errors import BrokenOffBatchError, CorruptBatchError, GrownTooLargeError
@@ -50,11 +51,16 @@ _LZ4_NOT_COMPRESSED = 1 << 31
 _LZ4_HEADER_BYTES = 7
 _LZ4_BLOCK_CHECKSUMS, _LZ4_HAS_SIZE, _LZ4_CONTENT_CHECKSUM = 0x10, 0x08, 0x04
 
+#: Lowest level at which the library uses its slow compressor, as Java does at every level but the default.
+_LZ4_LEAST_SLOW_LEVEL = 3
+
 #: Largest ratio of snappy: its longest copy makes 64 bytes of 2.
 _SNAPPY_RATIO = 32
 
-#: Kafka's default of compression.zstd.level.
-_ZSTD_LEVEL = 3
+#: Kafka's defaults of compression.gzip.level, compression.lz4.level and compression.zstd.level (KIP-390). LZ4
+#: uses its fast compressor at its default, and its slow one at all other levels.
+GZIP_LEVEL, LZ4_LEVEL, ZSTD_LEVEL = -1, 9, 3
+_LEVELS: Final = {Codec.GZIP: GZIP_LEVEL, Codec.LZ4: LZ4_LEVEL, Codec.ZSTD: ZSTD_LEVEL}
 
 Bytes = bytes | memoryview
 
@@ -64,22 +70,25 @@ def decompressed_limit(size: int) -> int:
     return min(MAX_DECOMPRESSED_BYTES, max(size * MAX_COMPRESSION_RATIO, _SMALLEST_LIMIT))
 
 
-def compress(codec: int, records: bytes) -> bytes:
+def compress(codec: int, records: bytes, level: int | None = None) -> bytes:
     """Compress the records of a batch with a codec of :class:`Codec`, in a format that Java clients can read.
 
-    Raises ValueError for a codec that is not assigned.
+    ``level`` is the codec's, as Kafka numbers it, by default Kafka's default; snappy has none. Raises
+    ValueError for a codec that is not assigned.
     """
     if codec == Codec.NONE:
         return records
+    if level is None:
+        level = _LEVELS.get(Codec(codec), 0)
     if codec == Codec.GZIP:
-        deflate = zlib.compressobj(wbits=31)
+        deflate = zlib.compressobj(level, wbits=31)
         return deflate.compress(records) + deflate.flush()
     import cramjam
 
     if codec == Codec.LZ4:
-        return _lz4_frame(records)
+        return _lz4_frame(records, level)
     if codec == Codec.ZSTD:
-        return bytes(cramjam.zstd.compress(records, level=_ZSTD_LEVEL))
+        return bytes(cramjam.zstd.compress(records, level=level))
     if codec == Codec.SNAPPY:
         out = bytearray(_XERIAL_MAGIC + _XERIAL_VERSIONS)
         for start in range(0, len(records), _XERIAL_BLOCK_BYTES):
@@ -96,9 +105,15 @@ def compress_batch(batch: bytes | bytearray, codec: int) -> bytes | bytearray:
     return with_payload(batch, codec, payload) if smaller else batch
 
 
-def _lz4_frame(records: bytes) -> bytes:
+def _lz4_frame(records: bytes, level: int) -> bytes:
     import cramjam
 
+    if level != LZ4_LEVEL:
+        packer = cramjam.lz4.Compressor(
+            level=max(level, _LZ4_LEAST_SLOW_LEVEL), content_checksum=False, block_linked=False
+        )
+        packer.compress(records)
+        return bytes(packer.finish())
     out = bytearray(_LZ4_FRAME_HEADER)
     for start in range(0, len(records), _LZ4_BLOCK_BYTES):
         plain = records[start : start + _LZ4_BLOCK_BYTES]

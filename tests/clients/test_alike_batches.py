@@ -11,19 +11,27 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from kohort.protocol import ApiKey, parse_batch_header
+from kohort.log import decode_records
+from kohort.protocol import BATCH_OVERHEAD, ApiKey, Codec, CorruptBatchError, decompress, parse_batch_header
+from kohort.protocol._batch import with_payload
 from tests.broker.wire import Wire, batch, create_topic, part, produce
 from tests.clients.alike.batches import DrawnBatch, message_set
 
 pytestmark = [pytest.mark.clients, pytest.mark.kafka]
 
 BATCHES = 500
+REWRITTEN = ("uncompressed", "gzip", "snappy", "lz4", "zstd")
 TOPICS: dict[str, Any] = {
     "plain": {},
     "stamping": {"message_timestamp_type": "LogAppendTime"},
     "compacted": {"cleanup_policy": "compact"},
+    **{f"in-{codec}": {"compression_type": codec} for codec in REWRITTEN},
+    "stamping-in-lz4": {"message_timestamp_type": "LogAppendTime", "compression_type": "lz4"},
     "strict": {"message_timestamp_before_max_ms": "3600000", "message_timestamp_after_max_ms": "3600000"},
 }
+#: Where it rewrites records, Apache Kafka runs out of memory at the first size (as may be at a damaged byte),
+#: and writes null for the second.
+UNLIKE = ("2147483647", "2147483648", "packed byte")
 #: Kohort names no more records of a batch than this.
 NAMED = 100
 
@@ -68,6 +76,18 @@ def stored(wire: Wire, topic: str, offset: int) -> tuple[bytes, bytes]:
     return records[:12], records[16:]
 
 
+def anew(stored: tuple[bytes, bytes]) -> tuple[Any, Any]:
+    """Fields and records of a batch that the broker has compressed: its bytes are the library's."""
+    data = stored[0] + bytes(4) + stored[1]
+    header = parse_batch_header(data)
+    plain = bytes(decompress(header.codec, data[BATCH_OVERHEAD:]))
+    fields = header._replace(length=0, crc=0)
+    try:
+        return fields, decode_records(with_payload(data, Codec.NONE, plain), fields)
+    except CorruptBatchError:
+        return fields, None  # it was sent so
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_what_is_drawn_is_taken_and_refused_alike(compared: tuple[str, str], seed: int) -> None:
     wires = [Wire(bootstrap, timeout_s=30) for bootstrap in compared]
@@ -84,12 +104,17 @@ def test_what_is_drawn_is_taken_and_refused_alike(compared: tuple[str, str], see
         else:
             drawn = DrawnBatch(random, now_ms)
             data, wrong = drawn.data, drawn.wrong
-        topic, version = topics[random.choice(list(TOPICS))], random.choice([3, 6, 7, 8, 9, 12])
+        kind, version = random.choice(list(TOPICS)), random.choice([3, 6, 7, 8, 9, 12])
+        topic, is_rewritten = topics[kind], "compression_type" in TOPICS[kind]
+        if is_rewritten and any(size in " ".join(wrong) for size in UNLIKE):
+            continue
         one, other = (seen(produce(wire, topic, data, version=version)) for wire in wires)
         assert one == other, f"batch {number} to {topic}, v{version}: {wrong}"
         if not one.error:
-            places = (stored(wire, topic, one.base_offset) for wire in wires)
-            assert next(places) == next(places), f"batch {number} in {topic}: {wrong}"
+            places: Any = [stored(wire, topic, one.base_offset) for wire in wires]
+            if is_rewritten:
+                places = [anew(place) for place in places]
+            assert places[0] == places[1], f"batch {number} in {topic}: {wrong}"
     for wire in wires:
         assert not produce(wire, topics["plain"], batch(1, timestamp_ms=now_ms)).error_code
         wire.close()

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kohort.protocol import ApiKey, ErrorCode
+from kohort.protocol import ApiKey, Codec, ErrorCode, parse_batch_header
 from kohort.testing import running_broker
 from tests.broker.wire import Wire, batch, create_topic, fetch, part, produce
 
@@ -192,6 +192,24 @@ def test_they_are_in_force_at_once(wire: Wire, name: str) -> None:
     change(wire, name, ("kohort.visibility", SET, "appended"), ("max.message.bytes", SET, "1"))
     assert fetch(wire, name, 0)[0].high_watermark == 3
     assert produce(wire, name, batch()).error_code == ErrorCode.MESSAGE_TOO_LARGE
+
+
+def test_the_compression_of_the_next_batch_is_that_of_its_topic_or_else_of_the_broker() -> None:
+    def next_codec(name: str) -> Codec:
+        offset = produce(wire, name, batch(3)).base_offset
+        return Codec(parse_batch_header(fetch(wire, name, offset)[0].records).codec)
+
+    with running_broker(compression_type="snappy") as broker, Wire(broker.bootstrap) as wire:
+        create_topic(wire, "orders")
+        create_topic(wire, "kept", compression_type="producer")
+        assert (next_codec("orders"), next_codec("kept")) == (Codec.SNAPPY, Codec.NONE)
+        assert change(wire, "", ("compression.type", SET, "lz4"), kind=BROKER) is ErrorCode.NONE
+        assert (next_codec("orders"), next_codec("kept")) == (Codec.LZ4, Codec.NONE)
+        assert change(wire, "orders", ("compression.type", SET, "zstd")) is ErrorCode.NONE
+        assert next_codec("orders") is Codec.ZSTD
+        for level in ("0", "10"):
+            refused = change(wire, "", ("compression.gzip.level", SET, level), kind=BROKER)
+            assert refused is ErrorCode.INVALID_REQUEST
 
 
 def test_they_survive_a_restart(tmp_path: Path) -> None:

@@ -148,7 +148,14 @@ REFUSED: list[tuple[str, dict[str, Any], ErrorCode]] = [
             ("min.cleanable.dirty.ratio", "1.5"),
             ("message.timestamp.type", "createtime"),
             ("remote.storage.enable", "true"),
-            ("compression.type", "gzip"),
+            ("compression.type", "none"),
+            ("compression.type", "GZIP"),
+            ("compression.gzip.level", "0"),
+            ("compression.gzip.level", "10"),
+            ("compression.lz4.level", "0"),
+            ("compression.lz4.level", "18"),
+            ("compression.zstd.level", "-131073"),
+            ("compression.zstd.level", "23"),
         )
     ),
 ]

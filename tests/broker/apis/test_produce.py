@@ -15,7 +15,7 @@ import pytest
 
 from kohort.broker import _turns
 from kohort.broker._partition import Partition
-from kohort.protocol import ApiKey, Codec, ErrorCode
+from kohort.protocol import ApiKey, Codec, ErrorCode, parse_batch_header
 from kohort.protocol._batch import _write_crc
 from kohort.testing import RunningBroker, running_cluster
 from tests.broker.topic_requests import delete_topics
@@ -266,6 +266,20 @@ def test_the_beginning_of_another_batch_is_left_out(wire: Wire, name: str) -> No
     assert produce(wire, name, batch(1) + bytes(20)).error_code == ErrorCode.CORRUPT_MESSAGE
     assert produce(wire, name, batch(1) + batch(1)).error_code == ErrorCode.INVALID_RECORD
     assert produce(wire, name, batch(1)).base_offset == 3
+
+
+def test_followers_have_what_the_leader_has_compressed() -> None:
+    with running_cluster(2) as cluster:
+        cluster.create_topic("orders", compression_type="gzip")
+        leader = cluster.leader_of("orders", 0)
+        with Wire(cluster.brokers[leader].bootstrap) as wire:
+            assert [produce(wire, "orders", numbered(n)).base_offset for n in (0, 1, 1)] == [0, 1, 1]
+            before = bytes(fetch(wire, "orders", 0)[0].records)
+        assert parse_batch_header(before).codec == Codec.GZIP
+        cluster.kill(leader)
+        with Wire(cluster.brokers[3 - leader].bootstrap) as wire:
+            cluster.leader_of("orders", 0)
+            assert bytes(fetch(wire, "orders", 0)[0].records) == before
 
 
 def test_what_is_on_its_way_behind_a_refused_batch_is_refused_with_it_once() -> None:
