@@ -25,6 +25,7 @@ from ._engine import Engine
 from ._exactly_once import Once
 from ._handlers import Counters, DeadLetterTopics, Handler, HandlerFunction, Lanes, Middleware
 from ._kafka_output import KafkaOutput
+from ._keeping import serving_again
 from ._probes import Probed, Probes, Progress
 from ._registration import bind_connection, check_middleware, check_topics, make_handler
 from ._retry import Retry
@@ -78,6 +79,8 @@ class ConsumerService:
         self._starting: asyncio.Timeout | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop_reason: str | None = None
+        #: What the last run has ended with.
+        self._failure: Exception | None = None
         #: The last run is over: a stop that comes now was meant for that run.
         self._over = False
         #: Port of the health listener while it listens.
@@ -308,19 +311,31 @@ class ConsumerService:
         if self._loop is not None:
             raise RuntimeError("the service runs already: make another one to run it twice")
         handlers = self.checked_handlers()
-        self._over, self._loop = False, asyncio.get_running_loop()
+        self._over, self._failure, self._loop = False, None, asyncio.get_running_loop()
         try:
             await self._serve(handlers)
-        except ConfigError:
-            raise
         except Exception as error:
-            if self._engine is None or error is not self._engine.failure:  # that is in the log
+            self._failure = error
+            told = self._engine is not None and error is self._engine.failure
+            if not told and not isinstance(error, ConfigError):
                 shown = None if isinstance(error, KohortError) else error
                 log.error("group %s: the service has ended: %s", self.group, short(error), exc_info=shown)
             raise
         finally:
             self._over = True
             self._loop = self._engine = self._starting = self._stop_reason = self.health_port = None
+
+    @asynccontextmanager
+    async def keep_serving(self) -> AsyncIterator[None]:
+        """Serve while the block runs: for an application's lifespan.
+
+        If the service ends with an error, it begins again after 1 s, then 2 s and so on up to 30 s, and
+        ``complaint`` says why meanwhile. At the end of the block it stops in good order. Raises ConfigError:
+        at once, or, where it shows only when the service begins, at the end of the block.
+        """
+        self.checked_handlers()
+        async with serving_again(self.serve, self.stop):
+            yield
 
     async def _serve(self, handlers: list[Handler]) -> None:
         progress = Progress(self._own.stalled_after_ms)
@@ -425,6 +440,17 @@ class ConsumerService:
     def ready(self) -> bool:
         """Return whether the member has joined its group and is not stopping."""
         return self._engine is not None and self._engine.unready() is None
+
+    def complaint(self) -> str | None:
+        """Why this service is not alive, as /healthz says it; None while it is.
+
+        For a route of the application whose event loop the service runs on; call it on that loop.
+        """
+        if self._engine is not None:
+            return self._engine.complaint()
+        if self._failure is not None:
+            return f"the service has ended: {short(self._failure)}"
+        return "the service does not run"
 
     def stop(self, reason: str = "stop() was called") -> None:
         """Request a graceful end; may be called from any thread, also before the service runs. After a run

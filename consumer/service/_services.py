@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 from ...client.errors import ConfigError
+from ._keeping import serving_again
 from ._probes import Probes
 from ._service import ConsumerService
 from ._signals import run_with_signals
@@ -60,6 +63,19 @@ class Services:
                 await self._serve_all()
             finally:
                 self.health_port = None
+
+    @asynccontextmanager
+    async def keep_serving(self) -> AsyncIterator[None]:
+        """As ConsumerService.keep_serving, for all of them."""
+        for service in self.services:
+            service.checked_handlers()
+        async with serving_again(self.serve, self.stop):
+            yield
+
+    def complaint(self) -> str | None:
+        """As ConsumerService.complaint, of the first service that has one."""
+        found = ((each.group, each.complaint()) for each in self.services)
+        return next((f"group {group}: {complaint}" for group, complaint in found if complaint), None)
 
     async def _serve_all(self) -> None:
         tasks = [asyncio.create_task(each.serve(), name=f"kohort {each.group}") for each in self.services]
