@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from . import arrow
 from .decode import ChunkReader
+from .fetch_buffer import ArrowForm, Made
 from .record import Record
 
 if TYPE_CHECKING:
@@ -48,40 +49,42 @@ def covered(batch: pa.RecordBatch) -> Covered:
     return Covered(*map(int, text.split(b" ")))
 
 
-def batches_of(chunk: Chunk, include_headers: bool, rows: int) -> list[pa.RecordBatch]:
-    """The chunk's next records that no earlier session has done; they count as delivered.
+def batches_of(chunk: Chunk, form: ArrowForm) -> list[Made]:
+    """Batches of the chunk's next records that no earlier session has done. If there are none, their offsets
+    are passed.
 
-    Raises CorruptBatchError, and then delivers nothing.
+    Raises CorruptBatchError if there is nothing before the damage.
     """
     session, reader = chunk.session, chunk.reader
     if reader is None:
-        made = [_of_records(chunk.records, include_headers)]
+        batches = [_of_records(chunk.records, form.include_headers)]
         end = chunk.records[-1].offset + 1
     else:
-        made = _decoded(reader, include_headers, rows)
+        batches = _decoded(reader, form)
         end = reader.next_offset
         session.read_under(reader.leader_epoch)
-    fresh = [batch for batch in (_fresh(session, batch) for batch in made) if batch.num_rows]
+    fresh = [batch for batch in (_fresh(session, batch) for batch in batches) if batch.num_rows]
+    if not fresh:
+        session.passed(end)
     firsts = [batch.column(_OFFSET)[0].as_py() for batch in fresh]
-    delivered = []
+    made = []
     for batch, first, behind in zip(fresh, firsts, [*firsts, end][1:], strict=True):
-        _deliver(session, batch.column(_OFFSET).to_numpy())
         mark = b"%d %d %d" % (session.session_id, first, behind)
-        delivered.append(batch.replace_schema_metadata({_KEY: mark}))
-    session.passed(end)
-    return delivered
+        runs = _runs(batch.column(_OFFSET).to_numpy())
+        made.append(Made(batch.replace_schema_metadata({_KEY: mark}), runs, behind))
+    return made
 
 
-def _deliver(session: PartitionSession, offsets: npt.NDArray[np.int64]) -> None:
-    """Tell the session, run by run where there are holes."""
-    for run in np.split(offsets, np.flatnonzero(np.diff(offsets) != 1) + 1):
-        session.delivered_all(range(int(run[0]), int(run[-1]) + 1))
+def _runs(offsets: npt.NDArray[np.int64]) -> list[range]:
+    """The offsets without the holes between them."""
+    runs = np.split(offsets, np.flatnonzero(np.diff(offsets) != 1) + 1)
+    return [range(int(run[0]), int(run[-1]) + 1) for run in runs]
 
 
-def _decoded(reader: ChunkReader, include_headers: bool, rows: int) -> list[pa.RecordBatch]:
+def _decoded(reader: ChunkReader, form: ArrowForm) -> list[pa.RecordBatch]:
     """The next records, up to the first damage."""
-    start, run = reader.next_offset, reader.next_run(rows)
-    return list(arrow.decode_run(run, reader.partition, start, None, include_headers, rows)) if run else []
+    start, run = reader.next_offset, reader.next_run(form.max_rows)
+    return list(arrow.decode_run(run, reader.partition, start, None, *form)) if run else []
 
 
 def _fresh(session: PartitionSession, batch: pa.RecordBatch) -> pa.RecordBatch:

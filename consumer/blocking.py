@@ -19,7 +19,7 @@ from ..client.errors import ConsumerClosedError
 from ..protocol import TopicPartition
 from .closing import CLOSE_TIMEOUT_MS
 from .consumer import ROWS_PER_BATCH, AsyncGroupConsumer, ConsumerStatus
-from .errors import ForkedError, StaleRecordError
+from .errors import ForkedError
 from .events import EventLog
 from .handover import PartitionsCallback, in_callback
 from .record import Record, Run
@@ -96,8 +96,6 @@ class GroupConsumer:
         self._loop: asyncio.AbstractEventLoop
         self._thread: threading.Thread | None = None
         self._sessions = self._consumer.parts.tracker.sessions
-        #: With auto_done: the record given last.
-        self._given: Record | None = None
         #: Whether the loop is scheduled to process records marked done.
         self._scheduled = False
         #: Calls that threads wait for; after the end of the loop none returns.
@@ -191,21 +189,19 @@ class GroupConsumer:
         # no Python code runs between two records. Only with a global interpreter lock is it certain how many
         # records a run has delivered when the loop takes it back
         locked = getattr(sys, "_is_gil_enabled", lambda: True)()
-        records = chain.from_iterable(self._runs() if locked else self.batches())
-        return self._done_with_next(records) if self._consumer.config.auto_done else records
+        records = chain.from_iterable(self._runs() if locked else self._batches(None))
+        return self._done_with_next(records, self.done) if self._consumer.config.auto_done else records
 
-    def _done_with_next(self, records: Iterator[Record]) -> Iterator[Record]:
-        self._given_is_done()
-        for record in records:
-            self._given = record
-            yield record
-            self._given_is_done()
-
-    def _given_is_done(self) -> None:
-        given, self._given = self._given, None
-        if given is not None:
-            with suppress(StaleRecordError):  # its partition has another owner since
-                self.done(given)
+    def _done_with_next(self, items: Iterator[T], done: Callable[[T], None]) -> Iterator[T]:
+        in_hand, reader = self._consumer.in_hand, object()
+        self._run(in_hand.asked, reader)
+        for item in items:
+            in_hand.gave(reader, functools.partial(done, item))
+            yield item
+            if in_hand.is_left(reader):  # which is for the loop to deal with
+                self._run(in_hand.asked, reader)
+            else:
+                in_hand.asked(reader)
 
     def _runs(self) -> Iterator[Run]:
         self._require_running()
@@ -216,8 +212,13 @@ class GroupConsumer:
 
     def batches(self, max_records: int | None = None) -> Iterator[list[Record]]:
         """Lists of the available records, up to ``max_records`` (default max_poll_records), until closed."""
+        batches = self._batches(max_records)
+        return self._done_with_next(batches, self.done_all) if self._consumer.config.auto_done else batches
+
+    def _batches(self, max_records: int | None) -> Iterator[list[Record]]:
+        self._consumer.parts.watch.poller = threading.get_ident()
         with suppress(ConsumerClosedError):
-            while batch := self.getmany(max_records, None):
+            while batch := self._run(self._consumer.next_records, max_records):
                 yield batch
 
     def arrow_batches(
@@ -231,7 +232,6 @@ class GroupConsumer:
 
     def getmany(self, max_records: int | None = None, timeout_ms: float | None = 1_000) -> list[Record]:
         """As AsyncGroupConsumer.getmany."""
-        self._given_is_done()
         self._consumer.parts.watch.poller = threading.get_ident()
         records: list[Record] = self._run(self._consumer.getmany, max_records, timeout_ms)
         return records

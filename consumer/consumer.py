@@ -8,9 +8,7 @@ import importlib
 import operator
 import os
 import re
-from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -27,11 +25,13 @@ from .closing import CLOSE_TIMEOUT_MS, CLOSED, Caller, Closing
 from .config import ConsumerConfig, consumer_config
 from .decode import off_the_loop, prepare
 from .decoding import Decoder, make_decoder
-from .delivery import POLL_BYTES
-from .errors import ForkedError, StaleRecordError
+from .delivery import POLL_BYTES, MakeBatches
+from .errors import ForkedError
 from .event_lines import EventLines
 from .events import ConsumerFailed, Event, EventLog, StateChanged
+from .fetch_buffer import ArrowForm
 from .handover import Callbacks, PartitionsCallback
+from .in_hand import POLLS, DoneWithNext, InHand
 from .record import Record, RecordStream, Run
 from .selection import Selection
 
@@ -139,8 +139,8 @@ class AsyncGroupConsumer:
         self._process = os.getpid()
         self._time: Callable[[], float] = lambda: 0.0
         self._turn_ends = 0.0
-        #: With auto_done: marks done what was given last.
-        self._mark_given: Callable[[], None] | None = None
+        #: What was given last; only with auto_done there is any.
+        self.in_hand = InHand(self._deliver_again)
         self._parts: Parts | None = None
         self._built = Parts(
             self.config,
@@ -285,21 +285,13 @@ class AsyncGroupConsumer:
 
     def __aiter__(self) -> AsyncIterator[Record]:
         stream = RecordStream(self._give_way, self._run_now, self._one)
-        return self._done_with_next(stream) if self.config.auto_done else stream
+        return DoneWithNext(stream, self.in_hand, self.done) if self.config.auto_done else stream
 
-    async def _done_with_next(self, stream: AsyncIterator[Record]) -> AsyncIterator[Record]:
-        self._given_is_done()
-        async for record in stream:
-            self._mark_given = functools.partial(self.done, record)
-            yield record
-            self._given_is_done()
-
-    def _given_is_done(self) -> None:
-        """With auto_done: the next records are asked for."""
-        mark, self._mark_given = self._mark_given, None
-        if mark is not None:
-            with suppress(StaleRecordError):  # of a partition that has another owner since
-                mark()
+    def _deliver_again(self) -> None:
+        """A loop was left before it was done with its last records: they come again."""
+        if self._parts is not None and not self._closed:
+            self._parts.delivery.deliver_again()
+            self._parts.handover.record_done()
 
     async def __anext__(self) -> Record:
         """The next record; waits for it. Ends when the consumer is closed."""
@@ -322,15 +314,14 @@ class AsyncGroupConsumer:
         consumer is closed meanwhile. Raises FatalGroupError when the group does not take this member, and the
         error of a partition that cannot be read (NoOffsetError, CorruptBatchError, KafkaError).
         """
-        limit = self.config.max_poll_records if max_records is None else max_records
-        if limit < 1:
-            raise ValueError(f"max_records is {limit}: ask for 1 or more")
-        taken = await self._poll(lambda parts: parts.delivery.take(limit, max_bytes), timeout_ms)
+        # before anything is raised: a close may wait for these
+        self.in_hand.asked(POLLS)
+        taken = await self.next_records(max_records, timeout_ms, max_bytes)
         if self.config.auto_done and taken:
-            self._mark_given = functools.partial(self.done_all, taken.copy())
+            self.in_hand.gave(POLLS, functools.partial(self.done_all, taken.copy()))
         return taken
 
-    async def arrow_batches(
+    def arrow_batches(
         self, *, include_headers: bool = False, max_rows: int = ROWS_PER_BATCH
     ) -> AsyncIterator[pa.RecordBatch]:
         """Arrow batches, each of one partition, until the consumer is closed; ``done_batch`` for each.
@@ -338,24 +329,28 @@ class AsyncGroupConsumer:
         Columns: key, value, topic, partition, offset, timestamp, timestampType (0: the producer's, 1: the
         broker's), and headers if wanted. Raises what ``getmany`` raises, and ConfigError without pyarrow.
         """
-        arrow = await off_the_loop(_prepared)
         if max_rows < 1:
             raise ValueError(f"max_rows is {max_rows}: ask for 1 or more")
-        ready: deque[pa.RecordBatch] = deque()
+        batches = _ArrowBatches(self._next_made, ArrowForm(include_headers, max_rows))
+        return DoneWithNext(batches, self.in_hand, self.done_batch) if self.config.auto_done else batches
 
-        def taken(parts: Parts) -> list[pa.RecordBatch]:
-            return parts.delivery.take_chunk(lambda chunk: arrow.batches_of(chunk, include_headers, max_rows))
+    async def _next_made(self, form: ArrowForm, make: MakeBatches) -> list[pa.RecordBatch]:
+        """The next Arrow batch; none when the consumer is closed."""
+        if self._closed:
+            return []
+        return await self._poll(lambda parts: parts.delivery.take_made(form, make), None)
 
-        while not self._closed:
-            self._given_is_done()
-            if not ready:
-                ready.extend(await self._poll(taken, None))
-                continue
-            batch = ready.popleft()
-            if arrow.covered(batch).session_id in self._running().tracker.sessions:
-                if self.config.auto_done:
-                    self._mark_given = functools.partial(self.done_batch, batch)
-                yield batch
+    async def next_records(
+        self,
+        max_records: int | None = None,
+        timeout_ms: float | None = None,
+        max_bytes: int | None = POLL_BYTES,
+    ) -> list[Record]:
+        """As ``getmany``, for a loop, which itself tells when it asks for more."""
+        limit = self.config.max_poll_records if max_records is None else max_records
+        if limit < 1:
+            raise ValueError(f"max_records is {limit}: ask for 1 or more")
+        return await self._poll(lambda parts: parts.delivery.take(limit, max_bytes), timeout_ms)
 
     async def next_run(self) -> Run | None:
         """Records to be taken one by one in another thread; None when the consumer is closed."""
@@ -364,8 +359,6 @@ class AsyncGroupConsumer:
 
     async def _poll(self, take: Callable[[Parts], list[T]], timeout_ms: float | None) -> list[T]:
         """Wait until ``take`` returns something."""
-        # before anything is raised: a close may wait for these
-        self._given_is_done()
         parts = self._running()
         now = now_ms()
         deadline = None if timeout_ms is None else now + timeout_ms
@@ -410,7 +403,7 @@ class AsyncGroupConsumer:
         return parts.delivery.run()
 
     async def _one(self) -> list[Record]:
-        return [] if self._closed else await self.getmany(1, None)
+        return [] if self._closed else await self.next_records(1)
 
     async def decode(self, record: Record) -> Any:
         """The record's value, decoded by the consumer's ``decode``; None for a null.
@@ -709,6 +702,25 @@ class AsyncGroupConsumer:
         if not task.cancelled() and (error := task.exception()) is not None:
             assert isinstance(error, Exception), "others are not kept in tasks"
             self._fail(error)
+
+
+@dataclass(slots=True, eq=False)
+class _ArrowBatches:
+    """The iterator of ``arrow_batches``. No async generator, because a cancelled one has ended."""
+
+    next_made: Callable[[ArrowForm, MakeBatches], Awaitable[list[pa.RecordBatch]]]
+    form: ArrowForm
+    _make: MakeBatches | None = None
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> pa.RecordBatch:
+        if self._make is None:
+            self._make = (await off_the_loop(_prepared)).batches_of
+        for batch in await self.next_made(self.form, self._make):
+            return batch
+        raise StopAsyncIteration
 
 
 async def _decoded(decoder: Decoder, data: bytes | None) -> Any:

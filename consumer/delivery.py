@@ -10,18 +10,16 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import KW_ONLY, InitVar, dataclass, field
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from ..protocol import CorruptBatchError, TopicPartition
 from .decode import ChunkReader
 from .events import Event, PartitionFailed, WindowFull
-from .fetch_buffer import NOTHING, FetchBuffer, HeldBytes
+from .fetch_buffer import NOTHING, ArrowForm, FetchBuffer, HeldBytes, Made
 from .partition_session import PartitionSession
 from .positions import Position, Positions
 from .record import Record, RecordBatch, Run
 from .tracker import Tracker
-
-T = TypeVar("T")
 
 #: A batch that cannot be decoded is fetched this often, in case the network damaged it.
 DECODE_TRIES = 3
@@ -41,6 +39,10 @@ class Chunk:
     session: PartitionSession
     reader: ChunkReader | None
     records: list[Record]
+
+
+#: Makes Arrow batches of a chunk; raises CorruptBatchError.
+MakeBatches = Callable[[Chunk, ArrowForm], list[Made]]
 
 
 class Taken(NamedTuple):
@@ -207,31 +209,43 @@ class Delivery:
         self.last_taken = Taken(taken.copy(), parts)
         return taken
 
-    def take_chunk(self, deliver: Callable[[Chunk], list[T]]) -> list[T]:
-        """Pass the next chunk to ``deliver`` and return its result; empty when there is nothing now."""
+    def take_made(self, form: ArrowForm, make: MakeBatches) -> list[Any]:
+        """The next batch that ``make`` makes of a partition's next chunk; empty when there is none now.
+
+        The chunk's other batches wait, undelivered, for the next call with the same ``form``; any other way
+        of reading has their records fetched again.
+        """
         self.recall()
         for _ in range(len(self._turn)):
             buffer = self._turn[0]
-            made: list[T] = []
-            while not self.halted and not made and buffer.position.readable and not self._window_full(buffer):
-                if buffer.index < len(buffer.batch):
-                    made = deliver(Chunk(buffer.session, None, buffer.batch.records(buffer.index)))
-                    self._end_batch(buffer)
-                elif buffer.readers:
-                    made = self._deliver_reader(buffer, deliver)
-                else:
+            if buffer.made and buffer.form != form:
+                self._fetch_again(buffer)
+            while not self.halted and buffer.position.readable and not self._window_full(buffer):
+                if buffer.made:
+                    return [self._deliver_made(buffer)]
+                if not self._make(buffer, form, make):
                     break
             self._turn.rotate(-1)
-            if made:
-                self.tracker.given_out += 1
-                return made
         return []
 
-    def _deliver_reader(self, buffer: FetchBuffer, deliver: Callable[[Chunk], list[T]]) -> list[T]:
+    def _make(self, buffer: FetchBuffer, form: ArrowForm, make: MakeBatches) -> bool:
+        """Make batches of the next chunk; returns whether there was one."""
+        if buffer.index < len(buffer.batch):
+            made = make(Chunk(buffer.session, None, buffer.batch.records(buffer.index)), form)
+            self._set_batch(buffer, NOTHING)
+        elif buffer.readers:
+            made = self._make_of_reader(buffer, form, make)
+        else:
+            return False
+        buffer.form, buffer.made = form, deque(made)
+        self.held.decoded += sum(each.batch.nbytes for each in made)
+        return True
+
+    def _make_of_reader(self, buffer: FetchBuffer, form: ArrowForm, make: MakeBatches) -> list[Made]:
         reader = buffer.readers[0]
         before = reader.size
         try:
-            made = deliver(Chunk(buffer.session, reader, []))
+            made = make(Chunk(buffer.session, reader, []), form)
         except CorruptBatchError as error:
             # batches before the bad one that hold no records were passed
             self.held.read(before - reader.size)
@@ -243,6 +257,28 @@ class Delivery:
             self.held.remove(buffer.readers.popleft())
         self.hungry()
         return made
+
+    def _deliver_made(self, buffer: FetchBuffer) -> Any:
+        made = buffer.made.popleft()
+        self.held.decoded -= made.batch.nbytes
+        for run in made.runs:
+            buffer.session.delivered_all(run)
+        buffer.session.passed(made.end)
+        self.tracker.given_out += 1
+        if not buffer.made:
+            # after a chunk it is the next buffer's turn
+            self._turn.rotate(-1)
+        return made.batch
+
+    def deliver_again(self) -> None:
+        """Nobody has the records that are delivered and not done: fetch and deliver them again."""
+        self.recall()
+        for session in self.tracker.sessions.values():
+            if session.undone:
+                session.taken_back(session.first)
+                buffer = self._buffers.get(session.partition)
+                if buffer is not None and buffer.session is session:
+                    self._fetch_again(buffer)
 
     def run(self) -> Run | None:
         """Records of the next buffer, made one by one as they are taken; None when there are none now.
@@ -334,6 +370,8 @@ class Delivery:
         """Return whether the buffer has a record to deliver now; decodes the next batch if necessary."""
         if not buffer.position.readable or self._window_full(buffer):
             return False
+        if buffer.made:
+            self._fetch_again(buffer)
         while buffer.index >= len(buffer.batch):
             if not buffer.readers:
                 return False
@@ -393,6 +431,14 @@ class Delivery:
         self.report(PartitionFailed(position.partition, error))
         if position.unreadable >= DECODE_TRIES:
             self.positions.fail(position, error)
+
+    def _fetch_again(self, buffer: FetchBuffer) -> None:
+        """Drop what is buffered, and fetch from the next record to deliver on."""
+        position = buffer.position
+        self._forget_buffered(buffer)
+        position.fetch_offset = buffer.session.position
+        position.changed += 1
+        position.damaged = False
         self.hungry()
 
     def _fetch_again(self, buffer: FetchBuffer) -> None:
@@ -407,6 +453,8 @@ class Delivery:
             self.held.remove(reader)
         buffer.readers.clear()
         self._set_batch(buffer, NOTHING)
+        self.held.decoded -= sum(made.batch.nbytes for made in buffer.made)
+        buffer.made.clear()
 
     # max_undone
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 from ..protocol import TopicPartition
 from .decode import ChunkReader
@@ -19,15 +21,36 @@ _WASTE_SHARE = 1 / 4
 _UNREAD_SHARE = 1 / 2
 
 
+class ArrowForm(NamedTuple):
+    """How Arrow batches are made."""
+
+    include_headers: bool
+    max_rows: int
+
+
+class Made(NamedTuple):
+    """An Arrow batch that is not delivered: its records are in ``runs`` of offsets, and before ``end`` there
+    are no others.
+    """
+
+    batch: Any
+    runs: Sequence[range]
+    end: int
+
+
 @dataclass(slots=True, eq=False)
 class FetchBuffer:
-    """Data of a partition that is not delivered: ``batch`` from ``index`` on, then ``readers``."""
+    """Data of a partition that is not delivered: ``made`` in ``form``, or ``batch`` from ``index`` on; then
+    ``readers``.
+    """
 
     position: Position
     session: PartitionSession
     readers: deque[ChunkReader] = field(default_factory=deque)
     batch: RecordBatch = NOTHING
     index: int = 0
+    made: deque[Made] = field(default_factory=deque)
+    form: ArrowForm | None = None
     full: bool = False
 
     @property

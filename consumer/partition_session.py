@@ -118,7 +118,9 @@ class PartitionSession:
         self.limit = bounds[self._head] - 1 if bounds and bounds[self._head] <= end else end
 
     def taken_back(self, offset: int) -> None:
-        """Records from this offset on did not reach the user; none of them is done."""
+        """Records from this offset on did not reach the user, or nobody has them any more: those that are
+        not done will be delivered again.
+        """
         undone = self.position - offset - self._closed_in(offset, self.position)
         left = self.undone - undone
         self._delivered -= undone

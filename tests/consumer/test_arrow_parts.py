@@ -12,6 +12,7 @@ import pytest
 from kohort.consumer import AbortedTransaction, CommittedOffset
 from kohort.consumer.decode import ChunkReader, end_of_run
 from kohort.consumer.delivery import DECODE_TRIES, Delivery
+from kohort.consumer.fetch_buffer import ArrowForm
 from kohort.consumer.positions import Phase, Positions
 from kohort.consumer.tracker import Tracker
 from kohort.protocol import Codec, CorruptBatchError, TopicPartition
@@ -40,12 +41,12 @@ class Bench:
         settings["damage"] = end_of_run(data, start)[2]
         self.delivery.put(ChunkReader(A, data, start, session_id=self.delivery.session_id(A), **settings))
 
-    def take(self) -> list[list[int]]:
-        """The offsets of the batches that come at once."""
+    def take(self, max_rows: int = 1_000) -> list[int]:
+        """The offsets of the next batch; empty when there is none."""
         from kohort.consumer.arrow_batches import batches_of
 
-        made = self.delivery.take_chunk(lambda chunk: batches_of(chunk, False, 1_000))
-        return [each.column("offset").to_pylist() for each in made]
+        batches = self.delivery.take_made(ArrowForm(False, max_rows), batches_of)
+        return [offset for batch in batches for offset in batch.column("offset").to_pylist()]
 
 
 def test_not_everything_that_is_buffered_is_decompressed_at_once() -> None:
@@ -55,7 +56,7 @@ def test_not_everything_that_is_buffered_is_decompressed_at_once() -> None:
     bench.put(data)
     taken, times = [], 0
     while some := bench.take():
-        taken += [offset for offsets in some for offset in offsets]
+        taken += some
         times += 1
     assert taken == list(range(160))
     assert times > 1
@@ -71,7 +72,7 @@ def test_what_is_before_damage_is_given_and_polls_raise_when_it_stays(damaged: s
         bad[-1] ^= 1
     bench = Bench()
     bench.put(batch([b"a"]) + bytes(bad))
-    assert bench.take() == [[0]]
+    assert bench.take() == [0]
     for _ in range(DECODE_TRIES - 1):
         assert bench.take() == []
         assert bench.position.phase is Phase.READING
@@ -98,7 +99,43 @@ def test_aborted_records_are_left_out_though_their_transaction_began_in_another_
     )
     bench = Bench()
     bench.put(data, aborted=[AbortedTransaction(7, 0)])
-    assert [bench.take(), bench.take(), bench.take()] == [[[1]], [[4]], []]
+    assert [bench.take(), bench.take(), bench.take()] == [[1], [4], []]
     session = bench.tracker.get(A)
     assert session is not None
     assert session.position == 5
+
+
+def test_batches_that_wait_do_not_count_as_delivered() -> None:
+    bench = Bench()
+    bench.put(batch([b"v"] * 5))
+    assert bench.take(2) == [0, 1]
+    session = bench.tracker.get(A)
+    assert session is not None
+    assert (session.position, session.undone) == (2, 2)
+    assert [bench.take(2), bench.take(2)] == [[2, 3], [4]]
+    assert bench.delivery.held.total == 0
+
+
+@pytest.mark.parametrize("how", ["records", "one by one", "another form", "paused"])
+def test_batches_that_wait_are_lost_to_no_other_way_of_reading(how: str) -> None:
+    bench = Bench()
+    bench.put(batch([b"v"] * 5))
+    assert bench.take(2) == [0, 1]
+    if how == "paused":
+        bench.positions.pause([A])
+        assert bench.take(2) == []
+        bench.positions.resume([A])
+        assert bench.take(2) == [2, 3]
+        return
+
+    def read() -> list[int]:
+        if how == "another form":
+            return bench.take(3)
+        if how == "records":
+            return [record.offset for record in bench.delivery.take(9)]
+        return [record.offset for record in bench.delivery.run() or ()]
+
+    assert read() == []
+    assert (bench.position.fetch_offset, bench.delivery.held.total) == (2, 0)
+    bench.put(batch([b"v"] * 5), 2)
+    assert read() == [2, 3, 4]

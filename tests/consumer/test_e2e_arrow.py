@@ -37,6 +37,27 @@ def _values(batches: list[pa.RecordBatch]) -> list[int]:
     return [int(value) for batch in batches for value in batch["value"].to_pylist()]
 
 
+@pytest.mark.parametrize("blocking", [False, True])
+async def test_a_loop_that_is_left_and_begun_again_goes_on_where_it_was(
+    bootstrap: str, member: Maker, new_topic: NewTopic, group: Name, produce: Produce, blocking: bool
+) -> None:
+    topic, name = new_topic("orders", partitions=1), group("billing")
+    produce(topic, range(50), linger_ms=60_000)
+
+    def read_blocking() -> list[pa.RecordBatch]:
+        with GroupConsumer(topic, bootstrap=bootstrap, group=name, **QUICK) as consumer:
+            return [next(consumer.arrow_batches(max_rows=10)) for _ in range(5)]
+
+    if blocking:
+        batches = await asyncio.to_thread(read_blocking)
+    else:
+        consumer = await member(topic, group=name)
+        batches = [batch for _ in range(4) for batch in await _take(consumer, 1, max_rows=10)]
+        assert consumer.state.undone == 40
+        assert numbers(await read(consumer, 10)) == list(range(40, 50)), "what was not given comes as records"
+    assert _values(batches) == list(range(50 if blocking else 40))
+
+
 async def test_batches_hold_what_was_produced_and_are_done_as_wholes(
     member: Maker, new_topic: NewTopic, group: Name, produce: Produce
 ) -> None:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from typing import Any
 
 import pytest
 from kafka import KafkaProducer
@@ -42,15 +43,16 @@ async def test_with_auto_done_a_record_is_done_when_the_next_is_asked_for(
             break
     await consumer.commit()
     assert await committed(bootstrap, name, TopicPartition(topic, 0)) == 3, "the fourth may have failed"
-    async for record in consumer:
-        assert record.offset == 4
-        break
+    again = aiter(consumer)
+    assert [(await anext(again)).offset for _ in range(2)] == [3, 4], "the loop was left before it was done"
     await consumer.commit()
     assert await committed(bootstrap, name, TopicPartition(topic, 0)) == 4
-    assert numbers(await consumer.getmany(3)) == [5, 6, 7]
+    assert numbers(await consumer.getmany(4, None)) == [4, 5, 6, 7]
     await consumer.commit()
-    assert await committed(bootstrap, name, TopicPartition(topic, 0)) == 5
+    assert await committed(bootstrap, name, TopicPartition(topic, 0)) == 4
     assert numbers(await consumer.getmany(9)) == [8, 9]
+    await consumer.commit()
+    assert await committed(bootstrap, name, TopicPartition(topic, 0)) == 8, "the next poll was asked for"
     assert await consumer.getmany(9, timeout_ms=1) == []
     await consumer.close()
     assert await committed(bootstrap, name, TopicPartition(topic, 0)) == 10
@@ -75,6 +77,16 @@ async def test_with_auto_done_a_revocation_waits_for_the_records_in_hand(
     assert numbers(await reading) in ([20], [21]), "what was in hand is done"
 
 
+def test_auto_done_of_batches(bootstrap: str, new_topic: NewTopic, group: Name, produce: Produce) -> None:
+    topic = new_topic("orders", partitions=1)
+    produce(topic, range(6))
+    with GroupConsumer(topic, bootstrap=bootstrap, group=group("b"), auto_done=True, **QUICK) as consumer:
+        assert numbers(next(consumer.batches(1))) == [0]
+        again = consumer.batches(1)
+        assert [numbers(next(again)), numbers(next(again))] == [[0], [1]]
+        assert consumer.state.undone == 1
+
+
 def test_auto_done_of_the_blocking_consumer(
     bootstrap: str, new_topic: NewTopic, group: Name, produce: Produce
 ) -> None:
@@ -87,14 +99,78 @@ def test_auto_done_of_the_blocking_consumer(
                 break
         consumer.commit()
         assert consumer.committed()[mine].offset == 3
-        assert numbers(consumer.getmany(2)) == [4, 5]
+        assert numbers(consumer.getmany(2, None)) == [3, 4], "the loop was left before it was done"
         consumer.commit()
-        assert consumer.committed()[mine].offset == 4
+        assert consumer.committed()[mine].offset == 3
+        seen = []
         for record in consumer:
+            seen.append(record.offset)
             if record.offset == 9:
                 break
+        assert seen == [3, 4, 5, 6, 7, 8, 9], "a loop is another reader than the polls before it"
         consumer.commit()
         assert consumer.committed()[mine].offset == 9
+        pytest.importorskip("pyarrow")
+        batch = next(consumer.arrow_batches())
+        assert batch.column("offset").to_pylist() == [9]
+
+
+@pytest.mark.parametrize("blocking", [False, True])
+async def test_with_auto_done_a_record_whose_handling_raised_comes_again(
+    bootstrap: str, new_topic: NewTopic, group: Name, produce: Produce, member: Maker, blocking: bool
+) -> None:
+    topic, name = new_topic("orders", partitions=1), group("billing")
+    produce(topic, range(4))
+    seen: list[int] = []
+
+    def handle(record: Record) -> bool:
+        """Fail once at offset 2; return whether all are handled."""
+        seen.append(record.offset)
+        if seen == [0, 1, 2]:
+            raise RuntimeError("planned")
+        return record.offset == 3
+
+    def read_blocking() -> None:
+        with GroupConsumer(topic, bootstrap=bootstrap, group=name, auto_done=True, **QUICK) as consumer:
+            with pytest.raises(RuntimeError, match="planned"):
+                any(map(handle, consumer))
+            any(map(handle, consumer))
+
+    if blocking:
+        await asyncio.to_thread(read_blocking)
+    else:
+        consumer = await member(topic, group=name, auto_done=True)
+
+        async def read_on() -> None:
+            async for record in consumer:
+                if handle(record):
+                    break
+
+        with pytest.raises(RuntimeError, match="planned"):
+            await read_on()
+        await read_on()
+        await consumer.close()
+    assert seen == [0, 1, 2, 2, 3]
+    assert await committed(bootstrap, name, TopicPartition(topic, 0)) == 3
+
+
+@pytest.mark.parametrize("auto_done", [False, True])
+@pytest.mark.parametrize("arrow", [False, True])
+async def test_an_iteration_goes_on_after_a_timeout(
+    member: Maker, new_topic: NewTopic, group: Name, produce: Produce, auto_done: bool, arrow: bool
+) -> None:
+    if arrow:
+        pytest.importorskip("pyarrow")
+    topic = new_topic("orders", partitions=1)
+    consumer = await member(topic, group=group("billing"), auto_done=auto_done)
+    items: AsyncIterator[Any] = consumer.arrow_batches() if arrow else aiter(consumer)
+    for _ in range(2):
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(anext(items), 0.01)
+    produce(topic, range(1))
+    async with asyncio.timeout(20):
+        item = await anext(items)
+    assert (item.column("offset").to_pylist() if arrow else [item.offset]) == [0]
 
 
 async def test_auto_done_of_arrow_batches(
@@ -111,7 +187,10 @@ async def test_auto_done_of_arrow_batches(
         if rows == 10:
             break
     assert consumer.parts.tracker.undone() == batch.num_rows, "the last one may have failed"
-    assert await consumer.getmany(1, timeout_ms=1) == []
+    batches = consumer.arrow_batches(max_rows=4)
+    assert (await anext(batches)).equals(batch), "so it comes again"
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(anext(batches), 0.01)
     assert consumer.parts.tracker.undone() == 0
 
 
