@@ -325,7 +325,6 @@ class Delivery:
             return
         buffer.session.taken_back(record.offset)
         self._fetch_again(buffer)
-        self.hungry()
 
     @property
     def not_taken(self) -> int:
@@ -440,13 +439,6 @@ class Delivery:
         position.changed += 1
         position.damaged = False
         self.hungry()
-
-    def _fetch_again(self, buffer: FetchBuffer) -> None:
-        """Fetch what is not delivered from its first offset on."""
-        self._forget_buffered(buffer)
-        buffer.position.fetch_offset = buffer.session.position
-        buffer.position.changed += 1
-        buffer.position.damaged = False
 
     def _forget_buffered(self, buffer: FetchBuffer) -> None:
         for reader in buffer.readers:
