@@ -549,9 +549,10 @@ class ConsumerMembership(GroupMember):
             self._not_offered(message)
             return
         too_late = not joined and code in _WAITED_FOR and not self._may_wait_for_seat(now)
+        may_pass = joined and code in NO_COORDINATOR_FOR_US and not self._heartbeats.is_final(code)
         if joined and how in (Reaction.NEW_GENERATION, Reaction.NEW_MEMBER):
             self._fenced(text, now)
-        elif too_late or (how is Reaction.FATAL and not (joined and code in NO_COORDINATOR_FOR_US)):
+        elif too_late or (how is Reaction.FATAL and not may_pass):
             self._fail(code, message)
         else:
             if how is Reaction.FIND_COORDINATOR:

@@ -7,8 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..client.waiting import Backoff
+from ..protocol import ErrorCode
 from .effects import Effect, Report, Send, SessionAtRisk
 from .events import SessionInDoubt, SessionResumed
+from .group_errors import NO_COORDINATOR_FOR_US
 
 #: Before an announced rebalance the first heartbeat comes this soon, and each pause is longer by half: the
 #: partitions that move wait for the member that learns of the rebalance last.
@@ -98,6 +100,12 @@ class Heartbeats:
         """A heartbeat failed: send the next one after a growing back-off."""
         self._next = now + self.backoff.delay_ms(self._failures)
         self._failures += 1
+
+    def is_final(self, code: ErrorCode) -> bool:
+        """Return whether this error is a right that was withdrawn and not given back for a session timeout: a
+        shorter withdrawal, while access rules are changed, is survived.
+        """
+        return code in NO_COORDINATOR_FOR_US and self.at_risk
 
     def check_session(self, now: float) -> None:
         """Put the session at risk after a session timeout without an answer.

@@ -492,6 +492,8 @@ class Membership(GroupMember):
                 self._lost_generation(how, f"a heartbeat was refused: {code.name}", now)
             case Reaction.FATAL:
                 self._fail(code)
+            case Reaction.RETRY if self._heartbeats.is_final(code):
+                self._fail(code)
             case Reaction.RETRY | Reaction.FIND_COORDINATOR:
                 if how is Reaction.FIND_COORDINATOR:
                     self._emit(ForgetCoordinator())

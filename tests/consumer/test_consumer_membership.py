@@ -705,6 +705,21 @@ def test_what_will_not_pass_is_final_and_says_what_to_change(code: ErrorCode, te
     assert (talk.membership.state, talk.membership.next_deadline()) == (MemberState.FAILED, None)
 
 
+def test_a_right_that_is_withdrawn_for_a_session_is_final() -> None:
+    talk = joined(0)
+    started = talk.now
+    while not any(isinstance(effect, Fail) for effect in talk.effects):
+        talk.advance_to_deadline()
+        if any(isinstance(effect, SessionAtRisk) for effect in talk.effects):
+            talk.next(SessionAtRisk)
+        if any(isinstance(effect, Send) for effect in talk.effects):
+            talk.beat()
+            talk.refused(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+        assert talk.now < started + 60_000
+    assert talk.now >= started + 10_000, "a shorter withdrawal is survived"
+    assert talk.membership.state is MemberState.FAILED
+
+
 @pytest.mark.parametrize("code", [ErrorCode.UNRELEASED_INSTANCE_ID, ErrorCode.GROUP_ID_NOT_FOUND])
 def test_a_seat_that_is_taken_is_waited_for_as_long_as_a_session(code: ErrorCode) -> None:
     talk = Talk(group_instance_id="i")

@@ -11,7 +11,7 @@ from kohort.assignors import (
     RangeAssignor,
 )
 from kohort.consumer import FatalGroupError
-from kohort.consumer.effects import Assign, Fail, ForgetCoordinator, NeedTopics, Revoke, SessionAtRisk
+from kohort.consumer.effects import Assign, Fail, ForgetCoordinator, NeedTopics, Revoke, Send, SessionAtRisk
 from kohort.consumer.events import (
     RebalanceRetried,
     SessionInDoubt,
@@ -95,6 +95,20 @@ def test_a_heartbeat_of_an_older_generation_changes_nothing() -> None:
     talk.answer(old, error_code=ErrorCode.ILLEGAL_GENERATION)
     assert talk.quiet()
     assert talk.membership.owned == {P0}
+
+
+def test_a_right_that_is_withdrawn_for_a_session_is_final() -> None:
+    talk = stable(P0)
+    started = talk.now
+    while not any(isinstance(effect, Fail) for effect in talk.effects):
+        talk.advance_to_deadline()
+        if any(isinstance(effect, SessionAtRisk) for effect in talk.effects):
+            talk.next(SessionAtRisk)
+        if any(isinstance(effect, Send) for effect in talk.effects):
+            talk.answer(talk.sent(ApiKey.HEARTBEAT), error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
+        assert talk.now < started + 60_000
+    assert talk.now >= started + 10_000, "a shorter withdrawal is survived"
+    assert talk.membership.state is MemberState.FAILED
 
 
 @pytest.mark.parametrize("code", [ErrorCode.ILLEGAL_GENERATION, ErrorCode.UNKNOWN_MEMBER_ID])
