@@ -48,10 +48,9 @@ async def test_an_item_is_done_when_its_own_loop_asks_for_the_next() -> None:
 
 async def test_what_a_left_loop_had_in_hand_is_delivered_to_the_next_loop() -> None:
     source = Source()
-    with pytest.raises(ZeroDivisionError):
-        async for item in source.loop():
-            if item == 2:
-                raise ZeroDivisionError
+    async for item in source.loop():
+        if item == 2:
+            break
     loop = source.loop()
     assert await anext(loop) == 2
     assert (source.done, source.given_back) == ([0, 1], 1)
