@@ -387,8 +387,12 @@ async def _serve(broker: Broker, handler: LogHandler) -> None:
 
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
+    ending = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        # ignored under nohup: the broker is to outlive the terminal
+        ending.append(signal.SIGHUP)
     async with broker:
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in ending:
             loop.add_signal_handler(number, stop.set)
         if broker.temporary:
             print(f"kohort broker: data in {broker.data}, removed at the end", file=sys.stderr)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import pty
 import signal
 import socket
 import struct
@@ -89,7 +90,7 @@ def test_ctrl_c_while_a_command_is_being_loaded_is_no_traceback(
     assert capsys.readouterr().err == ""
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_it_says_when_it_serves_and_ends_cleanly(number: signal.Signals, tmp_path: Path) -> None:
     with running("--port", "0", "--data", str(tmp_path)) as process:
         with socket.create_connection(("127.0.0.1", ready(process)), timeout=PATIENCE_S) as client:
@@ -99,6 +100,37 @@ def test_it_says_when_it_serves_and_ends_cleanly(number: signal.Signals, tmp_pat
         code, errors = ends(process)
     assert (code, errors) == (0, "")
     assert (tmp_path / ".kafka_cleanshutdown").exists()
+
+
+def test_a_terminal_that_is_closed_is_a_clean_stop(tmp_path: Path) -> None:
+    arguments = ("-m", "kohort", "broker", "--port", "0", "--data", str(tmp_path))
+    child, terminal = pty.fork()
+    if not child:
+        os.execv(sys.executable, (sys.executable, *arguments))
+    try:
+        said = b""
+        while b"ready on" not in said:
+            said += os.read(terminal, 1_000)
+        os.close(terminal)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    except BaseException:
+        os.kill(child, signal.SIGKILL)
+        raise
+    assert (tmp_path / ".kafka_cleanshutdown").exists()
+
+
+def test_under_nohup_it_outlives_the_terminal(tmp_path: Path) -> None:
+    command = ["nohup", sys.executable, "-m", "kohort", "broker", "--port", "0", "--data", str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            port = ready(process)
+            process.send_signal(signal.SIGHUP)
+            with Wire(f"127.0.0.1:{port}") as wire:
+                assert create_topic(wire, "orders").error_code == 0
+            process.terminate()
+            assert ends(process)[0] == 0
+        finally:
+            process.kill()
 
 
 def test_a_temporary_folder_is_said_and_removed() -> None:
