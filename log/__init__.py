@@ -6,7 +6,7 @@ partition in it.
 
 from ._checkpoints import encode_uuid
 from ._config import CREATE_TIME, LOG_APPEND_TIME, CompressionType, LogConfig
-from ._descriptors import OPEN_FILES, OpenFiles, process_limit
+from ._descriptors import OPEN_FILES, OpenFiles, left_by_connections, process_limit
 from ._errors import CorruptLogError, DataFolderError, DataFolderInUseError, NoDescriptorsError
 from ._files import OS_FILES, File, FileRange, FileSystem, Lock
 from ._flush import Flush
@@ -60,6 +60,7 @@ __all__ = [
     "decode_records",
     "encode_uuid",
     "known_cluster_id",
+    "left_by_connections",
     "process_limit",
     "record_at",
     "remove_stray",

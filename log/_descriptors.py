@@ -1,7 +1,11 @@
 """The file descriptors of log files: how many may be open, and which one is closed to make room.
 
-A file is opened when it is used. Log files take at most half of the process's descriptors; the rest is for
-connections. To open one file more, the one that was unused for longest is closed.
+A file is opened when it is used. Log files take at most half of the process's descriptors. To open one file
+more, the one that was unused for longest is closed.
+
+Connections leave a quarter free. The system always gives out the lowest free number, so that nothing has to
+be counted: as long as connections take no number in the last quarter, it is there for files. Log files keep
+away from the last numbers, which are for what is opened now and then: metadata, checkpoints, modules.
 """
 
 from __future__ import annotations
@@ -20,6 +24,15 @@ log = logging.getLogger("kohort.log")
 
 #: Share of the process's descriptors that log files may have.
 SHARE = 0.5
+
+#: Part of the descriptors that connections leave free, and the least number of them unless that is over half.
+LEFT_BY_CONNECTIONS, LEAST_LEFT = 4, 64
+
+#: Part of these that log files leave free, too.
+LEFT_BY_LOG_FILES = 4
+
+#: Most log files closed in one go to make room for connections.
+CLOSED_AT_ONCE = 32
 
 #: The limit to assume on a system that sets none.
 UNLIMITED = 1 << 20
@@ -62,6 +75,23 @@ def process_limit() -> int:
     return UNLIMITED if limit == resource.RLIM_INFINITY else limit
 
 
+def left_by_connections(limit: int) -> int:
+    """Return how many of ``limit`` descriptors are not for connections."""
+    return max(limit // LEFT_BY_CONNECTIONS, min(LEAST_LEFT, limit // 2))
+
+
+def _lowest_free(number: int) -> int:
+    """Return the lowest free descriptor; ``number`` is any open one. Raises OSError if none is free."""
+    found = os.dup(number)
+    os.close(found)
+    return found
+
+
+def _is_for_others(number: int) -> bool:
+    limit = process_limit()
+    return number >= limit - left_by_connections(limit) // LEFT_BY_LOG_FILES
+
+
 class OpenFiles:
     """The files that have a descriptor; safe for threads. It keeps no file alive."""
 
@@ -89,14 +119,16 @@ class OpenFiles:
             while True:
                 try:
                     opened = Descriptor(path, flags, mode)
-                    break
+                    if not self._holders or not _is_for_others(opened.number):
+                        break
+                    del opened
                 except OSError as error:
-                    # connections and other users have taken more than their half
                     if error.errno not in _NONE_LEFT:
                         raise
                     if not self._holders:
                         raise self._exhausted(error, path) from None
-                    self._close_idle()
+                # others have taken more than their part
+                self._close_idle()
             self._holders[weakref.ref(holder, self._forget)] = None
             holder.used = False
             holder.descriptor = opened
@@ -107,6 +139,36 @@ class OpenFiles:
         with self._lock:
             self._holders.pop(weakref.ref(holder), None)
             holder.descriptor = None
+
+    def make_room(self, number: int, share: float = 1.0) -> bool:
+        """Return whether a connection may be opened, given any open descriptor's number: whether it would
+        leave ``share`` of the descriptors free that are not for connections. Log files below these are
+        closed for it; when they are used again, they are opened there.
+        """
+        limit = process_limit()
+        left = int(left_by_connections(limit) * share)
+        with self._lock:
+            while True:
+                try:
+                    if _lowest_free(number) < limit - left:
+                        return True
+                except OSError as error:
+                    if error.errno not in _NONE_LEFT:
+                        raise
+                if not self._close_below(limit - left):
+                    return False
+
+    def _close_below(self, number: int) -> bool:
+        """Close some of the files whose descriptors are below ``number``, those unused for longest first.
+        Returns whether there were any.
+        """
+        found = [(key, holder) for key in list(self._holders) if (holder := key())]
+        low = [each for each in found if each[1].descriptor and each[1].descriptor.number < number]
+        closing = sorted(low, key=lambda each: each[1].used)[:CLOSED_AT_ONCE]
+        for key, holder in closing:
+            self._holders.pop(key, None)
+            holder.descriptor = None
+        return bool(closing)
 
     def _forget(self, gone: weakref.ref[Holder]) -> None:
         # without the lock: this runs in any thread that drops the file, even in one that holds the lock

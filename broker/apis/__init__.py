@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 
-from ...protocol import ApiKey, messages_of
+from ...protocol import ApiKey, crc32c_function, messages_of
 from ._api import Asked, Request, ServedApi
 
 __all__ = ["Asked", "Request", "ServedApi", "load_all", "served_apis", "warm_up"]
@@ -41,6 +41,7 @@ def warm_up() -> None:
 
 
 def load_all() -> None:
-    """Load the files of all APIs and their messages here and now."""
+    """Load the files of all APIs, their messages, and the checksum of records, here and now."""
     for key in (*_FIRST, *served_apis()):
         messages_of(key)
+    crc32c_function()

@@ -10,12 +10,14 @@ import asyncio
 import contextlib
 import logging
 import math
+import select
 import socket
 import ssl
 from collections.abc import Callable, Coroutine, Generator
 from functools import partial
 from typing import Any
 
+from ...log import OPEN_FILES
 from .._log_lines import RateLimitedLog
 from ..security._listener_security import ListenerSecurity
 from ..security._listeners import Listener
@@ -26,6 +28,10 @@ HANDSHAKE_S = 30.0
 
 #: Pause when there are no descriptors for more connections, in seconds.
 NO_ROOM_S = 1.0
+
+#: Share of the descriptors that are not for connections which is left even by those that max.connections does
+#: not hold up.
+LEFT_BY_PROTECTED = 0.5
 
 #: Pause while connections hold all the request bytes that they may, in seconds.
 CROWDED_S = 0.02
@@ -152,6 +158,15 @@ class Acceptor:
             if wait_s:
                 self._pause(wait_s)
                 return
+            if not OPEN_FILES.make_room(link.fileno(), LEFT_BY_PROTECTED if self.listener.protected else 1.0):
+                if _is_ready(link):
+                    self._no_room.say(
+                        "%s: new connections wait: the descriptors that are left are for files; raise the "
+                        "limit (ulimit -n, or LimitNOFILE= of the service)",
+                        self.listener,
+                    )
+                    self._pause(NO_ROOM_S)
+                return
             try:
                 client, address = link.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
@@ -201,6 +216,12 @@ class Acceptor:
         except BaseException:
             slot.leave()
             raise
+
+
+def _is_ready(link: socket.socket) -> bool:
+    poll = select.poll()
+    poll.register(link, select.POLLIN)
+    return bool(poll.poll(0))
 
 
 class _Begun:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from ...log import left_by_connections
 from ...settings import MAX_INT
 from .._settings import BrokerSettings
 from ..metrics._exposer import MAX_CONNECTIONS
@@ -243,8 +244,11 @@ def _warnings(settings: BrokerSettings) -> Iterator[str]:
     if settings.queued_max_request_bytes < settings.socket_request_max_bytes:
         yield "queued.max.request.bytes is below socket.request.max.bytes: one request can hold up all others"
     files = _open_files()
-    if files is not None and settings.max_connections + 100 > files:
-        yield f"max.connections={settings.max_connections}, but files are limited to {files}: raise ulimit -n"
+    if files is not None and settings.max_connections + (left := left_by_connections(files)) > files:
+        yield (
+            f"max.connections={settings.max_connections}, but {left} of {files} descriptors are for files: "
+            "raise ulimit -n"
+        )
 
 
 def _open_files() -> int | None:

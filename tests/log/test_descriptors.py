@@ -7,6 +7,8 @@ import gc
 import logging
 import os
 import resource
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,8 +22,9 @@ from tests.log.batches import NOW_MS, TOPIC_ID, batch
 
 @pytest.fixture
 def shared(monkeypatch: pytest.MonkeyPatch) -> Iterator[_descriptors.OpenFiles]:
-    """Eight descriptors for the process, four of them for log files."""
+    """Eight descriptors for the process, four of them for log files. The test's own process has more."""
     files = _descriptors.OpenFiles()
+    monkeypatch.setattr(_descriptors, "_is_for_others", lambda _number: False)
     monkeypatch.setattr("kohort.log._files.OPEN_FILES", files)
     monkeypatch.setattr(_descriptors, "process_limit", lambda: 8)
     yield files
@@ -168,3 +171,43 @@ def test_where_none_is_left_it_says_how_many_there_are_and_the_log_goes_on_later
     assert len(caplog.records) == 1
     assert log.append(batch(2), now_ms=NOW_MS).base_offset == 2
     log.close()
+
+
+@pytest.mark.parametrize(("limit", "left"), [(60, 30), (120, 60), (128, 64), (256, 64), (1_024, 256)])
+def test_connections_leave_a_quarter_and_64_at_least_but_half_at_most(limit: int, left: int) -> None:
+    assert _descriptors.left_by_connections(limit) == left
+
+
+SCRIPT = """
+import os, resource, socket, sys
+from kohort.log._descriptors import OpenFiles
+from kohort.log import _files
+
+resource.setrlimit(resource.RLIMIT_NOFILE, (128, 128))
+_files.OPEN_FILES = shared = OpenFiles()
+files = [_files.OsFile(os.path.join(sys.argv[1], str(number))) for number in range(80)]
+for file in files:
+    file.write(0, b"x")
+assert len(shared) == 64
+link, connections = socket.socket(), []
+while shared.make_room(link.fileno()):
+    connections.append(socket.socket())
+    assert connections[-1].fileno() < 64
+# what others may take beside connections: log files give theirs up for it
+for file in files:
+    assert file.read(0, 1) == b"x"
+    assert file.descriptor.number < 112
+assert shared.make_room(link.fileno(), 0.5) and not shared.make_room(link.fileno())
+kept = [os.dup(0) for _ in range(16)]
+connections.pop()
+assert shared.make_room(link.fileno())
+print(len(connections))
+"""
+
+
+def test_idle_log_files_make_room_for_connections_and_these_leave_room_for_files(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, str(tmp_path)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) >= 50

@@ -12,6 +12,7 @@ import select
 import socket
 import struct
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,7 +22,9 @@ from kohort.broker.network._connection import Connection
 from kohort.protocol import ApiKey, build_batch, encode_request
 from kohort.protocol.messages.heartbeat import HeartbeatRequest
 from kohort.testing import running_broker
-from tests.broker.wire import Wire, create_topic, fetch_fields, produce
+from tests.broker.topic_requests import commit, delete_topics
+from tests.broker.wire import Wire, batch, create_topic, fetch_fields, produce
+from tests.broker_process import QUICK_SETTINGS, BrokerProcess
 from tests.messages import request_of
 
 
@@ -144,3 +147,45 @@ def test_clients_are_told_the_name_that_was_given_or_the_address_they_used(
 
 def big_batch(size: int) -> bytes:
     return bytes(build_batch([(None, b"x" * size, ())], timestamp_ms=1_700_000_000_000))
+
+
+@pytest.mark.slow(3)
+def test_idle_connections_leave_descriptors_for_files(tmp_path: Path) -> None:
+    """Records, commits, topics and checkpoints need files, and the first of each needs modules, too."""
+    settings = {**QUICK_SETTINGS, "log.flush.offset.checkpoint.interval.ms": "100"}
+    process = BrokerProcess(tmp_path, data=tmp_path / "data", settings=settings, open_files=120)
+    process.start()
+    idle: list[socket.socket] = []
+    try:
+        with Wire(process.bootstrap) as wire:
+            create_topic(wire, "orders", 20)
+            for _ in range(200):
+                link = socket.socket()
+                link.setblocking(False)
+                link.connect_ex(("127.0.0.1", process.port))
+                idle.append(link)
+            deadline = time.monotonic() + 20
+            while "new connections wait" not in process.log and time.monotonic() < deadline:
+                time.sleep(0.02)
+            assert "new connections wait: the descriptors that are left are for files" in process.log
+            for _ in range(2):
+                errors = {produce(wire, "orders", batch(), partition=n).error_code for n in range(20)}
+                assert errors == {0}
+            assert commit(wire, "billing", "orders", 1) == 0
+            assert create_topic(wire, "more", 5).error_code == 0
+            assert produce(wire, "more", batch()).error_code == 0
+            assert delete_topics(wire, "orders") == [0]
+            (tmp_path / "data" / "recovery-point-offset-checkpoint").unlink(missing_ok=True)
+            while not (tmp_path / "data" / "recovery-point-offset-checkpoint").exists():
+                assert time.monotonic() < deadline + 20, process.log
+                time.sleep(0.02)
+            for link in idle:
+                link.close()
+            with Wire(process.bootstrap) as another:
+                assert produce(another, "more", batch()).base_offset == 1
+        assert "Errno 24" not in process.log
+        assert "descriptor is left" not in process.log
+    finally:
+        for link in idle:
+            link.close()
+        process.stop()

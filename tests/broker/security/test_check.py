@@ -233,10 +233,10 @@ def test_what_to_think_about_again_for_a_listener(
             {"queued.max.request.bytes": "104857599"},
             [HELD_UP],
         ),
-        ({"max.connections": "999900"}, []),
+        ({"max.connections": "750000"}, []),
         (
-            {"max.connections": "999901"},
-            ["max.connections=999901, but files are limited to 1000000: raise ulimit -n"],
+            {"max.connections": "750001"},
+            ["max.connections=750001, but 250000 of 1000000 descriptors are for files: raise ulimit -n"],
         ),
     ],
 )
@@ -246,7 +246,13 @@ def test_what_to_think_about_again_for_the_whole_broker(given: dict[str, str], e
 
 @pytest.mark.parametrize(
     ("limit", "warned"),
-    [(10_099, ["max.connections=10000, but files are limited to 10099: raise ulimit -n"]), (10_100, [])],
+    [
+        (
+            13_332,
+            ["max.connections=10000, but 3333 of 13332 descriptors are for files: raise ulimit -n"],
+        ),
+        (13_333, []),
+    ],
 )
 def test_the_limit_of_files_is_the_one_that_a_process_may_raise_its_own_to(
     monkeypatch: pytest.MonkeyPatch, limit: int, warned: list[str]
