@@ -10,6 +10,7 @@ from .errors import (
     ClientError,
     ConfigError,
     ConsumerClosedError,
+    ResponseTooLargeError,
     ZooKeeperConnectionError,
 )
 from .fetch import FetchedPartition, FetchFrom, FetchSession
@@ -40,6 +41,7 @@ __all__ = [
     "Node",
     "OffsetAndTimestamp",
     "PartitionMetadata",
+    "ResponseTooLargeError",
     "Sasl",
     "TopicMetadata",
     "ZooKeeperConnectionError",

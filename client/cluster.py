@@ -23,7 +23,12 @@ from ..protocol import (
 from ..protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from . import fetch, offsets, requests
 from .connection import Connection
-from .errors import AuthenticationError, BrokerConnectionError, ConsumerClosedError
+from .errors import (
+    AuthenticationError,
+    BrokerConnectionError,
+    ConsumerClosedError,
+    ResponseTooLargeError,
+)
 from .metadata import Address, ClusterMetadata, Node, TopicMetadata, parse_bootstrap
 from .outages import Outages
 from .pool import SURROUNDINGS, Channel, ConnectionPool
@@ -390,5 +395,5 @@ class Cluster:
 
 def _is_retriable(error: BrokerConnectionError | KafkaError) -> bool:
     if isinstance(error, BrokerConnectionError):
-        return True
+        return not isinstance(error, ResponseTooLargeError)
     return error.code.retriable or error.code is ErrorCode.BROKER_NOT_AVAILABLE

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Self, TypeVar
 
 from pydantic import ConfigDict, Field, model_validator
 
+from ..protocol import MAX_FRAME_BYTES
 from ..settings import MAX_INT, Row, SettingsError, read_settings
 from ..settings.connection import BOOTSTRAP, ClientRows, check_security, fallback_settings
 from ..settings.model import SettingsModel
@@ -54,7 +55,7 @@ class ClientSettings(SettingsModel, ClientRows):
         check_security(self)
         return self
 
-    def cluster(self, default_api_timeout_ms: int) -> Cluster:
+    def cluster(self, default_api_timeout_ms: int, max_frame_bytes: int = MAX_FRAME_BYTES) -> Cluster:
         """Return a client of the cluster with these settings. It is not connected yet."""
         ssl_context, sasl = context_and_login(self)
         return Cluster(
@@ -68,6 +69,7 @@ class ClientSettings(SettingsModel, ClientRows):
             reconnect_backoff_max_ms=self.reconnect_backoff_max_ms,
             ssl_context=ssl_context,
             sasl=sasl,
+            max_frame_bytes=max_frame_bytes,
         )
 
 

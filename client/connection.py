@@ -24,6 +24,7 @@ from ..protocol import (
     ApiKey,
     ErrorCode,
     FrameReceiver,
+    FrameTooLargeError,
     KafkaError,
     KohortError,
     UnsupportedVersionError,
@@ -37,6 +38,7 @@ from .errors import (
     BrokerConnectionError,
     BrokerRefusedError,
     BrokerTimeoutError,
+    ResponseTooLargeError,
 )
 from .metadata import Address
 from .sasl import Sasl, authenticate
@@ -322,8 +324,17 @@ class Connection(asyncio.BufferedProtocol):
         try:
             for frame in self._frames.received(nbytes):
                 self._answer(frame)
+        except FrameTooLargeError as error:
+            self._too_large(error)
         except KohortError as error:
             self.close(f"unreadable answer: {error}" + ("" if self.versions else _NO_BROKER))
+
+    def _too_large(self, error: FrameTooLargeError) -> None:
+        """Close. The request that it answers, the first one of those that wait, learns of its size."""
+        why = f"unreadable answer: {error}" + ("" if self.versions else _NO_BROKER)
+        if self.versions and (first := next(iter(self._waiting.values()), None)) and not first.answer.done():
+            first.answer.set_exception(ResponseTooLargeError(str(self.address), why, error.size, error.limit))
+        self.close(why)
 
     def _answer(self, frame: bytes | memoryview) -> None:
         waiting = self._waiting.pop(int.from_bytes(frame[:4], "big", signed=True), None)

@@ -44,5 +44,16 @@ class BrokerTimeoutError(BrokerConnectionError):
     """A broker did not answer in time. The connection is closed, since later requests would wait too."""
 
 
+class ResponseTooLargeError(BrokerConnectionError):
+    """A response of ``size`` bytes is over this client's ``limit``. The connection is closed; the same
+    request would be answered alike.
+    """
+
+    def __init__(self, address: str, message: str, size: int, limit: int) -> None:
+        super().__init__(address, message)
+        self.size = size
+        self.limit = limit
+
+
 class ConsumerClosedError(ClientError):
     """The consumer or client is closed or was not started. Use it in ``async with`` (or ``with``)."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from .. import client
 from ..client import *  # noqa: F403 - its public names are the consumer's as well
 from .errors import (
+    BatchTooLargeError,
     CommitFailedError,
     ConsumerError,
     FatalGroupError,
@@ -65,6 +66,7 @@ def __getattr__(name: str) -> Any:
 
 __all__ = [
     "AsyncGroupConsumer",
+    "BatchTooLargeError",
     "CommitFailedError",
     "ConsumerConfig",
     "ConsumerError",

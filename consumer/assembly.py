@@ -180,7 +180,7 @@ class Parts:
 
 def make_cluster(config: ConsumerConfig) -> Cluster:
     """A cluster client with a consumer's settings, not connected yet."""
-    return config.cluster(config.default_api_timeout_ms)
+    return config.cluster(config.default_api_timeout_ms, config.max_response_bytes)
 
 
 def _assignors(given: Any) -> list[Assignor]:

@@ -13,6 +13,7 @@ from pydantic import BeforeValidator, model_validator
 
 from ..client.config import ClientSettings, positive, read_connected
 from ..client.errors import ConfigError
+from ..protocol import MAX_FRAME_BYTES
 from ..settings import CONSUMER, MAX_INT, Row, Scope
 
 _ZOOKEEPER = "zookeeper://"
@@ -27,6 +28,9 @@ _RESET_ALIASES = {"none": "fail"}
 _NOTICE_MS = 6_000
 #: Added to the rebalance timeout.
 _REBALANCE_SLACK_MS = 5_000
+#: Most bytes of a response around its records: of ten thousand partitions with nothing new, and of the
+#: aborted transactions of others.
+_AROUND_RECORDS_BYTES = 1_048_576
 OffsetReset = Annotated[
     Literal["earliest", "latest", "fail"] | Annotated[int, Ge(0)],
     BeforeValidator(lambda value: _RESET_ALIASES.get(value, value) if isinstance(value, str) else value),
@@ -155,6 +159,13 @@ class ConsumerConfig(ClientSettings):
     fetch_max_wait_ms: Annotated[
         int, Row("longest wait for fetch_min_bytes, less than request_timeout_ms", 0, MAX_INT)
     ] = 500
+    receive_message_max_bytes: Annotated[
+        int | None,
+        positive(
+            "largest response, at least fetch_max_bytes; a batch in a larger one fails its partition with "
+            "BatchTooLargeError; by default 100 MiB, or more if fetches may be larger"
+        ),
+    ] = None
     prefetch_max_bytes: Annotated[
         int, positive("memory of fetched and undelivered records at which fetching pauses")
     ] = 67_108_864
@@ -178,6 +189,12 @@ class ConsumerConfig(ClientSettings):
             raise ValueError(
                 f"fetch_max_wait_ms ({self.fetch_max_wait_ms}) must be less than request_timeout_ms "
                 f"({self.request_timeout_ms}), or a fetch with nothing to give would be taken for lost"
+            )
+        given, least = self.receive_message_max_bytes, self._fetched_bytes
+        if given is not None and given < least:
+            raise ValueError(
+                f"receive_message_max_bytes ({given}) must be at least fetch_max_bytes "
+                f"and max_partition_fetch_bytes ({least})"
             )
         self._check_coordination()
         if self.needs_consumer and not (self.assignor_is_default or isinstance(self.assignor, str)):
@@ -262,6 +279,17 @@ class ConsumerConfig(ClientSettings):
         # a coordinator that assigns waits for a second between assignments, and for members' heartbeats
         least = 0 if self.protocol == "classic" else _NOTICE_MS
         return max(least, 2 * self.heartbeat_interval_ms)
+
+    @property
+    def _fetched_bytes(self) -> int:
+        """Most bytes of records that a response has, unless one batch is larger."""
+        return max(self.fetch_max_bytes, self.max_partition_fetch_bytes)
+
+    @property
+    def max_response_bytes(self) -> int:
+        """Size of the largest response that is received."""
+        limit = self.receive_message_max_bytes or max(MAX_FRAME_BYTES, self._fetched_bytes)
+        return limit + _AROUND_RECORDS_BYTES
 
     @property
     def reads_committed(self) -> bool:

@@ -29,6 +29,7 @@ from ..protocol import (
     verify_batch,
 )
 from ..protocol.messages.fetch import AbortedTransaction
+from .errors import BatchTooLargeError
 from .record import Headers, Record, RecordBatch, Rows
 
 T = TypeVar("T")
@@ -77,7 +78,7 @@ class ChunkReader:
     aborted: Sequence[AbortedTransaction] = ()
     check_crcs: bool = True
     max_batch_bytes: int = MAX_DECOMPRESSED_BYTES
-    damage: CorruptBatchError | None = None
+    damage: CorruptBatchError | BatchTooLargeError | None = None
     generation: int = -1
     session_id: int = 0
     leader_epoch: int = -1
@@ -126,12 +127,12 @@ class ChunkReader:
         """The next batches: ``most`` records or RUN_BYTES, or a few more. [] at the end, or at offset
         ``end``.
 
-        Raises CorruptBatchError, with the position in these bytes, if the next batch is bad; batches before
-        it are returned first.
+        Raises ``damage``, or CorruptBatchError with the position in these bytes, if the next batch is bad;
+        batches before it are returned first.
         """
         run: list[Batch] = []
         records = size = 0
-        while records < most and size < RUN_BYTES and self.size:
+        while records < most and size < RUN_BYTES and (self.size or self.damage):
             try:
                 header = self._next_header()
                 if header is None and self.damage is not None:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from ..protocol import CorruptBatchError, TopicPartition
 from .decode import ChunkReader
+from .errors import UNREADABLE, BatchTooLargeError
 from .events import Event, PartitionFailed, WindowFull
 from .fetch_buffer import NOTHING, ArrowForm, FetchBuffer, HeldBytes, Made
 from .partition_session import PartitionSession
@@ -246,7 +247,7 @@ class Delivery:
         before = reader.size
         try:
             made = make(Chunk(buffer.session, reader, []), form)
-        except CorruptBatchError as error:
+        except UNREADABLE as error:
             # batches before the bad one that hold no records were passed
             self.held.read(before - reader.size)
             self._corrupt(buffer, error)
@@ -394,7 +395,7 @@ class Delivery:
         before = reader.size
         try:
             batch = reader.read_batch()
-        except CorruptBatchError as error:
+        except UNREADABLE as error:
             self.held.read(before - reader.size)
             self._corrupt(buffer, error)
             return
@@ -422,13 +423,16 @@ class Delivery:
         self.held.decoded += batch.size - buffer.batch.size
         buffer.batch, buffer.index = batch, 0
 
-    def _corrupt(self, buffer: FetchBuffer, error: CorruptBatchError) -> None:
-        """Fetch the same offset again; after DECODE_TRIES times the partition fails."""
+    def _corrupt(self, buffer: FetchBuffer, error: CorruptBatchError | BatchTooLargeError) -> None:
+        """Fetch the same offset again; after DECODE_TRIES times the partition fails.
+
+        What is over a limit is so each time, and fails at once.
+        """
         position = buffer.position
         self._fetch_again(buffer)
         position.unreadable += 1
         self.report(PartitionFailed(position.partition, error))
-        if position.unreadable >= DECODE_TRIES:
+        if position.unreadable >= DECODE_TRIES or isinstance(error, BatchTooLargeError):
             self.positions.fail(position, error)
 
     def _fetch_again(self, buffer: FetchBuffer) -> None:

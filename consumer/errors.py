@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..client.errors import ClientError, ConsumerClosedError
-from ..protocol import KohortError, TopicPartition
+from ..protocol import CorruptBatchError, KohortError, TopicPartition
 
 #: Root of all errors that a consumer raises, those of its cluster client included.
 ConsumerError = ClientError
@@ -34,6 +34,22 @@ class LogTruncatedError(NoOffsetError):
         super().__init__(partition, text)
         self.offset = offset
         self.end_offset = end_offset
+
+
+class BatchTooLargeError(ConsumerError):
+    """A record batch comes in a response of ``size`` bytes, over ``receive_message_max_bytes``."""
+
+    def __init__(self, partition: TopicPartition, offset: int, size: int) -> None:
+        super().__init__(
+            f"{partition.topic}-{partition.partition}: the batch at offset {offset} comes in a response of "
+            f"{size} bytes, more than receive_message_max_bytes allows: set it higher, or seek past the batch"
+        )
+        self.partition = partition
+        self.size = size
+
+
+#: Errors of a batch that is fetched, and not delivered.
+UNREADABLE = (CorruptBatchError, BatchTooLargeError)
 
 
 class StaleRecordError(ConsumerError):

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from ..client.errors import ConsumerClosedError
+from ..client.errors import ConsumerClosedError, ResponseTooLargeError
 from ..client.fetch import STALE_METADATA, FetchedPartition, FetchFrom, FetchSession
 from ..client.pool import Channel
 from ..client.requests import leader_or_raise
@@ -22,9 +22,11 @@ from ..client.waiting import Signal, now_ms
 from ..protocol import ErrorCode, KafkaError, KohortError, TopicPartition
 from .config import ConsumerConfig
 from .decode import ChunkReader, end_of_run
+from .errors import BatchTooLargeError
 from .events import BrokerUnavailable, PartitionFailed
 from .positions import Phase, Position
 from .start_offsets import Reading, StartOffsets
+from .too_large import Suspects
 
 #: Longest wait of a Fetch while other partitions have enough buffered, or are fetched beside a long poll:
 #: their next fetch must not wait for one.
@@ -54,6 +56,7 @@ class Fetcher:
     #: Tasks that failed unexpectedly, how often in a row, and when they may start again.
     _faults: dict[str | int, tuple[int, float]] = field(default_factory=dict)
     _leaderless: frozenset[TopicPartition] = frozenset()
+    _suspects: Suspects = field(default_factory=Suspects)
     _runs: bool = False
 
     def __post_init__(self) -> None:
@@ -224,7 +227,8 @@ class Fetcher:
         # some may have been revoked between the creation of the task and its start
         positions = [p for p in positions if p.readable and self.reading.positions.get(p.partition) is p]
         while positions:
-            max_wait_ms, asked = self.config.fetch_max_wait_ms, self._asked(positions)
+            asked = self._asked(self._suspects.part(node, positions))
+            max_wait_ms = 0 if self._suspects.seeks(node) else self.config.fetch_max_wait_ms
             if others_wait or node in self._beside:
                 max_wait_ms = min(max_wait_ms, BUSY_WAIT_MS)
             if max_wait_ms > BUSY_WAIT_MS:
@@ -249,7 +253,8 @@ class Fetcher:
         max_wait_ms, before = 0, frozenset[Position]()
         while positions := self._came_up(node, self._next(node)[0]):
             max_wait_ms = min(2 * max_wait_ms + 1, BUSY_WAIT_MS) if before.issuperset(positions) else 0
-            before, self._beside[node] = frozenset(positions), self._asked(positions)
+            before = frozenset(positions)
+            self._beside[node] = self._asked(self._suspects.part(_beside(node), positions))
             try:
                 if not await self._fetch_once(node, self._beside[node], max_wait_ms, beside=True):
                     return
@@ -271,7 +276,7 @@ class Fetcher:
         return {p.partition: (p, p.changed, session_id(p.partition)) for p in positions}
 
     async def _fetch_once(self, node: int, asked: _Asked, max_wait_ms: int, *, beside: bool = False) -> bool:
-        """Send one Fetch; return whether there was a response."""
+        """Send one Fetch; return whether there was a response, be it one over the limit."""
         config, epoch_of = self.config, self.reading.cluster.known.leader_epoch
         task = _beside(node) if beside else node
         self._asked_bytes[task] = max_bytes = self._room()
@@ -285,11 +290,14 @@ class Fetcher:
                 max_wait_ms=max_wait_ms,
                 read_committed=self.config.reads_committed,
                 rack=config.client_rack,
-                session=None if beside else self.sessions[node],
+                session=None if beside or self._suspects.seeks(task) else self.sessions[node],
                 channel=Channel.BESIDE if beside else Channel.DATA,
             )
         except ConsumerClosedError:
             return False
+        except ResponseTooLargeError as error:
+            self._too_large(task, asked, error)
+            return True
         except KohortError as error:
             self._node_failed(node, [position for position, _, _ in asked.values()], error)
             return False
@@ -297,12 +305,40 @@ class Fetcher:
             del self._asked_bytes[task]
         self._node_failures.pop(node, None)
         self._node_retry_at.pop(node, None)
+        self._suspects.came(task)
         for partition, fetched in answer.items():
             position, changed, session_id = asked[partition]
-            current = self.reading.positions.get(partition) is position and not position.held
-            if current and position.changed == changed:
+            if self._is_current(position, changed):
                 self._take_in(position, session_id, fetched)
         return True
+
+    def _is_current(self, position: Position, changed: int) -> bool:
+        """Return whether a response is to be taken in that was asked for when the position had so many
+        jumps.
+        """
+        known = self.reading.positions.get(position.partition) is position
+        return known and not position.held and position.changed == changed
+
+    def _too_large(self, task: str | int, asked: _Asked, error: ResponseTooLargeError) -> None:
+        """Look for the partition of the batch. Once it is found, it fails when reading gets there, and is
+        left out until then.
+        """
+        found = self._suspects.too_much(task, [position for position, _, _ in asked.values()])
+        if found is None:
+            return
+        _, changed, session_id = asked[found.partition]
+        if self._is_current(found, changed):
+            damage = BatchTooLargeError(found.partition, found.fetch_offset, error.size)
+            reader = ChunkReader(
+                found.partition,
+                b"",
+                found.fetch_offset,
+                damage=damage,
+                generation=found.generation,
+                session_id=session_id,
+            )
+            found.damaged = True
+            self.reading.delivery.put(reader)
 
     def _node_failed(self, node: int, positions: list[Position], error: KohortError) -> None:
         failures = self._node_failures[node]

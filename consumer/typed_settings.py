@@ -121,6 +121,9 @@ class ConsumerSettings(TypedDict, total=False):
     """Most bytes of one partition in a fetch."""
     fetch_max_wait_ms: int
     """Longest wait for fetch_min_bytes, less than request_timeout_ms."""
+    receive_message_max_bytes: int | None
+    """Largest response, at least fetch_max_bytes; a batch in a larger one fails its partition with
+    BatchTooLargeError; by default 100 MiB, or more if fetches may be larger."""
     prefetch_max_bytes: int
     """Memory of fetched and undelivered records at which fetching pauses."""
     max_decompressed_batch_bytes: int

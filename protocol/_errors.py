@@ -170,7 +170,12 @@ class MalformedFrameError(ProtocolError):
 
 
 class FrameTooLargeError(ProtocolError):
-    """A frame whose length exceeds the limit; raised before any of it is buffered."""
+    """A frame whose length exceeds the limit (``size``, ``limit``, bytes); raised before any is buffered."""
+
+    def __init__(self, message: str, size: int, limit: int) -> None:
+        super().__init__(message)
+        self.size = size
+        self.limit = limit
 
 
 class MalformedMessageError(ProtocolError):

@@ -20,7 +20,7 @@ def _too_large(size: int, limit: int) -> FrameTooLargeError:
     # a TLS handshake (0x16) or alert (0x15) begins with its type and the major version 3
     if size >> 16 in (0x1503, 0x1603):
         text = f"TLS where plain text is expected ({text})"
-    return FrameTooLargeError(text)
+    return FrameTooLargeError(text, size, limit)
 
 
 class FrameReader:

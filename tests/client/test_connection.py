@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from kohort.broker import Broker
-from kohort.client import BrokerConnectionError, BrokerRefusedError, BrokerTimeoutError
+from kohort.client import BrokerConnectionError, BrokerRefusedError, BrokerTimeoutError, ResponseTooLargeError
 from kohort.client.connection import Connection
 from kohort.client.metadata import Address
 from kohort.protocol import (
@@ -175,8 +175,13 @@ async def test_an_answer_over_the_frame_limit_is_refused() -> None:
     async with FakeBroker() as broker:
         connection = await _open(broker, max_frame_bytes=10_000)
         broker.answers[ApiKey.HEARTBEAT] = lambda _: b"\x00\x01\x00\x00" + b"x" * 100
-        with pytest.raises(BrokerConnectionError, match="frame of 65536 bytes, the limit is 10000"):
-            await connection.request(_beat(), timeout_ms=30_000)
+        first, second = (connection.ask(_beat(), timeout_ms=30_000) for _ in range(2))
+        with pytest.raises(ResponseTooLargeError, match="frame of 65536 bytes, the limit is 10000") as caught:
+            await first
+        assert (caught.value.size, caught.value.limit) == (65_536, 10_000)
+        with pytest.raises(BrokerConnectionError) as other:
+            await second
+        assert not isinstance(other.value, ResponseTooLargeError)
 
 
 async def test_an_answer_that_cannot_be_decoded_is_told_to_its_asker() -> None:
