@@ -61,10 +61,33 @@ def _parsed(data: bytes) -> tuple[list[BatchHeader], list[bytes]]:
 def test_columns_are_what_the_readers_give(batches: list[list[list[Row]]], start: int) -> None:
     data = _written(batches)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(decode, "COLUMNS_FROM", 1)
-        by_columns = _all(data, start)
-        patch.setattr(decode, "COLUMNS_FROM", 10**9)
-        assert by_columns == _all(data, start)
+        found = []
+        for least in (1, 10**9):
+            patch.setattr(decode, "COLUMNS_FROM", least)
+            patch.setattr(decode, "COLUMNS_FROM_COMPILED", least)
+            found.append(_all(data, start))
+        assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(
+    ("compiled", "records", "by_columns"),
+    [
+        pytest.param(True, 100, False, id="a fetch of few records goes to the compiled reader"),
+        pytest.param(True, 2_000, True, id="one of many does not"),
+        pytest.param(False, 30, False, id="without it very few go to plain Python"),
+        pytest.param(False, 100, True, id="and few do not"),
+    ],
+)
+def test_the_reader_follows_the_number_of_records(
+    monkeypatch: pytest.MonkeyPatch, compiled: bool, records: int, by_columns: bool
+) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(decode, "_by_columns", lambda: lambda *_: asked.append(1))
+    reader = decode._compiled()
+    assert reader is not None
+    monkeypatch.setattr(decode, "_compiled", lambda: reader if compiled else None)
+    assert len(_all(batch([b"x"] * records))) == records
+    assert bool(asked) == by_columns
 
 
 def test_offsets_without_holes_are_a_range() -> None:
