@@ -4,6 +4,11 @@ Requests and responses are plain data; the broker maps errors to those that a ve
 Requests about an id wait for the pending writes of that id, so that each is decided by the content of the
 log.
 
+While the markers of a decided end are written, every request of the id gets CONCURRENT_TRANSACTIONS, as from
+Apache Kafka: the response to EndTxn already has the epoch or the producer id of the next transaction, which
+takes effect when the markers are there. Only EndTxn below v5 and a verification, whose producers keep their
+epoch, are refused to other producers before that.
+
 If a request needs a new producer id, the response is :data:`NEEDS_PRODUCER_ID`, and the caller repeats the
 request with one. When a transaction's end is decided, the shard issues the command :class:`WriteMarkers`; the
 caller writes the markers and then calls :func:`markers_written`.
@@ -166,10 +171,10 @@ def handle_initialize(shard: TransactionShard, request: Request, now_ms: int) ->
         if init.fresh_id == NONE:
             return shard.reply(request, NEEDS_PRODUCER_ID)
         now = Transaction(init.transactional_id, init.fresh_id, NONE, init.timeout_ms)
+    elif now.state in _PREPARED:
+        return shard.reply(request, Identity(ErrorCode.CONCURRENT_TRANSACTIONS))
     elif not _may_initialize(now, init.given):
         return shard.reply(request, Identity(ErrorCode.PRODUCER_FENCED))
-    if now.state in _PREPARED:
-        return shard.reply(request, Identity(ErrorCode.CONCURRENT_TRANSACTIONS))
     if now.state is _OPEN:
         fenced = _fenced(shard, now, init.fresh_id, now_ms)
         if fenced is None:
@@ -217,11 +222,11 @@ def handle_add(shard: TransactionShard, request: Request, now_ms: int) -> None:
     """Add all partitions, or none."""
     add: Add = request.body
     now = shard.state.by_id.get(add.transactional_id)
+    if now is not None and now.state in _PREPARED:
+        return shard.reply(request, ErrorCode.CONCURRENT_TRANSACTIONS)
     error = _fence(now, add.producer_id, add.producer_epoch)
     if now is None or error:
         return shard.reply(request, error)
-    if now.state in _PREPARED:
-        return shard.reply(request, ErrorCode.CONCURRENT_TRANSACTIONS)
     if now.state is _OPEN and shard.state.open[add.transactional_id].issuperset(add.partitions):
         return shard.reply(request, ErrorCode.NONE)
     after = moves.added(now, add.partitions, add.client_version, now_ms)
@@ -300,12 +305,11 @@ def _end_error(now: Transaction, end: End) -> ErrorCode | None:
     """Return None if an EndTxn below v5 ends a transaction, else its error code: NONE if it is repeated."""
     if error := _fence(now, end.producer_id, end.producer_epoch):
         return error
+    if now.state in _PREPARED:
+        return ErrorCode.CONCURRENT_TRANSACTIONS
     if now.state is _OPEN:
         return None
-    committed = now.state in (TransactionState.PREPARE_COMMIT, TransactionState.COMPLETE_COMMIT)
-    if now.state is TransactionState.EMPTY or committed is not end.committed:
-        return ErrorCode.INVALID_TXN_STATE
-    return ErrorCode.CONCURRENT_TRANSACTIONS if now.state in _PREPARED else ErrorCode.NONE
+    return ErrorCode.NONE if now.state is _complete(end) else ErrorCode.INVALID_TXN_STATE
 
 
 def _end_error_with_bump(now: Transaction, end: End) -> ErrorCode | None:
@@ -313,6 +317,8 @@ def _end_error_with_bump(now: Transaction, end: End) -> ErrorCode | None:
 
     A request with the previous epoch is a repeated one, unless a transaction is open.
     """
+    if now.state in _PREPARED:
+        return ErrorCode.CONCURRENT_TRANSACTIONS
     rotated = (
         now.previous_producer_id == end.producer_id
         and end.producer_epoch == moves.LAST_EPOCH
@@ -327,17 +333,16 @@ def _end_error_with_bump(now: Transaction, end: End) -> ErrorCode | None:
             return ErrorCode.PRODUCER_FENCED
         nothing_to_commit = now.state is TransactionState.EMPTY and end.committed
         return ErrorCode.INVALID_TXN_STATE if nothing_to_commit else None
-    committed = now.state in (TransactionState.PREPARE_COMMIT, TransactionState.COMPLETE_COMMIT)
-    if now.state in _PREPARED:
-        if not repeated:
-            return ErrorCode.PRODUCER_FENCED
-        same = committed is end.committed
-        return ErrorCode.CONCURRENT_TRANSACTIONS if same else ErrorCode.INVALID_TXN_STATE
     if repeated:
-        return ErrorCode.NONE if committed is end.committed else ErrorCode.INVALID_TXN_STATE
+        return ErrorCode.NONE if now.state is _complete(end) else ErrorCode.INVALID_TXN_STATE
     if not current:
         return ErrorCode.PRODUCER_FENCED
     return ErrorCode.INVALID_TXN_STATE if end.committed else None
+
+
+def _complete(end: End) -> TransactionState:
+    """Return the state in which a transaction with this end is complete."""
+    return TransactionState.COMPLETE_COMMIT if end.committed else TransactionState.COMPLETE_ABORT
 
 
 def markers_written(shard: TransactionShard, now_ms: int, *, prepared: Transaction) -> None:

@@ -64,7 +64,8 @@ _ALL_REPLICAS = -1
 #: transaction (KIP-890).
 _ABORTABLE_FROM, _ADDS_FROM = 11, 12
 
-#: Errors of the verification that become one that clients of all versions retry.
+#: Errors of the verification that become one that clients of all versions retry. From _ADDS_FROM on they know
+#: CONCURRENT_TRANSACTIONS, since the markers of their last transaction may still be written.
 _NOT_VERIFIED = frozenset(
     {
         ErrorCode.CONCURRENT_TRANSACTIONS,
@@ -164,7 +165,8 @@ class _Writing(NamedTuple):
             return None
         if error in _NOT_VERIFIED:
             text = f"the transaction cannot be verified now: {error.name}"
-            return KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS, text)
+            known = self.writer.adds and error is ErrorCode.CONCURRENT_TRANSACTIONS
+            return KafkaError(error if known else ErrorCode.NOT_ENOUGH_REPLICAS, text)
         name = written_name(error, knows_abortable=self.knows_abortable)
         return KafkaError(name, "the partition is not in the producer's open transaction")
 

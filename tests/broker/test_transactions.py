@@ -19,6 +19,7 @@ import pytest
 
 from kohort.broker._transactions import Writer, end_unknown
 from kohort.broker._unverified_writes import UnverifiedWrites
+from kohort.broker.apis.produce import _Writing
 from kohort.log import decode_records
 from kohort.protocol import ApiKey, ErrorCode, TopicPartition, iter_batches
 from kohort.testing import running_broker
@@ -414,6 +415,21 @@ def test_offsets_are_refused_once_the_end_is_decided_though_their_log_has_no_mar
     ending = SimpleNamespace(verify=lambda *_: ErrorCode.CONCURRENT_TRANSACTIONS)
     node: Any = SimpleNamespace(logs=SimpleNamespace(led=lambda *_: partition), transactions=ending)
     assert Writer("pay", 5, 0, True).verify(node, TopicPartition(topic, 0)) == told
+
+
+@pytest.mark.parametrize(
+    ("adds", "told"), [(True, ErrorCode.CONCURRENT_TRANSACTIONS), (False, ErrorCode.NOT_ENOUGH_REPLICAS)]
+)
+def test_a_first_record_during_the_last_markers_is_told_to_come_again_in_words_its_version_knows(
+    adds: bool, told: ErrorCode
+) -> None:
+    place = TopicPartition("orders", 0)
+    node: Any = SimpleNamespace()
+    partition: Any = SimpleNamespace(topic=SimpleNamespace(name="orders"), index=0)
+    errors = {place: ErrorCode.CONCURRENT_TRANSACTIONS}
+    refused = _Writing(Writer("pay", 5, 1, adds), errors, knows_abortable=True).refusal(node, partition)
+    assert refused is not None
+    assert refused.code == told
 
 
 def test_producers_of_what_does_not_exist_are_refused_in_words(wire: Wire) -> None:

@@ -1,4 +1,10 @@
-"""Requests of transactions, drawn by chance, are answered as by the cluster of ``--bootstrap``."""
+"""Requests of transactions, drawn by chance, are answered as by the cluster of ``--bootstrap``.
+
+Most sequences wait after each end until its markers are written, so that every answer can be compared. Others
+do not wait, neither for markers nor for coordinators that load. When a broker has written its markers is its
+own affair, so they repeat a request, as clients do, until the answer is another than to come again. That
+answer has to be alike, as well as all that can be read in the end.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +15,10 @@ from random import Random
 
 import pytest
 
-from kohort.protocol import ApiKey
-from tests.broker.wire import Wire, create_topic
-from tests.clients.alike.transactions import REQUESTS, Asking, Side, alike, learn
+from kohort.protocol import ApiKey, parse_batch_header
+from tests.broker.topic_requests import delete_topics
+from tests.broker.wire import Wire, create_topic, offset_at
+from tests.clients.alike.transactions import REQUESTS, Asking, Fields, Producer, Side, alike, learn
 from tests.clients.raw import RawMember
 
 pytestmark = [pytest.mark.clients, pytest.mark.kafka]
@@ -26,13 +33,30 @@ FIRST_PROTOCOL = {
     ApiKey.ADD_PARTITIONS_TO_TXN: 3,
     ApiKey.END_TXN: 4,
 }
+#: What the next transaction begins with, or ends: drawn while the markers of the last may still be written.
+WITHOUT_WAITING = {
+    ApiKey.INIT_PRODUCER_ID: 3,
+    ApiKey.ADD_PARTITIONS_TO_TXN: 12,
+    ApiKey.ADD_OFFSETS_TO_TXN: 4,
+    ApiKey.END_TXN: 16,
+    ApiKey.PRODUCE: 8,
+    ApiKey.TXN_OFFSET_COMMIT: 6,
+}
+#: What can be read in the end.
+READ = (
+    ApiKey.OFFSET_FETCH,
+    ApiKey.FETCH,
+    ApiKey.LIST_OFFSETS,
+    ApiKey.DESCRIBE_PRODUCERS,
+    ApiKey.DESCRIBE_TRANSACTIONS,
+)
+MANY_PARTITIONS = 100
 ENDING = {ApiKey.END_TXN, ApiKey.INIT_PRODUCER_ID}
 
 
 def begin(side: Side) -> None:
     """Make the topics, and find the coordinator: the first who asks has its topic made."""
-    for topic in side.topics:
-        assert create_topic(side.wire, topic, 2).error_code == 0
+    make_topics(side)
     deadline = time.monotonic() + 20
     while side.wire.call(ApiKey.FIND_COORDINATOR, 3, key=side.producers[0].name, key_type=1).error_code:
         assert time.monotonic() < deadline
@@ -41,6 +65,17 @@ def begin(side: Side) -> None:
         assert time.monotonic() < deadline
         time.sleep(0.1)
     time.sleep(HEARD_S)
+
+
+def make_topics(side: Side) -> None:
+    """Make the topics, and wait until all partitions are served."""
+    for topic in side.topics:
+        assert create_topic(side.wire, topic, side.partitions).error_code == 0
+        deadline = time.monotonic() + 20
+        for partition in range(side.partitions):
+            while offset_at(side.wire, topic, -1, partition=partition).error_code:
+                assert time.monotonic() < deadline
+                time.sleep(0.1)
 
 
 @pytest.mark.parametrize("seed", range(16))
@@ -86,6 +121,71 @@ def compare(compared: tuple[str, str], seed: int, last: Mapping[ApiKey, int] | N
     finally:
         for side in sides:
             side.wire.close()
+
+
+@pytest.mark.parametrize("seed", range(200, 206))
+def test_what_is_drawn_without_waiting_is_answered_alike_and_ends_alike(
+    compared: tuple[str, str], seed: int
+) -> None:
+    prefix = f"alike-{uuid.uuid4().hex[:8]}"
+    topics = [f"{prefix}-a", f"{prefix}-b"]
+    sides = [Side(bootstrap, prefix, topics, partitions=MANY_PARTITIONS) for bootstrap in compared]
+    random = Random(seed)
+    told: list[str] = []
+    try:
+        for side in sides:
+            make_topics(side)
+            for key_type, name in ((1, side.producers[0].name), (0, side.group)):
+                side.wire.call(ApiKey.FIND_COORDINATOR, 3, key=name, key_type=key_type)
+        kinds = random.choices(list(WITHOUT_WAITING), list(WITHOUT_WAITING.values()), k=STEPS)
+        kinds[:2] = [ApiKey.INIT_PRODUCER_ID] * 2
+        for number, key in enumerate(kinds):
+            take_without_waiting(sides, number, key, random, told)
+        for side in sides:
+            side.settle()
+        for key in READ * 3:
+            take(sides, STEPS, key, REQUESTS[key][2], random.randrange(1 << 30), told)
+    finally:
+        for side in sides:
+            delete_topics(side.wire, *side.topics)
+            side.wire.close()
+
+
+def take_without_waiting(
+    sides: list[Side], number: int, key: ApiKey, random: Random, told: list[str]
+) -> None:
+    """One step on both, repeated until the coordinator is ready for it.
+
+    Only what may be stored before the last marker waits for it: its offset would be a broker's own affair.
+    """
+    version, seed = random.randint(*versions_of(key, {})), random.randrange(1 << 30)
+    answers = []
+    for side in sides:
+        asking = Asking(seed, side, version)
+        fields = REQUESTS[key][3](asking)
+        if may_overtake_marker(asking.producer, key, fields):
+            side.settle()
+        body = side.ask_until_ready(key, version, fields)
+        learn(asking, key, fields, body)
+        answers.append(side.told(body))
+    theirs, ours = answers
+    told.append(f"{number}. {key.name} v{version} {fields}: {ours}")
+    assert alike(ours, theirs), "\n".join([*told[-25:], f"ours:   {ours}", f"theirs: {theirs}"])
+
+
+def may_overtake_marker(producer: Producer, key: ApiKey, fields: Fields) -> bool:
+    """Return whether a partition takes a write though the producer's last marker is not there yet.
+
+    It does if it is part of the last transaction by its epoch, or of none.
+    """
+    if key == ApiKey.PRODUCE:
+        header = parse_batch_header(fields["topic_data"][0].partition_data[0].records)
+        same = header.transactional and header.producer_epoch == producer.epoch
+    elif key == ApiKey.TXN_OFFSET_COMMIT:
+        same = fields["producer_epoch"] == producer.epoch
+    else:
+        return False
+    return not same or producer.keeps_epoch
 
 
 def versions_of(key: ApiKey, last: Mapping[ApiKey, int]) -> tuple[int, int]:

@@ -207,8 +207,10 @@ def test_partitions_are_added_unless_the_end_is_being_written(state: str, error:
 def test_others_than_the_producer_are_refused(state: str) -> None:
     bottle = STATES[state]()
     epoch = bottle.known.producer_epoch
-    assert bottle.add(ONE, epoch=epoch + 1) == bottle.add(ONE, epoch=epoch - 1) == FENCED
-    assert bottle.add(ONE, producer_id=7, epoch=9) == MAPPING
+    waits = state.startswith("Prepare")
+    for other in (epoch + 1, epoch - 1):
+        assert bottle.add(ONE, epoch=other) == (CONCURRENT if waits else FENCED)
+    assert bottle.add(ONE, producer_id=7, epoch=9) == (CONCURRENT if waits else MAPPING)
     assert Bottle().add(ONE) == MAPPING
 
 
@@ -246,8 +248,8 @@ def test_verification_looks_and_changes_nothing() -> None:
     [
         ("Empty", INVALID_STATE, INVALID_STATE),
         ("Ongoing", NONE, NONE),
-        ("PrepareCommit", CONCURRENT, INVALID_STATE),
-        ("PrepareAbort", INVALID_STATE, CONCURRENT),
+        ("PrepareCommit", CONCURRENT, CONCURRENT),
+        ("PrepareAbort", CONCURRENT, CONCURRENT),
         ("CompleteCommit", NONE, INVALID_STATE),
         ("CompleteAbort", INVALID_STATE, NONE),
     ],
@@ -266,8 +268,8 @@ def test_the_end_by_the_first_protocol(state: str, commit: ErrorCode, abort: Err
     [
         ("Empty", INVALID_STATE, NONE),
         ("Ongoing", NONE, NONE),
-        ("PrepareCommit", FENCED, FENCED),
-        ("PrepareAbort", FENCED, FENCED),
+        ("PrepareCommit", CONCURRENT, CONCURRENT),
+        ("PrepareAbort", CONCURRENT, CONCURRENT),
         ("CompleteCommit", INVALID_STATE, NONE),
         ("CompleteAbort", INVALID_STATE, NONE),
     ],
@@ -285,8 +287,8 @@ def test_the_end_with_the_epoch_of_now(state: str, commit: ErrorCode, abort: Err
     [
         ("Empty", FENCED, FENCED),
         ("Ongoing", FENCED, FENCED),
-        ("PrepareCommit", CONCURRENT, INVALID_STATE),
-        ("PrepareAbort", INVALID_STATE, CONCURRENT),
+        ("PrepareCommit", CONCURRENT, CONCURRENT),
+        ("PrepareAbort", CONCURRENT, CONCURRENT),
         ("CompleteCommit", NONE, INVALID_STATE),
         ("CompleteAbort", INVALID_STATE, NONE),
     ],
@@ -304,9 +306,10 @@ def test_the_end_sent_again_with_the_epoch_before(state: str, commit: ErrorCode,
 def test_the_end_by_others_than_the_producer(state: str) -> None:
     bottle = STATES_2[state]()
     epoch = bottle.known.producer_epoch
-    assert bottle.end(committed=True, epoch=epoch + 1).error == FENCED
-    assert bottle.end(committed=True, epoch=epoch - 2).error == FENCED
-    assert bottle.end(committed=True, producer_id=7).error == MAPPING
+    waits = state.startswith("Prepare")
+    for other in (epoch + 1, epoch - 2):
+        assert bottle.end(committed=True, epoch=other).error == (CONCURRENT if waits else FENCED)
+    assert bottle.end(committed=True, producer_id=7).error == (CONCURRENT if waits else MAPPING)
     assert Bottle().end(committed=True).error == MAPPING
 
 
@@ -349,6 +352,39 @@ def test_the_last_epoch_ends_with_another_producer_id() -> None:
     assert bottle.end(committed=False, producer_id=100, epoch=LAST_EPOCH).error == INVALID_STATE
     assert bottle.add(ONE) == NONE
     assert bottle.known.previous_producer_id == 101
+
+
+# --- the next transaction while the markers of the last are written -----------------------------------------
+
+
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("committed", [True, False])
+def test_the_next_transaction_waits_for_the_markers_of_the_last(version: int, committed: bool) -> None:
+    bottle = prepared(committed=True, version=version)
+    before, epoch = bottle.known, bottle.known.producer_epoch
+    assert bottle.add(TWO) == CONCURRENT
+    assert bottle.initialize(100, epoch).error == CONCURRENT
+    assert bottle.end(committed=committed, version=version).error == CONCURRENT
+    assert bottle.known is before
+    bottle.write_markers()
+    if version == 1:
+        assert bottle.end(committed=committed, version=1).error == (NONE if committed else INVALID_STATE)
+    else:
+        assert bottle.end(committed=committed) == (
+            Identity(INVALID_STATE) if committed else Identity(NONE, 100, epoch + 1)
+        )
+
+
+def test_the_next_producer_id_waits_for_the_markers_that_the_last_one_still_writes() -> None:
+    bottle = used_up()
+    bottle.add(ONE)
+    assert bottle.end(committed=True) == (NONE, 101, 0)
+    fresh = {"producer_id": 101, "epoch": 0}
+    assert bottle.add(TWO, **fresh) == CONCURRENT
+    assert bottle.initialize(101, 0).error == CONCURRENT
+    assert bottle.end(committed=False, **fresh).error == CONCURRENT
+    bottle.write_markers()
+    assert bottle.add(TWO, **fresh) == NONE
 
 
 # --- limits -------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from random import Random
 from typing import Any, Final
 
 from kohort.log import decode_records
-from kohort.protocol import ApiKey, iter_batches
+from kohort.protocol import ApiKey, ErrorCode, iter_batches
 from tests.broker.wire import Wire, batch, produce_fields
 
 Fields = dict[str, Any]
@@ -19,6 +19,16 @@ NOW_MS: Final = 1_700_000_000_000
 LEFT_OUT: Final = {"throttle_time_ms", "node_endpoints", "session_id"}
 #: Rows whose order says something; others come in any, and are sorted by the fields of ``ORDER``.
 IN_ORDER: Final = {"aborted_transactions", "record_errors", "unknown_state_filters"}
+#: Answers after which clients send the same request again, as the coordinator is not ready for it yet.
+NOT_YET: Final = frozenset(
+    {
+        ErrorCode.CONCURRENT_TRANSACTIONS,
+        ErrorCode.NOT_ENOUGH_REPLICAS,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+    }
+)
 ORDER: Final = ("name", "topic", "partition_index", "index", "transactional_id", "producer_id", "group_id")
 
 
@@ -28,14 +38,16 @@ class Producer:
     def __init__(self, name: str) -> None:
         self.name = name
         self.id, self.epoch = -1, -1
+        #: Whether its last transaction was ended by a version that leaves the epoch as it is.
+        self.keeps_epoch = False
         self.sequences: dict[tuple[str, int], int] = {}
 
 
 class Side:
     """One of the brokers. ``ids`` has the producer ids by the order in which they became known."""
 
-    def __init__(self, bootstrap: str, prefix: str, topics: list[str]) -> None:
-        self.bootstrap = bootstrap
+    def __init__(self, bootstrap: str, prefix: str, topics: list[str], *, partitions: int = 2) -> None:
+        self.bootstrap, self.partitions = bootstrap, partitions
         self.wire = Wire(bootstrap, timeout_s=30)
         self.topics = topics
         self.group = f"{prefix}-group"
@@ -44,6 +56,13 @@ class Side:
 
     def ask(self, key: ApiKey, version: int, fields: Fields) -> Any:
         return self.wire.call(key, version, **fields)
+
+    def ask_until_ready(self, key: ApiKey, version: int, fields: Fields) -> Any:
+        """Ask as clients do: again, as long as the coordinator is not ready."""
+        deadline = time.monotonic() + 20
+        while not NOT_YET.isdisjoint(_codes(body := self.ask(key, version, fields))):
+            assert time.monotonic() < deadline, f"{key.name} v{version} {fields}: {body}"
+        return body
 
     def settle(self) -> None:
         """Wait until what was decided is carried out: Apache Kafka answers first."""
@@ -99,6 +118,19 @@ class Side:
             )
 
 
+def _codes(value: Any) -> Iterator[int]:
+    """All error codes in an answer."""
+    if hasattr(value, "_asdict"):
+        for name, each in value._asdict().items():
+            if name.endswith("error_code"):
+                yield each
+            else:
+                yield from _codes(each)
+    elif isinstance(value, (list, tuple)):
+        for each in value:
+            yield from _codes(each)
+
+
 def alike(ours: Any, theirs: Any) -> bool:
     """Return whether two answers are. Where they have a text about an error we have one, in words of our own;
     we may have more.
@@ -123,6 +155,10 @@ class Asking:
     def __init__(self, seed: int, side: Side, version: int) -> None:
         self.random, self.side, self.version = Random(seed), side, version
         self.producer = self.random.choice(side.producers)
+        #: Where it writes: a topic of its own where the markers of others are not waited for.
+        self.topics = (
+            side.topics if side.partitions == 2 else [side.topics[side.producers.index(self.producer)]]
+        )
 
     def chance(self, share: float) -> bool:
         return self.random.random() < share
@@ -138,7 +174,7 @@ class Asking:
         return self.random.choices([self.producer.name, "", "no-such-id"], [30, 1, 1])[0]
 
     def place(self) -> tuple[str, int]:
-        return self.random.choice(self.side.topics), self.random.randrange(2)
+        return self.random.choice(self.topics), self.random.randrange(self.side.partitions)
 
 
 def initialize(asking: Asking) -> Fields:
@@ -148,7 +184,7 @@ def initialize(asking: Asking) -> Fields:
             (asking.producer.id, asking.producer.epoch),
             (asking.producer.id, max(asking.producer.epoch - 1, -1)),
             (asking.producer.id, -1),
-            (5, 9),
+            (987_654, 9),
         ],
         [8, 5, 3, 1, 1],
     )[0]
@@ -167,10 +203,12 @@ def _wanted_topics(asking: Asking) -> list[tuple[str, list[int]]]:
         topic, number = asking.place()
         if number not in topics.setdefault(topic, []):
             topics[topic].append(number)
+    if asking.side.partitions > 2 and asking.chance(0.7):  # the more markers, the longer they take
+        topics[asking.topics[0]] = _numbers(asking)
     if asking.chance(0.08):
         topics[asking.random.choice(["no-such-topic", "__consumer_offsets"])] = [0]
     if asking.chance(0.05):
-        topics.setdefault(asking.side.topics[0], []).append(7)
+        topics.setdefault(asking.topics[0], []).append(1_007)
     return list(topics.items())
 
 
@@ -226,7 +264,7 @@ def commit_offsets(asking: Asking) -> Fields:
     topic, number = asking.place()
     offset = asking.random.randrange(100)
     if asking.chance(0.05):
-        number = 9
+        number = 1_009
     partition: Fields = {"partition_index": number, "committed_offset": offset, "committed_metadata": "m"}
     member: Any = {}
     if asking.version >= 3:
@@ -248,8 +286,12 @@ def commit_offsets(asking: Asking) -> Fields:
     }
 
 
+def _numbers(asking: Asking) -> list[int]:
+    return list(range(asking.side.partitions))
+
+
 def fetch_offsets(asking: Asking) -> Fields:
-    every = [(topic, [0, 1]) for topic in asking.side.topics]
+    every = [(topic, _numbers(asking)) for topic in asking.side.topics]
     return {
         "group_id": asking.side.group,
         "topics": None if asking.chance(0.3) else every,
@@ -259,7 +301,8 @@ def fetch_offsets(asking: Asking) -> Fields:
 
 def fetch(asking: Asking) -> Fields:
     partitions = [
-        {"partition": number, "fetch_offset": 0, "partition_max_bytes": 1 << 20} for number in (0, 1)
+        {"partition": number, "fetch_offset": 0, "partition_max_bytes": 1 << 20}
+        for number in _numbers(asking)
     ]
     level = asking.random.choices([0, 1, 2], [3, 9, 0])[0]
     return {
@@ -277,7 +320,7 @@ def fetch(asking: Asking) -> Fields:
 
 def list_offsets(asking: Asking) -> Fields:
     times = asking.random.choice([-1, -2, -3, NOW_MS, NOW_MS + 10_000_000])
-    partitions = [{"partition_index": number, "timestamp": times} for number in (0, 1)]
+    partitions = [{"partition_index": number, "timestamp": times} for number in _numbers(asking)]
     return {
         "replica_id": -1,
         "isolation_level": asking.random.choice([0, 1]),
@@ -286,7 +329,7 @@ def list_offsets(asking: Asking) -> Fields:
 
 
 def describe_producers(asking: Asking) -> Fields:
-    topics: list[tuple[str, list[int]]] = [(topic, [0, 1]) for topic in asking.side.topics]
+    topics: list[tuple[str, list[int]]] = [(topic, _numbers(asking)) for topic in asking.side.topics]
     if asking.chance(0.1):
         topics.append(("no-such-topic", [0]))
     return {"topics": topics}
@@ -356,6 +399,9 @@ def learn(asking: Asking, key: ApiKey, fields: Fields, body: Any) -> None:
     gives_epoch = key == ApiKey.INIT_PRODUCER_ID or (key == ApiKey.END_TXN and asking.version >= 5)
     if gives_epoch and not body.error_code:
         _become(producer, body.producer_id, body.producer_epoch)
+        producer.keeps_epoch = False
+    elif key == ApiKey.END_TXN:
+        producer.keeps_epoch |= not body.error_code
     elif key == ApiKey.PRODUCE:
         (topic,) = fields["topic_data"]
         (data,) = topic.partition_data
