@@ -12,7 +12,7 @@ from ..client import LATEST, Cluster
 from ..client.offsets import Errors
 from ..offsets_topic import partition_for
 from ..protocol import ErrorCode, KafkaError, TopicPartition
-from ._history import OFFSETS_TOPIC
+from ._past import OFFSETS_TOPIC
 from ._transactions import OPEN, coordinated, list_transactions, open_partitions
 from .results import GroupDescription, HeldBack
 

@@ -1,50 +1,33 @@
 """Past generations: from the coordinator's own events, and from records where there are no events.
 
-Every finished generation leaves one record in ``__consumer_offsets`` with its members and their assignments,
-until compaction takes all but the last. The log is read as a plain topic from its end, in windows that grow,
-until enough generations have been seen; a group's records are found by their keys, so that others are not
-decoded.
+Every finished generation of a classic group leaves one record in ``__consumer_offsets`` with its members and
+their assignments; a consumer group leaves many small ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby, zip_longest
+from typing import Any, Final
 
-from ..client import EARLIEST, LATEST, Cluster
-from ..consumer.decode import ChunkReader
-from ..offsets_topic import (
-    CorruptRecordError,
-    GroupDeleted,
-    GroupStored,
-    decode,
-    group_key,
-    partition_for,
-)
-from ..protocol import (
-    EventName,
-    KafkaError,
-    MalformedMessageError,
-    TopicPartition,
-    decode_assignment,
-)
+from ..offsets_topic import ConsumerGroupRecord, GroupDeleted, GroupStored
+from ..protocol import EventName, MalformedMessageError, TopicPartition, decode_assignment
+from ._epochs import DEAD, EpochLog, Member
+from ._moves import Owned, composed, moved
+from ._past import StoredPast, StoredRecord
 from ._requests import CONSUMER
-from .results import Generation, GroupHistory, HistoryEntry, PartitionMove, Progress
-
-#: Owners and what they hold; the value is None where it cannot be read.
-Owned = dict[str, frozenset[TopicPartition] | None]
+from .results import Generation, GroupDescription, GroupHistory, HistoryEntry, PartitionMove
 
 FROM_COORDINATOR, FROM_RECORDS = "coordinator", "offsets topic"
+
+#: What records do not tell, whichever broker wrote them.
+_CLASSIC_LACK: Final = "why a generation began, and how long it took, cannot be known"
+_EPOCHS_LACK: Final = "whether a member that is gone left or was removed cannot be known"
 
 #: A generation's record is written at most this long before its event. Numbers of generations repeat when a
 #: group is deleted and created again.
 _WRITTEN_MS: Final = 60_000
-
-#: What records never contain, whichever broker wrote them.
-UNKNOWABLE: Final = (
-    "this broker keeps no history of groups: why a generation began, and how long it took, cannot be known",
-)
 
 
 def whole(told: GroupHistory, limit: int) -> bool:
@@ -53,16 +36,31 @@ def whole(told: GroupHistory, limit: int) -> bool:
     return len(generations) >= limit or (bool(generations) and generations[0].generation <= 1)
 
 
-def with_records(told: GroupHistory, recorded: GroupHistory, limit: int) -> GroupHistory:
-    """Fill in the generations before the broker's start, of which there are no events: without causes."""
+def with_records(
+    told: GroupHistory, recorded: GroupHistory, limit: int, kept_since_ms: int | None = None
+) -> GroupHistory:
+    """Fill in older generations, of which there are no events. Those since ``kept_since_ms``, when the broker
+    began to keep events of the group, have made way for newer events; None if it does not say since when.
+    """
     first = told.generations[0] if told.generations else None
     older = [row for row in recorded.generations if first is None or _before(row, first)]
     if not older:
         return told
     generations = (*older, *told.generations)[-limit:]
-    filled = sum(row.cause is None for row in generations)
-    words = f"{filled} of these generations ended before the broker began to keep this group's history"
-    return replace(told, generations=generations, unknown=(f"{words}: their causes are unknown",))
+    filled = generations[: max(0, len(generations) - len(told.generations))]
+    dropped = sum(kept_since_ms is not None and row.timestamp_ms >= kept_since_ms for row in filled)
+    earlier = "ended before the broker began to keep this group's history"
+    if kept_since_ms is None:
+        earlier += ", or are no longer in it"
+    remarks = tuple(
+        f"{count} of these generations {words}: they are told from records, which do not have every cause"
+        for count, words in (
+            (len(filled) - dropped, earlier),
+            (dropped, "are no longer in the broker's history, which keeps the newest events of a group only"),
+        )
+        if count
+    )
+    return replace(told, generations=generations, unknown=remarks)
 
 
 def shortened(told: GroupHistory) -> bool:
@@ -71,16 +69,34 @@ def shortened(told: GroupHistory) -> bool:
 
 
 def with_every_move(told: GroupHistory, recorded: GroupHistory) -> GroupHistory:
-    """Add the moves that events leave out, from the records of generations."""
-    records = {row.generation: row for row in recorded.generations if row.moves is not None}
+    """Add the moves that events leave out, from records. One rebalance may be several epochs."""
+    numbers = [row.generation for row in told.generations]
+    since = [numbers[0] - 1, *numbers[:-1]] if numbers else []
+    rows = [
+        row if row.every_move else _with_moves_of(row, _steps(row, after, recorded.generations))
+        for row, after in zip(told.generations, since, strict=True)
+    ]
+    return replace(told, generations=tuple(rows))
 
-    def filled(row: Generation) -> Generation:
-        record = records.get(row.generation)
-        if row.every_move or record is None or not 0 <= row.timestamp_ms - record.timestamp_ms <= _WRITTEN_MS:
-            return row
-        return replace(row, moves=record.moves)
 
-    return replace(told, generations=tuple(map(filled, told.generations)))
+def _steps(row: Generation, after: int, records: Iterable[Generation]) -> list[Generation]:
+    """Records of a rebalance, of generations higher than ``after``; [] if one is missing."""
+    began_ms = row.timestamp_ms - (row.duration_ms or 0) - _WRITTEN_MS
+    steps = [
+        record
+        for record in records
+        if after < record.generation <= row.generation and began_ms <= record.timestamp_ms
+    ]
+    if not steps or steps[-1].generation != row.generation or steps[0].members_before != row.members_before:
+        return []
+    late = abs(row.timestamp_ms - steps[-1].timestamp_ms) > _WRITTEN_MS
+    return [] if late or any(step.moves is None for step in steps) else steps
+
+
+def _with_moves_of(row: Generation, steps: Iterable[Generation]) -> Generation:
+    moves = composed(step.moves or () for step in steps)
+    # the listed moves are among them, if these are the records of this rebalance
+    return replace(row, moves=moves) if moves and {*moves}.issuperset(row.moves or ()) else row
 
 
 def _before(row: Generation, told: Generation) -> bool:
@@ -139,36 +155,117 @@ def _number(details: Mapping[str, Any], name: str) -> int | None:
     return value if isinstance(value, int) else None
 
 
-def from_records(group: str, past: StoredPast, limit: int) -> GroupHistory:
-    """History from records of the offsets topic: members, times and moves, but no causes.
+def from_records(
+    group: str, past: StoredPast, limit: int, now: GroupDescription | None = None
+) -> GroupHistory:
+    """History from records of the offsets topic: members, times and moves, but not every cause.
 
-    The record before the last ``limit`` ones is only compared with.
+    A classic group's record before the last ``limit`` ones is only compared with. ``now`` is a consumer group
+    after its last record, for what older records than those would say.
     """
-    generations: list[Generation] = []
-    before: Owned | None = None
-    for row in past.generations:
-        after = _owned(row.record)
-        # generation 0 is the group's creation, before it had a member
-        if after or not isinstance(row.record, GroupStored) or row.record.generation:
-            last = generations[-1].generation if generations else -1
-            generations.append(_compared(row, before, after, last))
-        before = after
+    read = _Records(past, now)
+    generations = read.generations()[-limit:]
     where = f"{past.partition.topic}-{past.partition.partition}"
-    unknown = [*UNKNOWABLE, f"generations are read from {where}, which compaction thins out with time"]
+    unknown = [f"this broker keeps no history of groups: {lack}" for lack in read.lacks]
+    if generations:
+        unknown.append(
+            f"{' and '.join(read.found)} are read from {where}, which compaction thins out with time"
+        )
+    else:
+        unknown.append(f"this broker keeps no history of groups, and {where} has no rebalance of this one")
+    if read.has_left_out:
+        unknown.append("partitions of topics that do not exist any more are left out")
     if not past.complete:
         unknown.append(f"reading {where} stopped at its limit: there may be older generations")
-    return GroupHistory(group, FROM_RECORDS, (), tuple(generations[-limit:]), tuple(unknown))
+    return GroupHistory(group, FROM_RECORDS, (), tuple(generations), tuple(unknown))
 
 
-def _compared(row: StoredGeneration, before: Owned | None, after: Owned, last: int) -> Generation:
-    record = row.record
-    state = "Dead"
+class _Records:
+    """Reads the records of a group, which may change its type.
+
+    ``lacks`` says what they do not tell, ``found`` what was found. Between two records of different types,
+    ``_before`` is what owners had, and ``_members`` are members by id; None if unknown.
+    """
+
+    def __init__(self, past: StoredPast, now: GroupDescription | None) -> None:
+        self.lacks: list[str] = []
+        self.found: list[str] = []
+        self.has_left_out = False
+        self._past = past
+        self._now = now
+        self._before: Owned | None = None
+        self._members: dict[str, Member] | None = None
+
+    def generations(self) -> list[Generation]:
+        """Every generation and epoch, oldest first. To be called once."""
+        rows: list[Generation] = []
+        kinds = groupby(self._past.records, lambda row: isinstance(row.record, ConsumerGroupRecord))
+        runs = [(has_epochs, list(run)) for has_epochs, run in kinds]
+        for (has_epochs, run), after in zip_longest(runs, runs[1:]):
+            # a group that changes its type is deleted as one of the first, in the same write
+            changes_type = after is not None and after[1][0].timestamp_ms <= run[-1].timestamp_ms
+            if has_epochs:
+                made = self._epochs(run, after is None, changes_type)
+                self._say(made, "epochs", _EPOCHS_LACK)
+            else:
+                made = self._classic(run[:-1] if changes_type else run, rows[-1].generation if rows else -1)
+                self._say(made, "generations", _CLASSIC_LACK)
+            rows += made
+        return rows
+
+    def _say(self, made: Sequence[Generation], found: str, lack: str) -> None:
+        if made and found not in self.found:
+            self.found.append(found)
+            self.lacks.append(lack)
+
+    def _epochs(self, run: Iterable[StoredRecord], is_last: bool, changes_type: bool) -> list[Generation]:
+        now = self._now if is_last and not self._past.from_start else None
+        owners = {member.member_id: member.owner for member in now.members} if now is not None else {}
+        log = EpochLog(self._past.topics, owners, self._members)
+        for row in run:
+            if isinstance(row.record, ConsumerGroupRecord):
+                log.add(row.timestamp_ms, row.record)
+        made = log.generations(len(owners) if now is not None else None)
+        self.has_left_out = self.has_left_out or log.has_left_out
+        self._before, self._members = log.owned(), {}
+        if made and made[-1].state == DEAD:
+            if changes_type:
+                made.pop()
+            else:
+                self._before = {}
+        return made
+
+    def _classic(self, run: Iterable[StoredRecord], last: int) -> list[Generation]:
+        made: list[Generation] = []
+        for row in run:
+            record = row.record
+            assert not isinstance(record, ConsumerGroupRecord), "the other type"
+            after = _owned(record)
+            # generation 0 is the group's creation, before it had a member
+            if after or not isinstance(record, GroupStored) or record.generation:
+                made.append(_compared(row.timestamp_ms, record, self._before, after, last))
+                last = made[-1].generation
+            self._before = after
+            self._members = {}
+            if isinstance(record, GroupStored):
+                self._members = {
+                    each.member_id: Member(owner, after[owner], is_new=False)
+                    for each in record.members
+                    for owner in (each.instance_id or each.member_id,)
+                }
+        return made
+
+
+def _compared(
+    timestamp_ms: int, record: GroupStored | GroupDeleted, before: Owned | None, after: Owned, last: int
+) -> Generation:
+    state = DEAD
     if isinstance(record, GroupStored):
         state, last = "Stable" if record.members else "Empty", record.generation
     moves = None if before is None else moved(before, after)
     return Generation(
         generation=last,
-        timestamp_ms=row.timestamp_ms,
+        timestamp_ms=timestamp_ms,
         state=state,
         protocol=getattr(record, "protocol", None),
         leader=getattr(record, "leader", None),
@@ -196,113 +293,3 @@ def _partitions(assignment: bytes) -> frozenset[TopicPartition] | None:
         return frozenset(decode_assignment(assignment).partitions)
     except MalformedMessageError:
         return None
-
-
-def moved(before: Owned, after: Owned) -> tuple[PartitionMove, ...] | None:
-    """Partitions that moved between two generations; None when an assignment cannot be read."""
-    old, new = _owners(before), _owners(after)
-    if old is None or new is None:
-        return None
-    return tuple(
-        PartitionMove(*partition, old.get(partition), new.get(partition))
-        for partition in sorted({*old, *new})
-        if old.get(partition) != new.get(partition)
-    )
-
-
-def _owners(owned: Owned) -> dict[TopicPartition, str] | None:
-    if None in owned.values():
-        return None
-    return {partition: owner for owner, partitions in owned.items() for partition in partitions or ()}
-
-
-OFFSETS_TOPIC: Final = "__consumer_offsets"
-
-_FIRST_WINDOW, _LARGEST_WINDOW = 2_000, 100_000
-_FETCH_BYTES: Final = 4 * 1024 * 1024
-
-
-class StoredGeneration(NamedTuple):
-    """A group's record and the time at which it was written; GroupDeleted: the group was deleted."""
-
-    timestamp_ms: int
-    record: GroupStored | GroupDeleted
-
-
-@dataclass(frozen=True, slots=True)
-class StoredPast:
-    """Records of a group, oldest first. ``complete`` is False if reading stopped at its limit."""
-
-    partition: TopicPartition
-    generations: tuple[StoredGeneration, ...]
-    complete: bool
-
-
-async def read_past(
-    cluster: Cluster,
-    group: str,
-    wanted: int,
-    max_offsets: int,
-    progress: Progress | None = None,
-) -> StoredPast:
-    """The last ``wanted`` records of a group; fewer if the log begins, or ``max_offsets`` are read, before.
-
-    Raises KafkaError when the topic may not be read, or does not exist (3).
-    """
-    known = await cluster.metadata([OFFSETS_TOPIC])
-    count = len(known.partitions(OFFSETS_TOPIC))
-    if not count:
-        raise KafkaError(known.errors.get(OFFSETS_TOPIC, 3), f"topic {OFFSETS_TOPIC!r}")
-    partition = TopicPartition(OFFSETS_TOPIC, partition_for(group, count))
-    first = (await cluster.list_offsets({partition: EARLIEST}))[partition].offset
-    end = (await cluster.list_offsets({partition: LATEST}))[partition].offset
-    stop = max(first, end - max_offsets)
-    found: list[StoredGeneration] = []
-    window, high = _FIRST_WINDOW, end
-    while high > stop and len(found) < wanted:
-        low = max(stop, high - window)
-        found = [row async for row in _rows(cluster, partition, group, low, high)] + found
-        high, window = low, min(window * 4, _LARGEST_WINDOW)
-        if progress is not None:
-            progress(end - high, end - stop)
-    return StoredPast(partition, tuple(found[-wanted:]), complete=high <= first or len(found) >= wanted)
-
-
-async def _rows(
-    cluster: Cluster, partition: TopicPartition, group: str, low: int, high: int
-) -> AsyncIterator[StoredGeneration]:
-    key, offset = group_key(group), low
-    while offset < high:
-        reader = await _fetched(cluster, partition, offset)
-        while records := reader.read():
-            for record in records:
-                if record.key == key and low <= record.offset < high:
-                    row = _decoded(record.key, record.value)
-                    if row is not None:
-                        yield StoredGeneration(record.timestamp_ms, row)
-        if reader.next_offset <= offset:
-            return
-        offset = reader.next_offset
-
-
-async def _fetched(cluster: Cluster, partition: TopicPartition, offset: int) -> ChunkReader:
-    async def attempt() -> ChunkReader:
-        answer = await cluster.fetch(
-            {partition: offset}, max_bytes=_FETCH_BYTES, partition_max_bytes=_FETCH_BYTES, max_wait_ms=0
-        )
-        if partition not in answer:
-            raise KafkaError(7, f"no answer about {partition.topic}-{partition.partition}")
-        row = answer[partition]
-        if row.error_code:
-            raise KafkaError(row.error_code, f"reading {partition.topic}-{partition.partition}")
-        return ChunkReader(partition, row.records, offset)
-
-    return await cluster.retrying(attempt)
-
-
-def _decoded(key: bytes, value: bytes | None) -> GroupStored | GroupDeleted | None:
-    try:
-        record = decode(key, value)
-    except CorruptRecordError:
-        return None
-    return record if isinstance(record, (GroupStored, GroupDeleted)) else None

@@ -11,7 +11,7 @@ import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from ..client import LATEST, Cluster, CommittedOffset
 from ..protocol import (
@@ -65,11 +65,18 @@ async def _ask(cluster: Cluster, group: str, body: Any, doing: str) -> Any:
     return await cluster.at_coordinator(group, attempt)
 
 
-async def ask_history(cluster: Cluster, group: str, limit: int, after: int) -> list[HistoryEntry]:
+class KeptEvents(NamedTuple):
+    """Events of a group that its coordinator has kept, and since when it does; None if it does not say."""
+
+    entries: list[HistoryEntry]
+    since_ms: int | None = None
+
+
+async def ask_history(cluster: Cluster, group: str, limit: int, after: int) -> KeptEvents:
     """The coordinator's events. Raises UnsupportedVersionError if the broker keeps none."""
     body = DescribeGroupHistoryRequest(group_id=group, limit=limit, after=after)
     response = await _ask(cluster, group, body, f"the history of group {group!r}")
-    return [
+    entries = [
         HistoryEntry(
             row.sequence,
             row.timestamp_ms,
@@ -83,6 +90,7 @@ async def ask_history(cluster: Cluster, group: str, limit: int, after: int) -> l
         )
         for row in response.entries
     ]
+    return KeptEvents(entries, response.kept_since_ms if response.kept_since_ms >= 0 else None)
 
 
 async def list_groups(

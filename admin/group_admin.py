@@ -249,24 +249,28 @@ class GroupAdmin:
         are read backwards, and ``progress`` is called. A broker's events list only the first moves of a
         generation; with ``every_move`` the others are read from the topic too.
         """
-        from . import _history  # reads records of the log: most commands start without the code for it
+        # they read records of the log: most commands start without the code for it
+        from . import _history, _past
 
-        entries = await self.events(group)
-        told = None if entries is None else _history.from_events(group, entries, limit)
+        kept = await self._events(group, -1)
+        told = None if kept is None else _history.from_events(group, kept.entries, limit)
         if told is not None and _history.whole(told, limit) and not (every_move and _history.shortened(told)):
             return told
         try:
-            past = await _history.read_past(self._cluster, group, limit + 1, max_offsets, progress)
+            past = await _past.read_past(self._cluster, group, limit + 1, max_offsets, progress)
+            now = None if past.from_start else await _requests.describe_group(self._cluster, group)
         except KafkaError as error:
             if told is None:
                 raise
             return replace(told, unknown=(f"older generations cannot be read: {error}",))
-        recorded = _history.from_records(group, past, limit)
-        if told is None:
+        recorded = _history.from_records(group, past, limit, now)
+        if kept is None or told is None:
             return recorded
         if every_move:
             told = _history.with_every_move(told, recorded)
-        return told if _history.whole(told, limit) else _history.with_records(told, recorded, limit)
+        if _history.whole(told, limit):
+            return told
+        return _history.with_records(told, recorded, limit, kept.since_ms)
 
     @with_advice
     async def events(self, group: str, after: int = -1) -> list[HistoryEntry] | None:
@@ -274,6 +278,10 @@ class GroupAdmin:
 
         A group that does not exist has none.
         """
+        kept = await self._events(group, after)
+        return None if kept is None else kept.entries
+
+    async def _events(self, group: str, after: int) -> _requests.KeptEvents | None:
         try:
             return await _requests.ask_history(self._cluster, group, -1, after)
         except UnsupportedVersionError:
@@ -281,7 +289,7 @@ class GroupAdmin:
         except KafkaError as error:
             if error.code is not ErrorCode.GROUP_ID_NOT_FOUND:
                 raise
-            return []
+            return _requests.KeptEvents([])
 
 
 def _matches(value: str | None, wanted: Collection[str]) -> bool:

@@ -124,6 +124,8 @@ class GroupCoordinator:
         )
         self._clock_ms = clock_ms or steady_clock_ms()
         self._history = History(settings.kohort_group_history_size)
+        # when the load of partitions began
+        self._loaded_ms: dict[int, int] = {}
         self._listeners = Listeners(on_event)
         self._assignors: AssignorProcesses | None = None
         self._shards = ShardRuntime(
@@ -157,6 +159,8 @@ class GroupCoordinator:
 
         Raises LoadError with ``kohort_offsets_load_strict`` if anything could not be read.
         """
+        now_ms = self._clock_ms()
+        self._loaded_ms = dict.fromkeys((runner.partition for runner in self._shards), now_ms)
         bad = await self._shards.load_all()
         if bad and self._settings.kohort_offsets_load_strict:
             raise LoadError(bad)
@@ -171,6 +175,7 @@ class GroupCoordinator:
     async def load(self, partition: int) -> None:
         """Load one partition, which this broker now leads."""
         self.unload(partition)
+        self._loaded_ms[partition] = self._clock_ms()
         await self._shards.load(partition)
 
     def unload(self, partition: int) -> None:
@@ -283,6 +288,12 @@ class GroupCoordinator:
         if not shard.state.knows(group_id):
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no group {group_id!r}")
         return self._history.of(group_id, limit, after)
+
+    def kept_since_ms(self, group_id: str) -> int:
+        """Return since when events of a group have been kept: older ones were never there, newer ones that
+        are missing have made way. -1 while the group is not loaded.
+        """
+        return self._loaded_ms.get(self._shards.partition_of(group_id), -1)
 
     def group_counts(self) -> tuple[dict[str, int], int]:
         """Number of groups by Kafka's name of their state, and the number of all their members."""

@@ -38,6 +38,7 @@ from .records import (
     encode,
     encode_all,
     group_key,
+    group_keys,
     offset_key,
 )
 from .store import OffsetsStore, StoredBatch
@@ -76,6 +77,7 @@ __all__ = [
     "encode",
     "encode_all",
     "group_key",
+    "group_keys",
     "java_hash",
     "offset_key",
     "partition_for",

@@ -129,6 +129,11 @@ def _key(kind: GroupRecordType, group: str, name: str) -> bytes:
     return key + key_string(name) if kind in _NAMED else key
 
 
+def consumer_group_keys(group: str) -> tuple[bytes, ...]:
+    """How the keys of a group's records begin, by type."""
+    return tuple(kind.to_bytes(2, "big") + key_string(group) for kind in GroupRecordType)
+
+
 #: Longer names are not cached: clients choose them, and the cache outlives the groups.
 _KNOWN_CHARACTERS: Final = 200
 

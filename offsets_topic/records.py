@@ -20,6 +20,7 @@ from ..protocol import KohortError, MalformedMessageError, WireReader
 from .consumer_groups import (
     CONSUMER_GROUP_TYPES,
     ConsumerGroupRecord,
+    consumer_group_keys,
     decode_consumer_group,
     key_string,
     read_version,
@@ -154,6 +155,11 @@ def offset_key(group: str, topic: str, partition: int) -> bytes:
 
 def group_key(group: str) -> bytes:
     return b"\x00\x02" + key_string(group)
+
+
+def group_keys(group: str) -> tuple[bytes, ...]:
+    """How the keys of a group's records begin, but for those of its offsets."""
+    return group_key(group), *consumer_group_keys(group)
 
 
 def _offset_value(record: OffsetCommitted) -> bytes:

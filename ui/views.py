@@ -36,9 +36,9 @@ _AT_ONCE: Final = 8
 _MANY_OFFSETS: Final = 200_000
 _FEW_OFFSETS: Final = 20_000
 _ROW_OFFSETS: Final = 2_000
-_UNSEEN: Final = (
-    "this broker keeps no history of groups: the lanes of a consumer group begin when somebody looks at it",
-)
+#: Source of a history that was seen from looks, and states of groups in which no rebalance is under way.
+_OBSERVED: Final = "observed"
+_SETTLED: Final = ("Stable", "Empty")
 
 
 def now_ms() -> int:
@@ -129,14 +129,13 @@ class GroupView(View):
             limit, most = (_GENERATIONS, _MANY_OFFSETS) if known is None else (10, _FEW_OFFSETS)
             found = await admin.history(self.group, limit, max_offsets=most)
         except KafkaError as error:
-            found = GroupHistory(self.group, "observed", (), (), (f"records cannot be read: {error}",))
-        if now.epoch is not None and not found.generations:
-            found = replace(found, unknown=_UNSEEN)
+            found = GroupHistory(self.group, _OBSERVED, (), (), (f"records cannot be read: {error}",))
         if known is None or self._before is None:
             return found
         newest = max((row.timestamp_ms for row in known.generations), default=0)
         newer = [row for row in found.generations if row.timestamp_ms > newest]
-        if not newer:
+        # records of a rebalance that is under way say more when it is over
+        if not newer and (found.source == _OBSERVED or now.state in _SETTLED):
             newer = list(_seen(self._before, now, at_ms))
         generations = (*known.generations, *newer)[-_GENERATIONS:]
         return replace(known, generations=generations, unknown=found.unknown)

@@ -31,7 +31,7 @@ async def handle(node: Node, request: Request) -> Any:
         )
         for entry in entries
     ]
-    return request.answer(entries=rows)
+    return request.answer(entries=rows, kept_since_ms=node.coordinator.kept_since_ms(body.group_id))
 
 
 API = ServedApi(

@@ -9,18 +9,22 @@ from typing import Any
 from ._wire import (
     NamedTuple,
     _new,
+    malformed,
     null_in,
     read_compact_count,
     read_compact_string,
+    read_tags,
     skip_tags,
     write_compact_count,
     write_compact_string,
+    write_tags,
 )
 
 _I = Struct(">i")
 _IH = Struct(">ih")
 _IQ = Struct(">iq")
 _IQX = Struct(">iqx")
+_Q = Struct(">q")
 _QQ = Struct(">qq")
 
 
@@ -56,6 +60,7 @@ class DescribeGroupHistoryResponse(NamedTuple):
     error_code: int = 0
     error_message: str | None = None
     entries: Sequence[HistoryEntry] = ()
+    kept_since_ms: int = -1
 
 
 DescribeGroupHistoryResponse.API_KEY = 20001  # type: ignore[attr-defined]
@@ -143,12 +148,22 @@ def _read_response_flexible(
         entries_4.append(item5)
     if entries_4 is None:
         raise null_in("DescribeGroupHistoryResponse.entries")
+    kept_since_ms_15: Any = -1
     if data[at]:
-        at = skip_tags(data, at)
+        tags, at = read_tags(data, at)
+        for tag16, start, stop in tags:
+            if tag16 == 0:
+                at = start
+                (kept_since_ms_15,) = _Q.unpack_from(data, at)
+                at += 8
+                if at != stop:
+                    raise malformed("a tagged field of another length than it says")
+            at = stop
     else:
         at += 1
     return _new(
-        DescribeGroupHistoryResponse, (throttle_time_ms_1, error_code_2, error_message_3, entries_4)
+        DescribeGroupHistoryResponse,
+        (throttle_time_ms_1, error_code_2, error_message_3, entries_4, kept_since_ms_15),
     ), at
 
 
@@ -168,7 +183,14 @@ def _write_response_flexible(out: bytearray, body: Any, version: int) -> None:
         write_compact_string(out, item2.client_host)
         write_compact_string(out, item2.details)
         out.append(0)
-    out.append(0)
+    tags3 = []
+    kept_since_ms_4 = getattr(body, "kept_since_ms", -1)
+    if kept_since_ms_4 != -1:
+        whole5, out = out, bytearray()
+        out += _Q.pack(kept_since_ms_4)
+        tags3.append((0, out))
+        out = whole5
+    write_tags(out, tags3)
 
 
 def read_response(version: int) -> Any:

@@ -1,4 +1,7 @@
-"""Past generations, from events and from records."""
+"""Past generations, from events and from records.
+
+Covers: admin/_past.py, admin/_moves.py.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +12,16 @@ import pytest
 
 from kohort.admin import Generation, GroupAdmin, GroupHistory, HistoryEntry, PartitionMove
 from kohort.admin._history import (
-    StoredGeneration,
-    StoredPast,
     from_events,
     from_records,
-    moved,
     shortened,
     whole,
     with_every_move,
     with_records,
 )
+from kohort.admin._moves import moved
+from kohort.admin._past import StoredPast, StoredRecord
+from kohort.admin._requests import KeptEvents
 from kohort.consumer import AsyncGroupConsumer, Cluster
 from kohort.offsets_topic import GroupDeleted, GroupStored, StoredMember
 from kohort.protocol import ErrorCode, KafkaError, TopicPartition, encode_assignment
@@ -36,13 +39,13 @@ def member(name: str, assignment: bytes, instance_id: str | None = None) -> Stor
     return StoredMember(name, instance_id, "app", "/127.0.0.1", 60_000, 10_000, b"", assignment)
 
 
-def stored(generation: int, *members: StoredMember, protocol_type: str = "consumer") -> StoredGeneration:
+def stored(generation: int, *members: StoredMember, protocol_type: str = "consumer") -> StoredRecord:
     leader = members[0].member_id if members else None
     record = GroupStored("billing", protocol_type, generation, "range", leader, 0, members)
-    return StoredGeneration(1_000 * generation, record)
+    return StoredRecord(1_000 * generation, record)
 
 
-def past(*rows: StoredGeneration, complete: bool = True) -> StoredPast:
+def past(*rows: StoredRecord, complete: bool = True) -> StoredPast:
     return StoredPast(OFFSETS, rows, complete)
 
 
@@ -103,7 +106,7 @@ def test_other_protocol_types_are_counted_and_not_read() -> None:
 def test_a_group_that_was_removed_starts_from_nothing() -> None:
     rows = past(
         stored(5, member("a", holding(0))),
-        StoredGeneration(6_000, GroupDeleted("billing")),
+        StoredRecord(6_000, GroupDeleted("billing")),
         stored(1, member("b", holding(0))),
     )
     _, removed, again = from_records("billing", rows, limit=5).generations
@@ -190,6 +193,7 @@ def test_what_was_before_the_broker_started_is_filled_in_without_causes() -> Non
         (5, "member b joined"),
     ]
     assert "2 of these generations ended before the broker began" in both.unknown[0]
+    assert "or are no longer in it" in both.unknown[0]
     assert with_records(told, recorded, 2).generations == both.generations[-2:]
 
 
@@ -224,12 +228,12 @@ async def test_events_are_told_where_records_may_not_be_read(monkeypatch: pytest
     async def refused(*_: object) -> StoredPast:
         raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "topic '__consumer_offsets'")
 
-    async def events(*_: object) -> list[HistoryEntry]:
-        return [event(9, "RebalanceNote", 5, **REBALANCED)]
+    async def kept(*_: object) -> KeptEvents:
+        return KeptEvents([event(9, "RebalanceNote", 5, **REBALANCED)])
 
-    monkeypatch.setattr("kohort.admin._history.read_past", refused)
+    monkeypatch.setattr("kohort.admin._past.read_past", refused)
     admin = GroupAdmin("localhost:1")
-    monkeypatch.setattr(admin, "events", events)
+    monkeypatch.setattr("kohort.admin._requests.ask_history", kept)
     history = await admin.history("billing")
     assert [row.generation for row in history.generations] == [5]
     assert "older generations cannot be read" in history.unknown[0]
@@ -254,4 +258,45 @@ async def test_generations_before_a_restart_are_still_told(tmp_path: Path) -> No
     assert [row.generation for row in after.generations if row.cause is None] == known
     assert after.generations[-1].cause is not None
     assert after.generations[-1].generation > known[-1]
-    assert "their causes are unknown" in after.unknown[0]
+    assert "ended before the broker began" in after.unknown[0]
+    assert "no longer" not in " ".join(after.unknown)
+
+
+async def test_generations_whose_events_made_way_are_not_said_to_be_older_than_the_broker() -> None:
+    with running_broker(kohort_group_history_size=4) as broker:
+        async with GroupAdmin(broker.bootstrap) as admin:
+            async with Cluster(broker.bootstrap) as cluster:
+                await cluster.create_topics({"orders": 1})
+            for _ in range(4):
+                async with AsyncGroupConsumer("orders", bootstrap=broker.bootstrap, group="billing"):
+                    await stable(admin, "billing", 1)
+            history = await admin.history("billing")
+    unknown = [row for row in history.generations if row.cause is None]
+    assert unknown
+    [remark] = history.unknown
+    assert remark.startswith(f"{len(unknown)} of these generations are no longer in the broker's history")
+
+
+def test_moves_of_a_rebalance_of_several_epochs_are_put_together() -> None:
+    details = {**REBALANCED, "partitions_moved": 2, "moves": [["orders", 0, "a", "c"]]}
+    told = from_events("shop", [event(9, "RebalanceNote", 4, **details)], 20)
+    told = replace(told, generations=(Generation(2, 8_000, "Stable", moves=()), *told.generations))
+    steps = [
+        Generation(
+            3, 8_970, "Stable", members=2, members_before=1, moves=(PartitionMove("orders", 0, "a", "b"),)
+        ),
+        Generation(
+            4,
+            8_990,
+            "Stable",
+            members=2,
+            members_before=2,
+            moves=(PartitionMove("orders", 0, "b", "c"), PartitionMove("orders", 1, "a", "b")),
+        ),
+    ]
+    recorded = GroupHistory("shop", "offsets topic", (), tuple(steps))
+    filled = with_every_move(told, recorded).generations[-1]
+    assert filled.moves == (PartitionMove("orders", 0, "a", "c"), PartitionMove("orders", 1, "a", "b"))
+    # records of something else: the moves that are known are not among theirs
+    others = replace(recorded, generations=(replace(steps[0], moves=()), replace(steps[1], moves=())))
+    assert with_every_move(told, others).generations[-1] == told.generations[-1]

@@ -1,0 +1,45 @@
+"""Partitions that change owners between two states of a group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ..protocol import TopicPartition
+from .results import PartitionMove
+
+#: Owners and what they hold; the value is None where it cannot be read.
+Owned = dict[str, frozenset[TopicPartition] | None]
+
+
+def moved(before: Owned, after: Owned) -> tuple[PartitionMove, ...] | None:
+    """Partitions that moved between two generations; None when an assignment cannot be read."""
+    old, new = _owners(before), _owners(after)
+    if old is None or new is None:
+        return None
+    return tuple(
+        PartitionMove(*partition, old.get(partition), new.get(partition))
+        for partition in sorted({*old, *new})
+        if old.get(partition) != new.get(partition)
+    )
+
+
+def composed(steps: Iterable[Sequence[PartitionMove]]) -> tuple[PartitionMove, ...]:
+    """The moves of several steps as those of one: from the first owner to the last."""
+    first: dict[TopicPartition, str | None] = {}
+    last: dict[TopicPartition, str | None] = {}
+    for moves in steps:
+        for move in moves:
+            place = TopicPartition(move.topic, move.partition)
+            first.setdefault(place, move.from_owner)
+            last[place] = move.to_owner
+    return tuple(
+        PartitionMove(*place, first[place], last[place])
+        for place in sorted(first)
+        if first[place] != last[place]
+    )
+
+
+def _owners(owned: Owned) -> dict[TopicPartition, str] | None:
+    if None in owned.values():
+        return None
+    return {partition: owner for owner, partitions in owned.items() for partition in partitions or ()}
