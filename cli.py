@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, NoReturn
 
@@ -379,6 +379,13 @@ def _broker(options: argparse.Namespace) -> int:
     return OK
 
 
+def _listening(addresses: Mapping[str, str]) -> str:
+    """Where a broker listens: an address, and each with its listener's name if there are several."""
+    if len(addresses) == 1:
+        return "".join(addresses.values())
+    return ", ".join(f"{address} ({name})" for name, address in addresses.items())
+
+
 async def _serve(broker: Broker, handler: LogHandler) -> None:
     import asyncio
     import signal
@@ -401,7 +408,7 @@ async def _serve(broker: Broker, handler: LogHandler) -> None:
                 f"kohort broker: metrics at http://{broker.host}:{broker.metrics_port}/metrics",
                 file=sys.stderr,
             )
-        print(_READY, broker.bootstrap, flush=True)
+        print(_READY, _listening(broker.addresses), flush=True)
         settle_collector()
         handler.open()
         stopped, failed = asyncio.create_task(stop.wait()), asyncio.create_task(broker.failure())

@@ -77,6 +77,7 @@ class Broker:
             _check_alone(self.settings)
         self._open_store = open_store
         self._parts: Parts | None = None
+        self._addresses: dict[str, tuple[str, int]] = {}
 
     def __repr__(self) -> str:
         return f"Broker({self.bootstrap if self._parts else 'not started'}, {self.data})"
@@ -90,6 +91,11 @@ class Broker:
     def endpoints(self) -> dict[str, str]:
         """``HOST:PORT`` of each listener, by its name."""
         return self._running().server.endpoints()
+
+    @property
+    def addresses(self) -> dict[str, str]:
+        """``HOST:PORT`` where each listener listens, by its name; the first is ``bootstrap``."""
+        return {name: host_port(*address) for name, address in self._addresses.items()}
 
     @property
     def cluster_id(self) -> str:
@@ -170,7 +176,8 @@ class Broker:
                     await store.end_former(self.data)
             parts.open()
             await parts.listen()
-            self.host, self.port = parts.server.told(self.host)
+            self._addresses = parts.server.addresses(self.host)
+            self.host, self.port = next(iter(self._addresses.values()))
             await parts.start()
             await self._expose(parts)
         except BaseException:

@@ -293,6 +293,7 @@ class Parts:
             connections=server.quotas.by_listener(),
             connections_made=server.connections_made,
             connections_refused=dict(server.quotas.refused),
+            certificate_ends=server.certificates.ends(),
             request_bytes_held=server.backpressure.held_bytes,
             flush_times=metrics.flush_times.figures(),
             replicas=_replica_figures(node),

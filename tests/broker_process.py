@@ -94,7 +94,8 @@ class BrokerProcess:
         while time.monotonic() < deadline:
             for line in (self.folder / "stdout").read_text(errors="replace").splitlines(keepends=True):
                 if line.startswith(READY) and line.endswith("\n"):
-                    return int(line.rsplit(":", 1)[1])
+                    # the first listener's
+                    return int(line.removeprefix(READY).split(" ")[0].rsplit(":", 1)[1])
             if not self.alive:
                 raise AssertionError(f"the broker ended while starting\n{self.log}")
             time.sleep(0.01)

@@ -6,6 +6,7 @@ import importlib.util
 import json
 import os
 import pty
+import re
 import signal
 import socket
 import struct
@@ -24,6 +25,7 @@ from kohort.protocol import ApiKey, ErrorCode, KafkaError, implementation
 from tests.broker.wire import Wire, create_topic, part
 
 PATIENCE_S = 20
+LISTENERS = "listener.security.protocol.map=INSIDE:PLAINTEXT,OUTSIDE:PLAINTEXT"
 #: What takes long to import, and no help needs.
 SLOW = (
     "kohort.client.cluster",
@@ -100,6 +102,19 @@ def test_it_says_when_it_serves_and_ends_cleanly(number: signal.Signals, tmp_pat
         code, errors = ends(process)
     assert (code, errors) == (0, "")
     assert (tmp_path / ".kafka_cleanshutdown").exists()
+
+
+def test_with_several_listeners_it_says_all_of_them() -> None:
+    with running("--set", "listeners=INSIDE://127.0.0.1:0,OUTSIDE://127.0.0.1:0", "--set", LISTENERS) as one:
+        assert one.stdout is not None
+        line = one.stdout.readline()
+        found = re.fullmatch(
+            r"kohort broker ready on 127\.0\.0\.1:(\d+) \(INSIDE\), 127\.0\.0\.1:(\d+) \(OUTSIDE\)\n", line
+        )
+        assert found is not None, line
+        for port in found.groups():
+            with Wire(f"127.0.0.1:{port}") as wire:
+                assert wire.call(ApiKey.METADATA, 8, topics=[]).brokers[0].port == int(port)
 
 
 def test_a_terminal_that_is_closed_is_a_clean_stop(tmp_path: Path) -> None:

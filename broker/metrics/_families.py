@@ -96,7 +96,7 @@ def _state(state: str) -> Callable[[BrokerSnapshot], int]:
     return lambda now: now.groups.by_state.get(state, 0)
 
 
-def _counts(read: Callable[[BrokerSnapshot], Mapping[str, int]]) -> Callable[[BrokerSnapshot], Samples]:
+def _counts(read: Callable[[BrokerSnapshot], Mapping[str, float]]) -> Callable[[BrokerSnapshot], Samples]:
     return lambda now: [((label,), count) for label, count in read(now).items()]
 
 
@@ -268,6 +268,13 @@ FAMILIES: Final = (
         "Connections closed at once, by reason",
         _counts(lambda now: now.connections_refused),
         "reason",
+    ),
+    _own(
+        "certificate_expiry_timestamp_seconds",
+        "gauge",
+        "When the first certificate of a listener expires, in seconds since 1970",
+        _counts(lambda now: now.certificate_ends),
+        "listener",
     ),
     _own("request_bytes_held", "gauge", "Bytes of pending requests", lambda now: now.request_bytes_held),
     _kafka(_GROUPS, "gauge", "Groups", lambda now: sum(now.groups.by_state.values())),

@@ -120,7 +120,9 @@ class DiskFigures(NamedTuple):
 
 
 class BrokerSnapshot(NamedTuple):
-    """All figures of a broker. ``timestamp_ms`` is from the wall clock."""
+    """All figures of a broker. ``timestamp_ms`` is from the wall clock; ``certificate_ends`` are by listener,
+    in seconds since 1970.
+    """
 
     timestamp_ms: int
     node_id: int
@@ -133,6 +135,7 @@ class BrokerSnapshot(NamedTuple):
     connections: Mapping[str, int]
     connections_made: int
     connections_refused: Mapping[str, int]
+    certificate_ends: Mapping[str, float]
     request_bytes_held: int
     flush_times: TimeFigures
     replicas: ReplicaFigures

@@ -254,5 +254,7 @@ class _Begun:
 
 
 def _reason(error: OSError) -> str:
-    reason = str(getattr(error, "reason", None) or error.strerror or error or type(error).__name__)
+    reason = str(getattr(error, "reason", None) or error.strerror or error)
+    if not reason and isinstance(error, ConnectionError):
+        return "the client has gone"
     return "plain text where TLS is expected" if reason == "WRONG_VERSION_NUMBER" else reason

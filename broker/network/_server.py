@@ -17,6 +17,7 @@ from .._peer import Peer
 from .._router import Router
 from .._settings import BrokerSettings
 from ..metrics._traffic import Clients
+from ..security._certificate_watch import CertificateWatch
 from ..security._listener_security import ListenerSecurity
 from ..security._listeners import listeners_of
 from ..security._quotas import ConnectionQuotas
@@ -83,6 +84,7 @@ class Server:
             )
             for listener in listeners
         ]
+        self.certificates = CertificateWatch(each.security for each in self.acceptors)
 
     def __repr__(self) -> str:
         return f"Server({len(self._connections)} connections, {self.backpressure})"
@@ -97,6 +99,7 @@ class Server:
 
     def start(self) -> None:
         """Accept connections."""
+        self.certificates.look()
         for acceptor in self.acceptors:
             acceptor.start()
         self._plan_sweep()
@@ -115,10 +118,9 @@ class Server:
         for connection in list(self._connections):
             connection.transport.abort()
 
-    def told(self, host: str) -> tuple[str, int]:
-        """Host and port of the first listener; ``host`` if it listens on every address."""
-        first = self.acceptors[0]
-        return first.listener.host or host, first.port
+    def addresses(self, host: str) -> dict[str, tuple[str, int]]:
+        """Host and port of each listener, by its name; ``host`` for one that listens on every address."""
+        return {each.listener.name: (each.listener.host or host, each.port) for each in self.acceptors}
 
     def endpoints(self) -> dict[str, str]:
         """The address for clients of each listener; 127.0.0.1 for one that listens on every address."""
@@ -213,6 +215,7 @@ class Server:
         for connection in list(self._connections):
             self._look_at(connection, now)
         self._end_standstill(now)
+        self.certificates.look()
         # connections in their handshakes could not be closed before
         self._make_room()
         self._plan_sweep()

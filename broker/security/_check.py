@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ipaddress
-import ssl
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,15 +14,13 @@ from .._settings import BrokerSettings
 from ..metrics._exposer import MAX_CONNECTIONS
 from ..quotas import CLIENT_ID, DEFAULT_NAME, USER, QuotaEntity, QuotaKey, QuotaTable
 from ._between_brokers import BetweenBrokers
+from ._certificate_watch import DAY_S, SOON_DAYS
 from ._listener_security import ListenerSecurity
 from ._listeners import Listener, is_own, listed, listeners_of, settings_for
-from ._names import valid_until
+from ._names import ends_of
 from ._quotas import ConnectionQuotas
 from ._sasl import plain_users
 from ._scram_users import HASHES, ScramUsers
-
-#: A certificate that expires within this many days is mentioned.
-SOON_DAYS = 30
 
 _ANYWHERE = ("", "0.0.0.0", "::")
 
@@ -165,9 +162,8 @@ def _key_warnings(path: str) -> Iterator[str]:
         return
     if Path(path).stat().st_mode & 0o077:
         yield f"{path} holds a private key and others may read it: chmod 600"
-    for block in Path(path).read_text().split("-----BEGIN CERTIFICATE-----")[1:]:
-        pem = "-----BEGIN CERTIFICATE-----" + block
-        days = (valid_until(ssl.PEM_cert_to_DER_cert(pem)) - time.time()) / 86_400
+    for end in ends_of(Path(path).read_text()):
+        days = (end - time.time()) / DAY_S
         if days < 0:
             yield f"{path}: a certificate has expired: exchange it, clients refuse it"
         elif days < SOON_DAYS:

@@ -17,10 +17,11 @@ class Exchange(ABC):
     """One authentication in progress: the client's messages in, the broker's responses out.
 
     ``done``: the client has proved that it is ``user``; ``expires_ms`` is when the proof expires on the wall
-    clock, if it has an expiry of its own.
+    clock, if it has an expiry of its own. ``claimed`` is the user that the client names, proved or not.
     """
 
     done = False
+    claimed = ""
     user = ""
     expires_ms: int | None = None
 
@@ -41,6 +42,7 @@ class PlainExchange(Exchange):
         except ValueError:
             # neither cause nor text: both would contain the password
             raise AuthenticationError("PLAIN: not a name and a password") from None
+        self.claimed = name
         if not name or not password or wanted not in ("", name):
             raise AuthenticationError("PLAIN: a name and its own password are asked for")
         expected = self._passwords.get(name)

@@ -50,6 +50,13 @@ class ListenerSecurity:
         """The context for a new connection; None without TLS."""
         return None if self._contexts is None else self._contexts.current()
 
+    def certificate_end(self) -> float | None:
+        """When this listener's certificate expires, in seconds since 1970; None without TLS."""
+        if self._contexts is None:
+            return None
+        self._contexts.current()
+        return self._contexts.end
+
     def principal(self, transport: BaseTransport) -> str:
         """The principal of the client, from its certificate. Raises CertificateError."""
         secured = transport.get_extra_info("ssl_object")

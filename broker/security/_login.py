@@ -57,6 +57,7 @@ class Login:
     failed: str = field(default="", init=False)
     _principal: str = field(default="", init=False)
     _mechanism: str = field(default="", init=False)
+    _claimed: str = field(default="", init=False)
     _exchange: Exchange | None = field(default=None, init=False)
     _raw: bool = field(default=False, init=False)
     _begun: float = field(default=float("-inf"), init=False)
@@ -101,9 +102,12 @@ class Login:
         raise ProtocolError(f"API number {header.api_key} before it said who it is (ILLEGAL_SASL_STATE)")
 
     async def end(self) -> NoReturn:
-        """After the response to a ``failed`` login: give time to read it, then raise ProtocolError."""
+        """After the response to a ``failed`` login: give time to read it, then raise ProtocolError, which
+        also says on which listener it was and who the client said it is.
+        """
         await asyncio.sleep(LINGER_S)
-        raise ProtocolError(self.failed)
+        user = f", user {self._claimed}" if self._claimed else ""
+        raise ProtocolError(f"{self.failed} (listener {self._sasl.listener_name}{user})")
 
     def _may_begin(self) -> bool:
         if self._exchange is not None:
@@ -172,6 +176,8 @@ class Login:
 
     def _fail(self, reason: str) -> None:
         self.failed = reason
+        if self._exchange is not None:
+            self._claimed = self._exchange.claimed
         self._exchange, self._principal = None, ""
 
 

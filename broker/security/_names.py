@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import ssl
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -55,6 +56,15 @@ def valid_until(certificate: bytes) -> float:
         return datetime.strptime(text, "%Y%m%d%H%M%SZ").replace(tzinfo=UTC).timestamp()
     except (IndexError, ValueError) as error:
         raise CertificateError(f"a certificate whose end cannot be read: {error}") from None
+
+
+def ends_of(pem: str) -> list[float]:
+    """When each certificate of a PEM text expires, in seconds since 1970. Raises CertificateError."""
+    begin = "-----BEGIN CERTIFICATE-----"
+    try:
+        return [valid_until(ssl.PEM_cert_to_DER_cert(begin + text)) for text in pem.split(begin)[1:]]
+    except ValueError as error:
+        raise CertificateError(f"a certificate that cannot be read: {error}") from None
 
 
 def _signed(certificate: bytes) -> list[_Value]:

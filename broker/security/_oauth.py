@@ -25,6 +25,7 @@ class OauthExchange(Exchange):
         if self._refused is not None:
             raise self._refused
         wanted, token = _parsed(data)
+        self.claimed = wanted
         try:
             user, self.expires_ms = await self._tokens.verified(token)
             if wanted not in ("", user):

@@ -21,6 +21,7 @@ class Sasl:
 
     def __init__(self, settings: SecuritySettings, listener: Listener, users: ScramUsers) -> None:
         own = settings_for(settings, listener.name)
+        self.listener_name = listener.name
         #: Names of the mechanisms, as clients see them.
         self.mechanisms = listed(own.sasl_enabled_mechanisms)
         self.max_frame_bytes = own.sasl_server_max_receive_size

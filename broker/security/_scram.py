@@ -44,7 +44,7 @@ class ScramExchange(Exchange):
         name, nonce, *more = bare.split(",")
         if not name.startswith("n=") or not nonce.startswith("r=") or not nonce[2:]:
             raise ValueError
-        user = _unescaped(name[2:])
+        user = self.claimed = _unescaped(name[2:])
         if wanted and (not wanted.startswith("a=") or _unescaped(wanted[2:]) != user):
             raise AuthenticationError(f"{self._mechanism}: one user cannot speak for another")
         if "tokenauth=true" in more:
@@ -54,7 +54,6 @@ class ScramExchange(Exchange):
         # made for existing users, too, so that it takes as long
         stand_in = self._users.stand_in(self._mechanism, user)
         self._credential = found or stand_in
-        self.user = user
         self._binding = base64.b64encode(f"{flag},{wanted},".encode()).decode()
         self._nonce = nonce[2:] + _nonce()
         salt = base64.b64encode(self._credential.salt).decode()
@@ -78,7 +77,7 @@ class ScramExchange(Exchange):
         same = hmac.compare_digest(hashlib.new(hash_name, client_key).digest(), credential.stored_key)
         if not (same and self._known):
             raise AuthenticationError(NOT_RIGHT)
-        self.done = True
+        self.user, self.done = self.claimed, True
         return "v=" + base64.b64encode(hmac.digest(credential.server_key, signed, hash_name)).decode()
 
 

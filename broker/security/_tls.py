@@ -14,6 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ...settings import SettingsError
+from ._errors import CertificateError
+from ._names import ends_of
 from ._settings import ClientAuth, SecuritySettings
 
 log = logging.getLogger("kohort.broker")
@@ -29,7 +31,9 @@ _Stamp = tuple[tuple[int, int, int], ...]
 
 
 class TlsContexts:
-    """The context for new connections. Raises SettingsError if the files cannot be used at first."""
+    """The context for new connections, and when its certificate expires. Raises SettingsError if the files
+    cannot be used at first.
+    """
 
     def __init__(
         self,
@@ -45,6 +49,8 @@ class TlsContexts:
         self._looked = now()
         self._stamp = self._stamps()
         self._complained: str | None = None
+        #: When the first certificate of its own chain expires, in seconds since 1970; None: not known.
+        self.end: float | None = None
         self._context = self._made()
 
     def __repr__(self) -> str:
@@ -84,6 +90,7 @@ class TlsContexts:
         self._set_versions(context)
         context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
         self._load_key(context)
+        self.end = self._first_end()
         context.verify_mode = _VERIFY[self._client_auth]
         if self._client_auth != "none":
             self._load_authorities(context)
@@ -115,6 +122,15 @@ class TlsContexts:
             with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
                 file.write(f"{settings.ssl_keystore_key}\n{settings.ssl_keystore_certificate_chain}\n")
             self._load(context, path, "ssl.keystore.key", password)
+
+    def _first_end(self) -> float | None:
+        settings = self._settings
+        path = settings.ssl_keystore_location
+        try:
+            pem = Path(path).read_text() if path else settings.ssl_keystore_certificate_chain
+            return min(ends_of(pem), default=None)
+        except (OSError, ValueError, CertificateError):
+            return None  # OpenSSL takes it
 
     def _load(self, context: ssl.SSLContext, path: str, shown: str, password: str | None) -> None:
         try:

@@ -3,9 +3,25 @@
 from __future__ import annotations
 
 import ssl
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import trustme
+
+
+def ending_keystore(folder: Path, *days: float) -> str:
+    """A key, and certificates that end so many days from now."""
+    authority = trustme.CA()
+    path = folder / "keys.pem"
+    parts = []
+    for end in days:
+        until = datetime.now(UTC) + timedelta(days=end)
+        issued = authority.issue_cert("127.0.0.1", not_before=until - timedelta(days=400), not_after=until)
+        parts.append(issued.cert_chain_pems[0].bytes())
+        if len(parts) == 1:
+            parts.insert(0, issued.private_key_pem.bytes())
+    path.write_bytes(b"".join(parts))
+    return str(path)
 
 
 class Certificates:

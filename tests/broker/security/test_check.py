@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import resource
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-import trustme
 
 from kohort.broker import SettingsError
 from kohort.broker._settings import broker_settings
@@ -16,7 +14,7 @@ from kohort.broker.quotas import QuotaEntity, QuotaKey, QuotaTable
 from kohort.broker.security import _check
 from kohort.broker.security._check import check
 from kohort.broker.security._scram_users import ScramCredential, ScramUsers
-from tests.broker.security.certificates import Certificates
+from tests.broker.security.certificates import Certificates, ending_keystore
 
 MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 HELD_UP = "queued.max.request.bytes is below socket.request.max.bytes: one request can hold up all others"
@@ -371,21 +369,6 @@ def test_metrics_are_where_the_first_listener_is(listeners: str, host: str, loca
     assert (told in warnings) is not local
 
 
-def _keystore(folder: Path, *days: float) -> str:
-    """A key, and certificates that end so many days from now."""
-    authority = trustme.CA()
-    path = folder / "keys.pem"
-    parts = []
-    for end in days:
-        until = datetime.now(UTC) + timedelta(days=end)
-        issued = authority.issue_cert("127.0.0.1", not_before=until - timedelta(days=400), not_after=until)
-        parts.append(issued.cert_chain_pems[0].bytes())
-        if len(parts) == 1:
-            parts.insert(0, issued.private_key_pem.bytes())
-    path.write_bytes(b"".join(parts))
-    return str(path)
-
-
 @pytest.mark.parametrize(
     ("days", "mode", "expected"),
     [
@@ -403,7 +386,7 @@ def _keystore(folder: Path, *days: float) -> str:
 def test_a_certificate_that_ends_soon_and_a_key_that_others_may_read_are_told(
     tmp_path: Path, days: tuple[float, ...], mode: int, expected: list[str | None]
 ) -> None:
-    path = _keystore(tmp_path, *days)
+    path = ending_keystore(tmp_path, *days)
     Path(path).chmod(mode)
     _, warnings = reported({"listeners": "SSL://127.0.0.1:1", "ssl.keystore.location": path})
     readable = f"SSL: {path} holds a private key and others may read it: chmod 600"

@@ -171,6 +171,29 @@ def test_a_failed_login_is_answered_and_ends_the_connection(
     assert "secret" not in caplog.text + answer.error_message
 
 
+@pytest.mark.parametrize(
+    ("name", "shown"), [("bob", "user bob)"), ("a\nb\x1b[2J", r"user a\nb\x1b[2J)"), ("x" * 5_000, "xxx...")]
+)
+def test_the_log_says_on_which_listener_a_login_failed_and_of_which_user(
+    wire: Wire, caplog: pytest.LogCaptureFixture, name: str, shown: str
+) -> None:
+    handshake(wire, "PLAIN")
+    with caplog.at_level(logging.DEBUG):
+        authenticate(wire, plain(name, "wrong"))
+        assert wire.closed_by_broker()
+    (line,) = (each.getMessage() for each in caplog.records if " failed: " in each.getMessage())
+    assert "the password is not right (listener SASL_PLAINTEXT, user " in line
+    assert line.endswith(shown)
+    assert len(line) < 300
+
+
+def test_a_scram_login_of_a_user_is_told_too(wire: Wire, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG):
+        assert log_in_scram(wire, password="wrong").error_code == 58
+        assert wire.closed_by_broker()
+    assert "(listener SASL_PLAINTEXT, user alice)" in caplog.text
+
+
 def test_a_scram_login_with_a_wrong_password_fails(wire: Wire) -> None:
     assert log_in_scram(wire, password="wrong").error_code == 58
     assert wire.closed_by_broker()
@@ -361,6 +384,8 @@ def test_secrets_are_told_to_nobody(broker: RunningBroker) -> None:
 class _Exchange:
     """Ends with its second message; ``b"no"`` is refused."""
 
+    claimed = "alice"
+
     def __init__(self, user: str, expires_ms: int | None) -> None:
         self.done = False
         self.user = user
@@ -379,6 +404,7 @@ class _Mechanisms:
     """One and TWO, of which ONE expires; a login is believed for ``believed`` ms."""
 
     mechanisms = ("ONE", "TWO")
+    listener_name = "OUTSIDE"
     delay_s = 0.0
 
     def __init__(self) -> None:
@@ -552,7 +578,7 @@ async def test_why_a_login_failed_is_told_and_ends_the_connection(monkeypatch: p
     assert await client.handshake() is None
     with pytest.raises(ProtocolError) as caught:
         await client.login.end()
-    assert str(caught.value) == "authentication by TWO failed: NO"
+    assert str(caught.value) == "authentication by TWO failed: NO (listener OUTSIDE, user alice)"
 
 
 async def test_an_unknown_mechanism_and_a_second_handshake_are_told_why() -> None:

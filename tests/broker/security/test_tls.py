@@ -475,3 +475,19 @@ def test_client_certificates_need_authorities(certificates: Certificates) -> Non
         "listener SSL: ssl.client.auth=requested needs the authorities of client certificates: set "
         "ssl.truststore.location to a PEM file with them"
     )
+
+
+@pytest.mark.parametrize("sent", [b"", b"\x16\x03\x01"])
+def test_a_client_that_goes_before_its_handshake_is_over_is_told_of_with_a_reason(
+    broker: RunningBroker, caplog: pytest.LogCaptureFixture, sent: bytes
+) -> None:
+    host, _, port = broker.endpoints["SSL"].rpartition(":")
+    with caplog.at_level(logging.INFO, "kohort.broker"):
+        with socket.create_connection((host, int(port))) as link:
+            link.sendall(sent)
+        deadline = time.monotonic() + 10
+        while "closed before it began" not in caplog.text and time.monotonic() < deadline:
+            time.sleep(0.01)
+    (line,) = (each.getMessage() for each in caplog.records if "before it began" in each.getMessage())
+    assert line.startswith("SSL: connection from 127.0.0.1 closed before it began: ")
+    assert line.rpartition(": ")[2] in ("the client has gone", "UNEXPECTED_EOF_WHILE_READING")
