@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, NoReturn
 
@@ -21,6 +21,32 @@ _MOST_WORKERS = 1_000
 
 class _Parser(argparse.ArgumentParser):
     """Says what is wrong in one line."""
+
+    def _check_value(self, action: argparse.Action, value: object) -> None:
+        try:
+            super()._check_value(action, value)
+        except argparse.ArgumentError:
+            if not (meant := _did_you_mean(str(value), map(str, action.choices or ()))):
+                raise
+            raise argparse.ArgumentError(action, f"invalid choice: {value!r}{meant}") from None
+
+    def refuse_options(self, words: Sequence[str], *others: argparse.ArgumentParser) -> NoReturn:
+        """End, as this parser has no such options; ``others`` may have what was meant."""
+        option = words[0].partition("=")[0]
+        meant = ""
+        for parser in (self, *others):
+            known = [name for name in parser._option_string_actions if name.startswith("--")]
+            meant = meant or _did_you_mean(option, known, "" if parser is self else f"{parser.prog} ")
+        self.error(f"unrecognized arguments: {' '.join(words)}{meant}")
+
+    def parser_of(self, *commands: str | None) -> _Parser:
+        """The parser of a command, of a command's action, and so on."""
+        parser = self
+        for word in filter(None, commands):
+            for action in parser._actions:
+                if isinstance(action, argparse._SubParsersAction) and word in action.choices:
+                    parser = action.choices[word]
+        return parser
 
     def error(self, message: str) -> NoReturn:
         self.exit(WRONG_USE, f"{self.prog}: {message} (see {self.prog} --help)\n")
@@ -123,11 +149,11 @@ def _run(argv: Sequence[str] | None) -> int:
     _occupy_standard_streams()
     words = sys.argv[1:] if argv is None else argv
     parser = _parser(words)
+    if words and words[0].startswith("--") and not parser._get_option_tuples(words[0]):
+        parser.refuse_options(words, parser.parser_of("broker"))
     options, unknown = parser.parse_known_args(words)
     if unknown:
-        named = (parser.prog, options.command, getattr(options, "action", None))
-        prog = " ".join(filter(None, named))
-        parser.exit(WRONG_USE, f"{prog}: unrecognized arguments: {' '.join(unknown)} (see {prog} --help)\n")
+        parser.parser_of(options.command, getattr(options, "action", None)).refuse_options(unknown)
     if options.command is None:
         parser.print_help()
         return _flushed(OK)
@@ -136,6 +162,13 @@ def _run(argv: Sequence[str] | None) -> int:
     module, _, run = _COMMANDS[options.command][2]
     code: int = getattr(import_module(f".{module}", __package__), run)(options)
     return code
+
+
+def _did_you_mean(word: str, known: Iterable[str], prefix: str = "") -> str:
+    import difflib
+
+    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.7)
+    return f", did you mean {prefix}{near[0]}?" if near else ""
 
 
 def _occupy_standard_streams() -> None:
@@ -174,7 +207,7 @@ class _Version(argparse.Action):
         parser.exit()
 
 
-def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
+def _parser(words: Sequence[str]) -> _Parser:
     parser = _Parser(prog="kohort", description="Kafka's consumer-group coordinator in Python.")
     parser.add_argument("--version", action=_Version, nargs=0, help="show program's version number and exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)

@@ -163,7 +163,7 @@ class GroupAdmin:
         ``topics`` maps topics to partition numbers, empty for all of them; without it the plan covers every
         partition that the group has an offset for. Executing the plan creates a group that does not exist.
         If the group has members, the plan's ``refusal`` says so. Raises KafkaError 3 for a topic or partition
-        that does not exist.
+        that does not exist, and ConfigError for topics that are not such a mapping.
         """
         return await reset.plan(self._cluster, group, to, topics)
 
@@ -222,6 +222,7 @@ class GroupAdmin:
         A topic without numbers stands for all its partitions that have an offset. Raises KafkaError 69 for a
         group that does not exist, and 3 for a topic without offsets.
         """
+        reset.check_topics(topics)
         committed = await self._cluster.committed(group, require_stable=False)
         partitions: list[TopicPartition] = []
         for topic, numbers in topics.items():

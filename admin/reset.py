@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Self
 
-from ..client import EARLIEST, LATEST, Cluster, CommittedOffset
+from ..client import EARLIEST, LATEST, Cluster, CommittedOffset, ConfigError
 from ..protocol import ErrorCode, KafkaError, TopicPartition
 from ._requests import describe_group
 from ._topics import log_offsets
@@ -164,7 +164,18 @@ def _offset(committed: Mapping[TopicPartition, CommittedOffset], partition: Topi
     return found.offset if found is not None else None
 
 
+def check_topics(topics: Mapping[str, object]) -> None:
+    """Raise ConfigError unless each topic has numbers of partitions, or an empty collection for all."""
+    for topic, numbers in topics.items():
+        if isinstance(numbers, str) or not isinstance(numbers, Collection):
+            raise ConfigError(
+                f"topics={{{topic!r}: {numbers!r}}} is not allowed: give the numbers of partitions, or [] "
+                "for all of them"
+            )
+
+
 async def _partitions(cluster: Cluster, topics: Mapping[str, Collection[int]]) -> list[TopicPartition]:
+    check_topics(topics)
     known = await cluster.metadata(topics)
     partitions: list[TopicPartition] = []
     for topic, numbers in topics.items():

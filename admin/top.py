@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import socket
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from ._screen import OK, UNREACHABLE, WRONG_USE
 
@@ -191,7 +193,12 @@ _TIMEOUT_S = 10.0
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``kohort top``."""
-    parser.add_argument("address", metavar="HOST:PORT", help="the broker's --metrics-port")
+    parser.add_argument(
+        "address",
+        type=_address,
+        metavar="HOST:PORT",
+        help="the broker's --metrics-port, or a URL: http://HOST:PORT/metrics",
+    )
     parser.add_argument(
         "--interval",
         type=_seconds,
@@ -218,15 +225,21 @@ def run(options: argparse.Namespace) -> int:
         print("kohort top: it needs prometheus-client: pip install 'kohort[service]'", file=sys.stderr)
         return WRONG_USE
     except (OSError, ValueError) as error:
-        reason = getattr(error, "reason", error)
-        print(
-            f"kohort top: no metrics at {options.address} ({reason}): start the broker with --metrics-port",
-            file=sys.stderr,
-        )
+        print(f"kohort top: no metrics at {options.address} {_cure(error)}", file=sys.stderr)
         return UNREACHABLE
     except KeyboardInterrupt:
         pass
     return OK
+
+
+def _cure(error: OSError | ValueError) -> str:
+    """What went wrong, and what to do about it."""
+    reason = getattr(error, "reason", error)
+    if isinstance(reason, socket.gaierror):
+        return f"({reason.strerror}): check the name"
+    if isinstance(reason, ConnectionRefusedError):
+        return f"({reason}): start the broker with --metrics-port"
+    return f"({reason}): is it the --metrics-port of a broker that runs?"
 
 
 def _two_looks(options: argparse.Namespace) -> tuple[Look, Look]:
@@ -250,7 +263,7 @@ def _fetch(address: str) -> Look:
     """Read a snapshot. Raises OSError, and ValueError for anything but a broker's metrics."""
     import urllib.request  # not above: the help needs no HTTP
 
-    with urllib.request.urlopen(f"http://{address}/metrics", timeout=_TIMEOUT_S) as answer:
+    with urllib.request.urlopen(_url(address), timeout=_TIMEOUT_S) as answer:
         return look_at(str(answer.read(), "utf-8"), time.monotonic())
 
 
@@ -272,6 +285,26 @@ def _screen(before: Look, now: Look, options: argparse.Namespace) -> Group:
             table.add_row(*(Text(escaped(cell)) for cell in row))
         tables.append(table)
     return Group(*tables)
+
+
+def _url(address: str) -> str:
+    """The URL of ``HOST:PORT``, with or without a scheme and a path."""
+    url = address if "://" in address else f"http://{address}"
+    return url if urlsplit(url).path.strip("/") else url.rstrip("/") + "/metrics"
+
+
+def _address(text: str) -> str:
+    url = _url(text)
+    try:
+        parts = urlsplit(url)
+        # a URL has the port of its scheme
+        has_port = parts.port is not None or "://" in text
+        known = has_port and parts.scheme in ("http", "https") and bool(parts.hostname)
+    except ValueError:
+        known = False
+    if not known or any(char <= " " for char in text):
+        raise argparse.ArgumentTypeError(f"{text!r}: give HOST:PORT or http://HOST:PORT/metrics")
+    return text
 
 
 def _seconds(text: str) -> float:

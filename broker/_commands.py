@@ -14,6 +14,7 @@ from ..protocol import KohortError
 from ..settings import read_settings_file
 from ._kafka_names import meaningless
 from ._live_settings import LiveSettings
+from ._log_lines import printable
 from ._settings import broker_settings, given_settings
 from .quotas import QuotaTable
 from .security._check import check
@@ -73,6 +74,7 @@ def run_users(options: argparse.Namespace) -> int:
             changed = _changed(users, options)
             if changed is not None:
                 users.replace(changed)
+                _tell(options, options.data)
         finally:
             folder.close(clean=folder.clean_start)
     except (KohortError, OSError) as error:
@@ -95,10 +97,21 @@ async def _change_shared(options: argparse.Namespace) -> None:
         changed = _changed(users, options)
         if changed is not None:
             await users.change(changed)
+            _tell(options, "ZooKeeper; running brokers know it in a moment")
     except ConflictError as error:
         raise KohortError("somebody else has changed the users just now: try again") from error
     finally:
         store.close()
+
+
+def _tell(options: argparse.Namespace, where: str) -> None:
+    """Say what was done, apart from what ``list`` prints."""
+    mechanisms = ", ".join(_chosen(options))
+    done = "can log in" if options.action == "add" else "can no longer log in"
+    print(
+        f"kohort users: {printable(options.user)} {done} by {mechanisms} (written to {where})",
+        file=sys.stderr,
+    )
 
 
 def _changed(users: ScramUsers, options: argparse.Namespace) -> Credentials | None:

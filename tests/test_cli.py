@@ -328,6 +328,38 @@ def test_a_metrics_port_without_prometheus_client_is_refused(
 
 
 @pytest.mark.parametrize(
+    ("words", "said", "program"),
+    [
+        (["topic", "list"], "argument COMMAND: invalid choice: 'topic', did you mean topics?", "kohort"),
+        (["groups", "lst"], "argument ACTION: invalid choice: 'lst', did you mean list?", "kohort groups"),
+        (["--prot"], "unrecognized arguments: --prot, did you mean kohort broker --port?", "kohort"),
+        (["--prot", "9"], "unrecognized arguments: --prot 9, did you mean kohort broker --port?", "kohort"),
+        (["broker", "--prot=9"], "unrecognized arguments: --prot=9, did you mean --port?", "kohort broker"),
+        (
+            ["groups", "list", "--bootsrap", "x:1"],
+            "unrecognized arguments: --bootsrap x:1, did you mean --bootstrap?",
+            "kohort groups list",
+        ),
+    ],
+)
+def test_a_slip_of_the_pen_is_told_with_what_was_meant(
+    words: list[str], said: str, program: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == f"{program}: {said} (see {program} --help)\n"
+
+
+def test_a_word_that_is_like_no_command_is_told_all_of_them(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["xyzzy"])
+    said = capsys.readouterr().err
+    assert "'broker', 'serve-check'" in said or "broker, serve-check" in said
+    assert "did you mean" not in said
+
+
+@pytest.mark.parametrize(
     ("words", "program"),
     [
         (["produce", "orders"], "kohort produce"),

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from kohort.admin import GroupAdmin, ResetTo
+from kohort.client import ConfigError
 from kohort.consumer import AsyncGroupConsumer, BrokerConnectionError, Cluster
 from kohort.protocol import ErrorCode, KafkaError, TopicPartition
 from tests.admin.conftest import stable
@@ -269,3 +272,19 @@ async def test_nobody_there_is_said_soon() -> None:
     with pytest.raises(BrokerConnectionError):
         async with GroupAdmin("127.0.0.1:1", timeout_ms=60_000):
             raise AssertionError("nobody listens on port 1")
+
+
+@pytest.mark.parametrize("numbers", [None, 0, "0"])
+async def test_topics_that_are_no_mapping_to_numbers_are_told_what_is(
+    admin: GroupAdmin, new_topic: NewTopic, group: Name, numbers: Any
+) -> None:
+    topic, name = new_topic("orders", partitions=1), group("billing")
+    words = (
+        re.escape(f"topics={{{topic!r}: {numbers!r}}} is not allowed: ") + ".*" + re.escape("or [] for all")
+    )
+    with pytest.raises(ConfigError, match=words):
+        await admin.plan_reset(name, ResetTo.earliest(), {topic: numbers})
+    with pytest.raises(ConfigError, match=words):
+        await admin.reset_offsets(name, ResetTo.earliest(), {topic: numbers})
+    with pytest.raises(ConfigError, match=words):
+        await admin.delete_offsets(name, {topic: numbers})

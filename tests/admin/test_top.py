@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections.abc import Iterator
 
@@ -90,6 +91,51 @@ def metrics_address() -> Iterator[str]:
 def test_one_look_is_printed(metrics_address: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["top", metrics_address, "--once", "--interval", "0.1"]) == 0
     assert "requests/s" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("form", ["http://{}/metrics", "http://{}", "http://{}/", "{}/metrics"])
+def test_an_address_may_be_a_url(metrics_address: str, form: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["top", form.format(metrics_address), "--once", "--interval", "0.1"]) == 0
+    assert "requests/s" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["localhost", "ftp://localhost:1/metrics", "localhost:port", "local host:1", "http://", ":9400"],
+)
+def test_what_is_no_address_is_wrong_use(address: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["top", address, "--once"])
+    assert ended.value.code == 2
+    assert "give HOST:PORT or http://HOST:PORT/metrics" in capsys.readouterr().err
+
+
+def test_a_name_that_cannot_be_resolved_is_not_blamed_on_the_broker(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unknown(*_: object, **__: object) -> None:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    assert main(["top", "nobody.invalid:9400", "--once"]) == 3
+    assert capsys.readouterr().err == (
+        "kohort top: no metrics at nobody.invalid:9400 (Name or service not known): check the name\n"
+    )
+
+
+def test_what_answers_and_is_no_broker_is_told_so(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            with server.accept()[0] as link:
+                link.recv(4_096)
+                link.sendall(b"HTTP/1.0 404 Not Found\r\n\r\n")
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        assert main(["top", f"127.0.0.1:{server.getsockname()[1]}", "--once"]) == 3
+        thread.join()
+    assert "is it the --metrics-port of a broker that runs?" in capsys.readouterr().err
 
 
 def test_a_broker_without_metrics_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:

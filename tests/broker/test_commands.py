@@ -42,6 +42,11 @@ def test_the_first_user_is_made_before_the_broker_starts(
         == 0
     )
     assert main(["users", "remove", "alice", "--data", data, "--mechanism", "SCRAM-SHA-512"]) == 0
+    assert capsys.readouterr().err.splitlines() == [
+        f"kohort users: alice can log in by SCRAM-SHA-256, SCRAM-SHA-512 (written to {data})",
+        f"kohort users: bob can log in by SCRAM-SHA-512 (written to {data})",
+        f"kohort users: alice can no longer log in by SCRAM-SHA-512 (written to {data})",
+    ]
     assert main(["users", "list", "--data", data]) == 0
     assert capsys.readouterr().out.splitlines() == [
         "alice\tSCRAM-SHA-256\t4096 iterations",
