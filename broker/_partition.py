@@ -26,6 +26,7 @@ from ..log import (
     Salvaged,
     Steps,
     check_batch,
+    is_full,
 )
 from ..protocol import BatchHeader, ErrorCode, KafkaError, parse_batch_header
 from ..settings import MAX_LONG
@@ -228,7 +229,13 @@ class Partition:
         log = self.log
         if log is not None:
             # before the first record: followers find by it the point where they diverge from this log
-            log.begin_epoch(leader_epoch)
+            try:
+                log.begin_epoch(leader_epoch)
+            except KafkaError as error:
+                # on a full disk the first append does it: nothing is written before
+                if log.offline or not is_full(error):
+                    raise
+                self._files.disk.refused(error)
         self.leadership = make(self.log_end_offset, self.high_watermark)
         self.is_led = True
         self.committed(self.leadership.replication.high_watermark)
@@ -361,8 +368,11 @@ class Partition:
         )
 
     def give_up(self, error: KafkaError) -> None:
-        """Take the partition out of service after a disk error, so that another replica leads it."""
-        if error.code is ErrorCode.KAFKA_STORAGE_ERROR and self.damage is None:
+        """Take the partition out of service after a disk error, so that another replica leads it; not while
+        the disk is full, since it goes on when there is room.
+        """
+        is_usable = is_full(error) and (self.log is None or not self.log.offline)
+        if error.code is ErrorCode.KAFKA_STORAGE_ERROR and self.damage is None and not is_usable:
             with suppress(NoDescriptorsError):
                 self._damaged(error)
 

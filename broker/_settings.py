@@ -255,7 +255,8 @@ class BrokerSettings(SecuritySettings, TransactionSettings, GroupSettings):
     )
     log_index_size_max_bytes: Annotated[int, Live("largest index of a segment", 4, MAX_INT)] = 10_485_760
     log_segment_delete_delay_ms: Annotated[
-        int, Live("how long a deleted segment stays on disk for readers", 0, MAX_LONG)
+        int,
+        Live("how long a deleted segment stays on disk for readers; deleted topics go at once", 0, MAX_LONG),
     ] = 60_000
     log_message_timestamp_type: Annotated[TimestampType, Live("whose time a record carries")] = "CreateTime"
     log_message_timestamp_before_max_ms: Annotated[

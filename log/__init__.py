@@ -7,7 +7,7 @@ partition in it.
 from ._checkpoints import encode_uuid
 from ._config import CREATE_TIME, LOG_APPEND_TIME, CompressionType, LogConfig
 from ._descriptors import OPEN_FILES, OpenFiles, left_by_connections, process_limit
-from ._errors import CorruptLogError, DataFolderError, DataFolderInUseError, NoDescriptorsError
+from ._errors import CorruptLogError, DataFolderError, DataFolderInUseError, NoDescriptorsError, is_full
 from ._files import OS_FILES, File, FileRange, FileSystem, Lock
 from ._flush import Flush
 from ._folder import DataFolder, Stray, known_cluster_id, remove_stray, strays_of
@@ -59,6 +59,7 @@ __all__ = [
     "check_batch",
     "decode_records",
     "encode_uuid",
+    "is_full",
     "known_cluster_id",
     "left_by_connections",
     "process_limit",

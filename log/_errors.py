@@ -47,6 +47,16 @@ def storage_error(path: str, error: OSError) -> KafkaError:
     return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{path}: {error}")
 
 
+#: No space, no quota, or a file that may not grow: writes succeed again when there is room.
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+def is_full(error: KafkaError) -> bool:
+    """Return whether a write failed because the disk is full, and left everything as it was."""
+    cause = error.__cause__
+    return isinstance(cause, OSError) and not isinstance(cause, UndoError) and cause.errno in _FULL
+
+
 @contextmanager
 def storage_errors(path: str) -> Iterator[None]:
     """Turn an OSError into KafkaError KAFKA_STORAGE_ERROR."""

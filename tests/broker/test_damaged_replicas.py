@@ -6,6 +6,7 @@ Covers: broker/_replicas.py, broker/_fetcher.py, broker/_partition.py, cluster/_
 
 from __future__ import annotations
 
+import errno
 import shutil
 from pathlib import Path
 from typing import Any
@@ -202,11 +203,11 @@ async def test_a_leader_whose_disk_fails_leaves_a_partition_to_another_one(
         leader = nodes.state("orders").leader
 
         def fails(*_: object) -> None:
-            raise OSError(28, "no space left on device")
+            raise OSError(errno.EIO, "Input/output error")
 
-        with monkeypatch.context() as full:
-            full.setattr(OsFile, "write", fails)
-            with pytest.raises(KafkaError, match="no space left"):
+        with monkeypatch.context() as broken:
+            broken.setattr(OsFile, "write", fails)
+            with pytest.raises(KafkaError, match="Input/output error"):
                 append(replica(nodes, leader))
         await nodes.until(lambda: nodes.state("orders").leader != leader)
         assert leader not in nodes.state("orders").isr
@@ -297,3 +298,62 @@ async def test_files_of_topics_that_were_deleted_while_a_broker_was_away_go_when
         assert "are strays, which this broker keeps and does not serve" in caplog.text
         assert "unknown-0" in caplog.text
         await in_sync(nodes, "kept", 2)
+
+
+async def test_a_leader_whose_disk_is_full_stays_and_goes_on_when_there_is_room(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with cluster() as nodes:
+        await nodes.create("orders", 3)
+        await in_sync(nodes)
+        state = nodes.state("orders")
+        led = [n for n in range(3) if nodes.state("orders", n).leader == state.leader]
+        for index in led:
+            append(replica(nodes, state.leader, index))
+
+        def full(*_: object) -> None:
+            raise OSError(errno.ENOSPC, "no space left on device")
+
+        for _ in range(3):
+            with monkeypatch.context() as patch:
+                patch.setattr(OsFile, "write", full)
+                for index in led:
+                    with pytest.raises(KafkaError) as refused:
+                        append(replica(nodes, state.leader, index))
+                    assert refused.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+            for index in led:
+                assert replica(nodes, state.leader, index).damage is None
+                append(replica(nodes, state.leader, index))
+        await nodes.until(
+            lambda: all(replica(nodes, n, index).high_watermark == 4 for n in nodes.brokers for index in led)
+        )
+        assert nodes.state("orders") == state
+
+
+async def test_a_broker_whose_disk_is_full_leads_what_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with cluster() as nodes:
+        await nodes.create("orders")
+        await in_sync(nodes)
+        leader = nodes.state("orders").leader
+        append(replica(nodes, leader))
+        await nodes.until(lambda: all(replica(nodes, n).high_watermark == 1 for n in nodes.brokers))
+        others = [n for n in nodes.brokers if n != leader]
+        with monkeypatch.context() as patch:
+
+            def full(*_: object, **__: object) -> None:
+                raise OSError(errno.ENOSPC, "no space left on device")
+
+            patch.setattr("kohort.log._checkpoints.write_epochs", full)
+            await nodes.kill(leader)
+            await nodes.until(lambda: nodes.state("orders").leader in others)
+            after = nodes.state("orders").leader
+            await nodes.until(lambda: replica(nodes, after).leadership is not None)
+            with pytest.raises(KafkaError) as refused:
+                append(replica(nodes, after))
+            assert refused.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+            assert replica(nodes, after).read(0, 1_000).records
+        append(replica(nodes, after))
+        await nodes.until(lambda: all(replica(nodes, n).high_watermark == 2 for n in others))
+        log = replica(nodes, after).log
+        assert log is not None
+        assert log.epoch_for_offset(1) == replica(nodes, after).leader_epoch
