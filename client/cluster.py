@@ -33,6 +33,7 @@ from .metadata import Address, ClusterMetadata, Node, TopicMetadata, parse_boots
 from .outages import Outages
 from .pool import SURROUNDINGS, Channel, ConnectionPool
 from .sasl import Sasl
+from .tokens import Tokens
 from .waiting import Backoff
 
 T = TypeVar("T")
@@ -81,6 +82,8 @@ class Cluster:
         around = SURROUNDINGS.get()
         self._rng = around.make_random()
         self._backoff = Backoff(retry_backoff_ms, retry_backoff_max_ms, rng=self._rng)
+        provider = None if sasl is None else sasl.token_provider
+        self._tokens = None if provider is None else Tokens(provider)
 
         async def open_connection(address: Address) -> Connection:
             with self._outages.connecting(address):
@@ -90,6 +93,7 @@ class Cluster:
                     timeout_ms=connect_timeout_ms,
                     ssl_context=ssl_context,
                     sasl=sasl,
+                    ask_token=None if self._tokens is None else self._tokens.ask,
                     max_frame_bytes=max_frame_bytes,
                 )
             self.features = connection.features
@@ -129,6 +133,8 @@ class Cluster:
         self._closed = True
         self._outages.close()
         self._pool.close()
+        if self._tokens is not None:
+            self._tokens.close()
 
     def break_connections(self) -> None:
         """Close every connection, as if the network had failed."""

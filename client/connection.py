@@ -41,7 +41,7 @@ from .errors import (
     ResponseTooLargeError,
 )
 from .metadata import Address
-from .sasl import Sasl, authenticate
+from .sasl import AskToken, Sasl, authenticate
 
 _SOFTWARE_NAME = "kohort"
 
@@ -112,6 +112,7 @@ class Connection(asyncio.BufferedProtocol):
         timeout_ms: float = 10_000,
         ssl_context: ssl.SSLContext | None = None,
         sasl: Sasl | None = None,
+        ask_token: AskToken | None = None,
         max_frame_bytes: int = MAX_FRAME_BYTES,
     ) -> Connection:
         """Connect, negotiate versions and authenticate, within ``timeout_ms`` in total.
@@ -125,7 +126,7 @@ class Connection(asyncio.BufferedProtocol):
                 await connection._connect(ssl_context)
                 await connection._negotiate()
                 if sasl is not None:
-                    await connection._authenticate(sasl)
+                    await connection._authenticate(sasl, ask_token)
         except TimeoutError:
             why = f"no connection within {timeout_ms:.0f} ms"
             if connection._transport is not None and not connection.versions:
@@ -297,11 +298,11 @@ class Connection(asyncio.BufferedProtocol):
                 versions = feature.min_version - 1, feature.max_version - 1
                 self.versions[ApiKey.DESCRIBE_GROUP_HISTORY] = versions
 
-    async def _authenticate(self, sasl: Sasl) -> None:
+    async def _authenticate(self, sasl: Sasl, ask_token: AskToken | None) -> None:
         async def ask(body: Any) -> Any:
             return await self.request(body, timeout_ms=_LONG_MS)
 
-        lifetime_ms = await authenticate(sasl, str(self.address), ask)
+        lifetime_ms = await authenticate(sasl, str(self.address), ask, ask_token)
         if lifetime_ms is not None:
             self._retire_at = asyncio.get_running_loop().time() + lifetime_ms * _LIFETIME_USED / 1000
 

@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..protocol import ErrorCode, KafkaError, kafka_module
 from ..protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from ..protocol.messages.sasl_handshake import SaslHandshakeRequest
-from ..settings.connection import OAUTH
 from .errors import AuthenticationError, BrokerConnectionError
 
-#: Returns a token for OAUTHBEARER. Called for each connection, in a thread, so it may block.
+#: Returns a token for OAUTHBEARER. Called in a thread of its own, so it may block.
 TokenProvider = Callable[[], str]
+
+
+class Token(NamedTuple):
+    """What a token provider gives: the token, and SASL extensions."""
+
+    text: str
+    extensions: Mapping[str, str]
+
+
+#: Returns a token for a connection to this address.
+AskToken = Callable[[str], Awaitable[Token]]
 
 #: Sends a request and returns the response.
 Ask = Callable[[Any], Awaitable[Any]]
@@ -41,8 +51,9 @@ class Sasl:
     token_provider: TokenProvider | None = None
 
 
-async def authenticate(sasl: Sasl, address: str, ask: Ask) -> float | None:
-    """Authenticate; return the lifetime of the session in milliseconds (KIP-368), None if it has no end.
+async def authenticate(sasl: Sasl, address: str, ask: Ask, ask_token: AskToken | None = None) -> float | None:
+    """Authenticate, with a token if ``ask_token`` gives some; return the lifetime of the session in
+    milliseconds (KIP-368), None if it has no end.
 
     Raises AuthenticationError if the broker refuses, BrokerConnectionError for transient errors.
     """
@@ -52,7 +63,8 @@ async def authenticate(sasl: Sasl, address: str, ask: Ask) -> float | None:
         raise AuthenticationError(
             address, f"the broker does not take sasl_mechanism={sasl.mechanism!r}; it offers {offered}"
         )
-    mechanism = _mechanism(sasl)
+    token = None if ask_token is None else await ask_token(address)
+    mechanism = _mechanism(sasl, token)
     while True:
         data = await _step(sasl, address, mechanism.auth_bytes)
         answer = await ask(SaslAuthenticateRequest(auth_bytes=data))
@@ -71,44 +83,38 @@ async def authenticate(sasl: Sasl, address: str, ask: Ask) -> float | None:
 
 
 async def _step(sasl: Sasl, address: str, step: Callable[..., Any], *arguments: Any) -> Any:
-    """Run a step in a thread, because SCRAM hashes take long and a token provider may block."""
+    """Run a step in a thread, because SCRAM hashes take long."""
     try:
         return await asyncio.to_thread(step, *arguments)
-    except AuthenticationError:
-        raise
     except Exception as error:
-        if sasl.mechanism == OAUTH:
-            raise BrokerConnectionError(address, f"the token provider failed: {error!r}") from error
         raise AuthenticationError(
             address, f"{sasl.mechanism}: the broker's answer is wrong: {error}"
         ) from error
 
 
-def _mechanism(sasl: Sasl) -> Any:
+def _mechanism(sasl: Sasl, token: Token | None) -> Any:
     settings: dict[str, Any] = {
         "sasl_mechanism": sasl.mechanism,
         "sasl_plain_username": sasl.username,
         "sasl_plain_password": sasl.password,
     }
-    if sasl.token_provider is not None:
-        settings["sasl_oauth_token_provider"] = _provider_class()(sasl.token_provider)
+    if token is not None:
+        settings["sasl_oauth_token_provider"] = _provider_class()(token)
     return kafka_module("kafka.net.sasl").get_sasl_mechanism(sasl.mechanism)(**settings)
 
 
 @cache
 def _provider_class() -> Any:
     class Provider(kafka_module("kafka.net.sasl.oauth").AbstractTokenProvider):  # type: ignore[misc]  # kafka-python is not typed
-        """Adapts a function, or an object with extensions, to kafka-python's interface."""
+        """Gives a token that is known to kafka-python's mechanism."""
 
-        def __init__(self, source: Any) -> None:
-            self._source = source
+        def __init__(self, known: Token) -> None:
+            self._known = known
 
         def token(self) -> str:
-            token: str = self._source() if callable(self._source) else self._source.token()
-            return token
+            return self._known.text
 
         def extensions(self) -> dict[str, str]:
-            extensions = getattr(self._source, "extensions", None)
-            return dict(extensions()) if extensions is not None else {}
+            return dict(self._known.extensions)
 
     return Provider

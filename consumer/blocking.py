@@ -16,6 +16,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, overload
 
 from ..client.errors import ConsumerClosedError
+from ..client.threads import DaemonThreads
 from ..protocol import TopicPartition
 from .closing import CLOSE_TIMEOUT_MS
 from .consumer import ROWS_PER_BATCH, AsyncGroupConsumer, ConsumerStatus
@@ -36,6 +37,9 @@ T = TypeVar("T")
 
 #: Longest delay until the consumer's thread processes records marked done.
 DONE_AFTER_S = 0.005
+
+#: Callbacks that run at a time at most, those that hang and are not waited for any more included.
+_MOST_CALLBACKS = 32
 
 #: Time for calls of other threads to end when the consumer has been closed.
 _LAST_WORDS_S = 0.1
@@ -81,14 +85,15 @@ class GroupConsumer:
         key_decode: Any = None,
         **config: Unpack[ConsumerSettings],
     ) -> None:
+        self._callback_threads = DaemonThreads(_MOST_CALLBACKS, "kohort callback")
         self._consumer = AsyncGroupConsumer(
             *topics,
             pattern=pattern,
             partitions=partitions,
-            on_partitions_assigned=_off_the_loop(on_partitions_assigned),
-            on_partitions_revoking=_off_the_loop(on_partitions_revoking),
-            on_partitions_revoked=_off_the_loop(on_partitions_revoked),
-            on_partitions_lost=_off_the_loop(on_partitions_lost),
+            on_partitions_assigned=self._off_the_loop(on_partitions_assigned),
+            on_partitions_revoking=self._off_the_loop(on_partitions_revoking),
+            on_partitions_revoked=self._off_the_loop(on_partitions_revoked),
+            on_partitions_lost=self._off_the_loop(on_partitions_lost),
             decode=decode,
             key_decode=key_decode,
             **config,
@@ -181,6 +186,7 @@ class GroupConsumer:
             for asked in list(self._asked):
                 asked.cancel()
             self._loop.close()
+            self._callback_threads.close()
 
     # records
 
@@ -379,15 +385,16 @@ class GroupConsumer:
         if os.getpid() != self._process:
             raise ForkedError
 
+    def _off_the_loop(self, callback: PartitionsCallback | None) -> PartitionsCallback | None:
+        """Run a callback that may block in a thread, so that heartbeats do not wait for it. The thread does
+        not keep the process from ending.
+        """
+        if callback is None or inspect.iscoroutinefunction(callback):
+            return callback
 
-def _off_the_loop(callback: PartitionsCallback | None) -> PartitionsCallback | None:
-    """Run a callback that may block in a thread, so that heartbeats do not wait for it."""
-    if callback is None or inspect.iscoroutinefunction(callback):
-        return callback
+        async def call(partitions: tuple[TopicPartition, ...]) -> None:
+            result = await self._callback_threads.call(functools.partial(callback, partitions))
+            if inspect.isawaitable(result):
+                await result
 
-    async def call(partitions: tuple[TopicPartition, ...]) -> None:
-        result = await asyncio.to_thread(callback, partitions)
-        if inspect.isawaitable(result):
-            await result
-
-    return call
+        return call

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 from ..client.waiting import now_ms
@@ -41,6 +41,8 @@ class Closing:
     over: Callable[[], None]
     _work: asyncio.Task[None] | None = None
     _drain_ms: float = 0.0
+    #: The task that leaves the group, once it has begun.
+    _leaving: list[asyncio.Task[None]] = field(default_factory=list)
 
     def __repr__(self) -> str:
         state = "not asked for" if self._work is None else "over" if self._work.done() else "under way"
@@ -71,6 +73,7 @@ class Closing:
 
     async def _end_soon(self, work: asyncio.Task[None]) -> None:
         self._hurry(0.0)
+        self.parts.handover.end_within(CANCELLED_S * 1000)
         try:
             await asyncio.wait({work}, timeout=CANCELLED_S)
         finally:
@@ -91,18 +94,25 @@ class Closing:
         try:
             if self.tasks() is not None:
                 await self._give_up(caller, timeout_ms, left_ms)
-                await parts.driver.leave(CLOSED, max(left_ms(), LEAVE_MS))
+                await self._leave(max(left_ms(), LEAVE_MS))
         except asyncio.CancelledError:
             if self.tasks() is not None:
-                await parts.driver.leave(CLOSED, LEAVE_MS)
+                await self._leave(LEAVE_MS)
             raise
         finally:
             self.silenced()
-            for task in (tasks := self.tasks() or []):
+            for task in (tasks := [*(self.tasks() or ()), *self._leaving]):
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             await parts.close()
             self.over()
+
+    async def _leave(self, timeout_ms: float) -> None:
+        """Leave the group, or wait for that if it has begun: a cancelled close may be at it."""
+        if not self._leaving:
+            leaving = self.parts.driver.leave(CLOSED, timeout_ms)
+            self._leaving.append(asyncio.create_task(leaving, name="kohort leaving"))
+        await asyncio.wait(self._leaving, timeout=timeout_ms / 1000)
 
     async def _give_up(self, caller: Caller, timeout_ms: float, left_ms: Callable[[], float]) -> None:
         parts = self.parts

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import math
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from contextvars import ContextVar
@@ -68,7 +69,8 @@ def in_callback() -> bool:
     return call is not None and call.waited_for
 
 
-#: A commit has at least this share of ``step_ms``, however long the rest of a revocation took.
+#: A commit has at least this share of the time for a revocation, however long the rest took. At a close the
+#: callbacks before it have as much more, however long records take to be done.
 _COMMIT_SHARE = 0.1
 
 
@@ -123,6 +125,10 @@ class Handover:
     _giving: list[_Giving] = field(default_factory=list)
     _announcing: set[asyncio.Task[None]] = field(default_factory=set)
     _closing: bool = False
+    #: When waits for records, and callbacks, end at the latest, and the callbacks that are waited for.
+    _drained_by: float = math.inf
+    _called_by: float = math.inf
+    _calls: set[asyncio.Timeout] = field(default_factory=set)
     _failed: asyncio.Event = field(default_factory=asyncio.Event)
     _failure: BaseException | None = None
 
@@ -214,11 +220,24 @@ class Handover:
     async def give_up_all(self, drain_ms: float, timeout_ms: float) -> bool:
         """Give up everything, to close, with shorter waits; return whether that was in time."""
         self._closing = True
+        self.end_within(timeout_ms)
         leaving = {p for giving in self._giving for p in giving.partitions}
         self._give(sorted(self.positions.partitions() - leaving), drain_ms, asked=False)
         self.hurry(drain_ms)
         _, left = await asyncio.wait(self._steps, timeout=max(0.0, timeout_ms) / 1000)
         return not left
+
+    def end_within(self, timeout_ms: float) -> None:
+        """Bound the waits of all revocations, those in progress too, so that their commits have time."""
+        now, loop = now_ms(), asyncio.get_running_loop()
+        self._drained_by = min(self._drained_by, now + timeout_ms * (1 - 2 * _COMMIT_SHARE))
+        self._called_by = min(self._called_by, now + timeout_ms * (1 - _COMMIT_SHARE))
+        for waiting in self._calls:
+            if waiting.expired():
+                continue
+            until = loop.time() + (self._called_by - now) / 1000
+            waiting.reschedule(min(until, waiting.when() or until))
+        self.drained.fire()
 
     def hurry(self, drain_ms: float = 0.0) -> None:
         """Let revocations in progress wait no longer than this for records to be done."""
@@ -292,26 +311,29 @@ class Handover:
         await self._call("on_partitions_revoking", self.callbacks.revoking, giving.partitions)
         began = now_ms()
         while undone := self.tracker.first_undone(giving.partitions):
-            waited_ms = now_ms() - began
-            if waited_ms >= giving.drain_ms:
-                self.report(DrainTimedOut(undone, waited_ms))
+            now = now_ms()
+            left_ms = min(began + giving.drain_ms, self._drained_by) - now
+            if left_ms <= 0:
+                self.report(DrainTimedOut(undone, now - began))
                 return
-            await self._wait(giving.drain_ms - waited_ms)
+            await self._wait(left_ms)
 
     async def _call(
         self, name: str, callback: PartitionsCallback | None, partitions: tuple[TopicPartition, ...]
     ) -> None:
         if callback is None:
             return
-        call = _Call()
+        call, began = _Call(), now_ms()
         before = _call.set(call)
+        waiting = asyncio.timeout(min(self.config.rebalance_ms, self._called_by - began) / 1000)
         try:
-            async with asyncio.timeout(self.config.rebalance_ms / 1000):
+            async with waiting:
+                self._calls.add(waiting)
                 result = callback(partitions)
                 if inspect.isawaitable(result):
                     await result
         except TimeoutError as error:
-            late = TimeoutError(f"it had not come back after {self.config.rebalance_ms:.0f} ms")
+            late = TimeoutError(f"it had not come back after {now_ms() - began:.0f} ms")
             self.report(CallbackFailed(name, error if error.args else late))
         except asyncio.CancelledError as error:
             this = asyncio.current_task()
@@ -322,6 +344,7 @@ class Handover:
         except Exception as error:
             self.report(CallbackFailed(name, error))
         finally:
+            self._calls.discard(waiting)
             call.waited_for = False
             _call.reset(before)
 

@@ -21,11 +21,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from ...client.threads import DaemonThreads
 from ...protocol import KohortError, TopicPartition
 from ..errors import ConsumerError
 from ..events import CallbackFailed, Event, LogTruncated, OffsetReset, PartitionsLost, PartitionsRevoked
 from ._sinks import Sink, StoredOffset
-from ._threads import DaemonThreads
 
 if TYPE_CHECKING:
     from ..consumer import AsyncGroupConsumer

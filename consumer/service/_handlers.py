@@ -24,8 +24,8 @@ from ._queues import ONE_BY_ONE, Outcome, Partly
 from ._retry import ONCE, Retry
 
 if TYPE_CHECKING:
+    from ...client.threads import DaemonThreads
     from ._exactly_once import Once
-    from ._threads import DaemonThreads
     from ._tracing import Tracing
 
 #: Which records are handled one after another: those of one "partition", those of one "key" (records without

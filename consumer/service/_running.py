@@ -10,12 +10,12 @@ from dataclasses import KW_ONLY, dataclass, field
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
+from ...client.threads import DaemonThreads
 from ..errors import ConsumerError
 from ..letters import read_retry
 from ._deadletter import wall_ms
 from ._handlers import Handler, SendDeadLetter
 from ._queues import Outcome, PartitionQueues, QueueScheduler, size_of
-from ._threads import DaemonThreads
 
 if TYPE_CHECKING:
     from ...protocol import TopicPartition

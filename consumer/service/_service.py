@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...client.errors import ConfigError
+from ...client.threads import DaemonThreads
 from ...protocol import KohortError
 from ..errors import short
 from ._dependencies import (
@@ -31,7 +32,6 @@ from ._registration import bind_connection, check_middleware, check_topics, make
 from ._retry import Retry
 from ._signals import run_with_signals
 from ._sinks import Sink
-from ._threads import DaemonThreads
 
 if TYPE_CHECKING:
     from typing import Unpack

@@ -113,6 +113,24 @@ async def test_the_group_is_left_though_everything_before_that_took_all_the_time
     assert ours() == set()
 
 
+def test_a_blocking_callback_that_never_returns_keeps_neither_the_commit_nor_the_process(
+    broker: RunningBroker,
+) -> None:
+    never = threading.Event()
+    one = blocking(broker, on_partitions_revoked=lambda _: never.wait())
+    one.start()
+    for record in one.getmany(2, timeout_ms=30_000):
+        one.done(record)
+    one.close(timeout_ms=2_000)
+    hanging = [thread for thread in threading.enumerate() if thread.name.startswith("kohort callback")]
+    assert [thread.daemon for thread in hanging] == [True]
+    never.set()
+    hanging[0].join()
+    with blocking(broker) as two:
+        broker.produce("orders", ["c"])
+        assert [record.value for record in two.getmany(timeout_ms=30_000)] == [b"c"]
+
+
 async def test_the_end_of_async_with_waits_for_a_close_and_its_drain(broker: RunningBroker) -> None:
     """A signal's task closes; the reading loop ends, and the block with it, while others are at records."""
     async with consumer(broker, leave_notice_ms=0) as one:

@@ -104,6 +104,34 @@ async def test_a_loss_ends_the_wait_of_what_is_being_given_up(bench: HandoverBen
     assert [step for step in bench.steps if step != "released"] == ["revoking 0", "lost 0"]
 
 
+async def test_at_a_close_a_hanging_callback_leaves_time_for_the_commit(bench: HandoverBench) -> None:
+    bench.settings.rebalance_ms = 60_000
+
+    async def hang(_: tuple[TopicPartition, ...]) -> None:
+        bench.steps.append("hangs")
+        await asyncio.Event().wait()
+
+    await bench.own(A, B)
+    bench.callbacks.revoked = hang
+    # one hangs already when the close begins
+    bench.handover.revoke(Revoke((A,), lost=False, reason="moves"))
+    await bench.then("hangs")
+    assert await bench.handover.give_up_all(0, 2_000)
+    assert {"commit 0", "commit 1"} <= set(bench.steps)
+    assert [event.callback for event in bench.seen(CallbackFailed) if isinstance(event, CallbackFailed)] == [
+        "on_partitions_revoked",
+        "on_partitions_revoked",
+    ]
+
+
+async def test_at_a_close_records_that_are_never_done_leave_time_for_the_commit(bench: HandoverBench) -> None:
+    await bench.own(A, undone=2)
+    bench.done(A, 0)
+    assert await bench.handover.give_up_all(2_000, 2_000)
+    assert bench.steps == ["revoking 0", "revoked 0", "commit 0"]
+    assert len(bench.seen(DrainTimedOut)) == 1
+
+
 async def test_lost_falls_back_on_revoked(bench: HandoverBench) -> None:
     bench.callbacks.lost = None
     await bench.own(A)

@@ -14,6 +14,7 @@ import pytest
 from pydantic import BaseModel
 
 from kohort.client.errors import ConfigError
+from kohort.client.threads import DaemonThreads
 from kohort.consumer.record import Record
 from kohort.consumer.service import (
     HandlerCancelledError,
@@ -26,7 +27,6 @@ from kohort.consumer.service._handlers import Handler
 from kohort.consumer.service._log import LINES
 from kohort.consumer.service._queues import ONE_BY_ONE
 from kohort.consumer.service._registration import make_handler
-from kohort.consumer.service._threads import DaemonThreads
 
 
 class Order(BaseModel):

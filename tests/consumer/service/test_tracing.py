@@ -11,11 +11,11 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
+from kohort.client.threads import DaemonThreads
 from kohort.consumer import Record
 from kohort.consumer.service._handlers import HandlerFailedError
 from kohort.consumer.service._registration import make_handler
 from kohort.consumer.service._retry import Retry
-from kohort.consumer.service._threads import DaemonThreads
 from kohort.consumer.service._tracing import Tracing
 
 PRODUCER = (("traceparent", b"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"),)

@@ -10,11 +10,11 @@ import threading
 
 import pytest
 
-from kohort.consumer.service._threads import DaemonThreads
+from kohort.client.threads import DaemonThreads
 
 HANGS = """
 import asyncio, threading
-from kohort.consumer.service._threads import DaemonThreads
+from kohort.client.threads import DaemonThreads
 
 async def main():
     threads = DaemonThreads(2, "orders")

@@ -1,7 +1,8 @@
 """Threads for plain functions that do not keep the process from ending.
 
-At exit Python waits for the threads of a ThreadPoolExecutor, so a handler that hangs would keep the service
-from ending. These threads are daemons instead.
+At exit Python waits for the threads of a ThreadPoolExecutor, so user code that hangs would keep the process
+from ending. These threads are daemons instead. Each kind of user code has threads of its own, so that a call
+that hangs takes none from others.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from ...client.pool import SURROUNDINGS
+from .pool import SURROUNDINGS
 
 
 @dataclass(slots=True, eq=False)
