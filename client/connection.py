@@ -8,10 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import errno
 import math
-import os
-import re
 import socket
 import ssl
 import struct
@@ -33,6 +30,7 @@ from ..protocol import (
     encode_request,
 )
 from ..protocol.messages.api_versions import ApiVersionsRequest
+from .addresses import connect_socket, reason
 from .errors import (
     AuthenticationError,
     BrokerConnectionError,
@@ -266,21 +264,24 @@ class Connection(asyncio.BufferedProtocol):
     async def _connect(self, ssl_context: ssl.SSLContext | None) -> None:
         loop = asyncio.get_running_loop()
         try:
-            await loop.create_connection(lambda: self, self.address.host, self.address.port, ssl=ssl_context)
+            connected = await connect_socket(self.address.host, self.address.port)
+            name = None if ssl_context is None else self.address.host
+            await loop.create_connection(lambda: self, sock=connected, ssl=ssl_context, server_hostname=name)
         except ssl.SSLCertVerificationError as error:
             why = f"the broker's certificate is not trusted: {error.verify_message}"
             raise AuthenticationError(str(self.address), f"{why}; see ssl_cafile") from error
         except ssl.SSLError as error:
-            reason = error.reason or str(error)
-            if reason == "WRONG_VERSION_NUMBER":
-                reason += f"; {_TAKES_TLS}"
-            raise BrokerConnectionError(str(self.address), f"TLS: {reason}") from error
+            why = error.reason or str(error)
+            if why == "WRONG_VERSION_NUMBER":
+                why += f"; {_TAKES_TLS}"
+            raise BrokerConnectionError(str(self.address), f"TLS: {why}") from error
         except OSError as error:
-            reason = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
+            why = reason(error)
             if ssl_context is not None and isinstance(error, ConnectionResetError):
-                reason = f"closed during the TLS handshake; {_TAKES_TLS}"
-            kind = BrokerRefusedError if _is_refused(error) else BrokerConnectionError
-            raise kind(str(self.address), f"cannot connect: {reason}") from error
+                why = f"closed during the TLS handshake; {_TAKES_TLS}"
+            refused = isinstance(error, ConnectionRefusedError)
+            kind = BrokerRefusedError if refused else BrokerConnectionError
+            raise kind(str(self.address), f"cannot connect: {why}") from error
 
     async def _negotiate(self) -> None:
         api = APIS[ApiKey.API_VERSIONS]
@@ -381,9 +382,3 @@ class Connection(asyncio.BufferedProtocol):
                 answer.set_exception(BrokerConnectionError(str(self.address), self._closed_because))
                 # the caller may be gone: keep asyncio from logging that the exception was never retrieved
                 answer.exception()
-
-
-def _is_refused(error: OSError) -> bool:
-    """Return whether every address of the host refused. asyncio reports several errors only as text."""
-    numbers = re.findall(r"\[Errno (\d+)\]", str(error)) or [str(error.errno)]
-    return set(numbers) == {str(errno.ECONNREFUSED)}
