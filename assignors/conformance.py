@@ -104,6 +104,7 @@ def check_stable(make: MakeAssignor, case: Case) -> None:
     except Exception as error:
         raise _failure(assignor, case, f"raised {error!r} while the group settled") from error
     answer = done.answers[-1]
+    _check_form(assignor, case, answer)
     if done.problems:
         raise _failure(assignor, case, f"round {len(done.answers)}: {_few(map(str, done.problems))}", answer)
     again = _assign(make(), case, done.members)
@@ -124,9 +125,22 @@ def _assign(
 ) -> GroupAssignment:
     topics, members = case.topics if topics is None else topics, case.members if members is None else members
     try:
-        return assignor.assign(topics, members)
+        answer = assignor.assign(topics, members)
     except Exception as error:
         raise _failure(assignor, case, f"raised {error!r}") from error
+    _check_form(assignor, case, answer)
+    return answer
+
+
+def _check_form(assignor: Assignor, case: Case, answer: GroupAssignment) -> None:
+    """Raise the AssertionError of an answer that is no dict of lists of TopicPartition."""
+    malformed = [
+        str(problem)
+        for problem in validate_assignment(case.topics, case.members, answer)
+        if problem.kind is ProblemKind.MALFORMED
+    ]
+    if malformed:
+        raise _failure(assignor, case, _few(malformed))
 
 
 def standard_cases() -> list[Case]:

@@ -207,6 +207,11 @@ class MemberAssignors:
     def __contains__(self, name: str) -> bool:
         return name in self._assignors
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names in the order of preference."""
+        return tuple(self._assignors)
+
     def offer(
         self,
         topics: Sequence[str],

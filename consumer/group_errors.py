@@ -7,6 +7,7 @@ step.
 from __future__ import annotations
 
 from enum import Enum, auto
+from typing import Any, Final
 
 from ..protocol import ApiKey, ErrorCode
 
@@ -60,6 +61,11 @@ _OWN: dict[ApiKey, dict[ErrorCode, Reaction]] = {
 NO_COORDINATOR_FOR_US = frozenset({_E.GROUP_AUTHORIZATION_FAILED, _E.INVALID_GROUP_ID})
 
 
+#: Most members that a text names.
+_MEMBERS_NAMED: Final = 3
+_CONSUMER: Final = "consumer"
+
+
 def reaction(api_key: ApiKey, code: ErrorCode) -> Reaction:
     """The reaction to ``code`` in a response of this API."""
     own = _OWN.get(api_key, {}).get(code) or _COMMON.get(code)
@@ -92,6 +98,29 @@ _FATAL = {
     "'auto', which takes what they offer",
     _E.INVALID_GROUP_ID: "the broker refuses the group id {group!r}",
 }
+
+
+def mismatch_text(row: Any, offers: str) -> str:
+    """Text of what a group of a DescribeGroups response has in common, beside what this consumer ``offers``;
+    "" if the response does not say.
+    """
+    if row.protocol_type not in ("", _CONSUMER):
+        uses = (
+            f"the group's members are of the protocol type {row.protocol_type!r}, which is not a consumer's"
+        )
+    elif row.protocol_data:
+        uses = f"the group uses {row.protocol_data!r}"
+    elif row.members:
+        uses = "the group has not agreed on an assignor yet"
+    else:
+        return ""
+    named = [
+        f"{each.group_instance_id or each.member_id} (client {each.client_id!r} at {each.client_host})"
+        for each in row.members[:_MEMBERS_NAMED]
+    ]
+    more = len(row.members) - len(named)
+    who = f", by {', '.join(named)}" + (f" and {more} more" if more else "") if named else ""
+    return f"{uses}{who}; this consumer offers {offers}"
 
 
 def fatal_text(code: ErrorCode, group: str, instance_id: str | None) -> str:

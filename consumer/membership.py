@@ -20,7 +20,7 @@ from .assignment import ANOTHER_ROUND, LISTENING, LedGroup, MemberAssignors, siz
 from .config import ConsumerConfig
 from .effects import Assign, ForgetCoordinator, NeedTopics, Send
 from .events import AssignmentRefused, RebalanceCompleted, RebalanceRetried, RebalanceStarted
-from .group_errors import Reaction, reaction
+from .group_errors import Reaction, mismatch_text, reaction
 from .heartbeat import interval_ms
 from .member import MOVES, GroupMember
 
@@ -164,6 +164,8 @@ class Membership(GroupMember):
             self._request = None
             if request.api_key is ApiKey.JOIN_GROUP:
                 self._join_answered(response, now)
+            elif request.api_key is ApiKey.DESCRIBE_GROUPS:
+                self._refused_by(response.groups[0])
             else:
                 self._sync_answered(response, now)
 
@@ -172,7 +174,10 @@ class Membership(GroupMember):
             return
         if not self._unreachable(request, error):
             return
-        if request is self._request:
+        if request is self._request and request.api_key is ApiKey.DESCRIBE_GROUPS:
+            self._request = None
+            self._fail(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+        elif request is self._request:
             self._request = None
             self._retry(f"{request.api_key.name} had no answer: {error}", now)
         else:
@@ -374,10 +379,21 @@ class Membership(GroupMember):
         if code is ErrorCode.INCONSISTENT_GROUP_PROTOCOL and self._assignors.take_back():
             self._send_join(self._join_reason)
             return
+        if code is ErrorCode.INCONSISTENT_GROUP_PROTOCOL:
+            # the error is final: first ask what would have fitted
+            self._request = group_messages.describe_group(self._config)
+            self._emit(self._request)
+            return
         if code is ErrorCode.FENCED_INSTANCE_ID and not self.member_id and self._may_wait_for_seat(now):
             self._retry("another member holds the instance id", now)
             return
         self._refused(ApiKey.JOIN_GROUP, code, now)
+
+    def _refused_by(self, row: Any) -> None:
+        """Fail with what the group has instead of this member's assignors."""
+        offers = ", ".join(repr(name) for name in self._assignors.names)
+        found = "" if row.error_code else mismatch_text(row, offers)
+        self._fail(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, found or None)
 
     # syncing
 

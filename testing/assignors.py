@@ -57,14 +57,14 @@ def conformance_tests(
 
     ``make``: the assignor's class, or a function that returns a new instance. ``cases``: groups to test
     besides :func:`standard_cases`. ``examples``: number of generated groups. ``name``: name of the returned
-    class. Raises ImportError without pytest or hypothesis (``pip install pytest hypothesis``).
+    class. Raises ImportError without pytest or hypothesis (``pip install 'kohort[testing]'``).
     """
     try:
         import hypothesis
         import pytest
     except ImportError as error:
         raise ImportError(
-            f"conformance_tests needs {error.name}: pip install pytest hypothesis, or use check_assignor"
+            f"conformance_tests needs {error.name}: pip install 'kohort[testing]', or use check_assignor"
         ) from error
 
     everything = [*standard_cases(), *cases]

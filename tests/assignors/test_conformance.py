@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import count
+from typing import Any
 
 import pytest
 
@@ -16,6 +17,7 @@ from kohort.assignors import (
     TopicInfo,
     load_assignor,
 )
+from kohort.assignors.conformance import CHECKS, Case
 from kohort.assignors.registry import _OWN
 from kohort.protocol import TopicPartition
 from kohort.testing.assignors import check_assignor, standard_cases
@@ -135,6 +137,38 @@ class TakesTurns(RangeAssignor):
         names = sorted(members)
         turn = self.turn % len(names)
         return {name: answer[other] for name, other in zip(names, names[turn:] + names[:turn], strict=True)}
+
+
+@pytest.mark.parametrize(
+    ("answer", "story"),
+    [
+        (
+            lambda members: {name: ["orders", "clicks"] for name in members},
+            r"a is given \['orders', 'clicks'\]: give a",
+        ),
+        (
+            lambda members: dict.fromkeys(members, "orders"),
+            "a is given 'orders': give a list of TopicPartition",
+        ),
+        (dict.fromkeys, "a is given None: give a list of TopicPartition"),
+        (lambda members: {name: iter(()) for name in members}, "iterator.*: give a list of TopicPartition"),
+        (list, "the answer is of type list: give a dict of member id to partitions"),
+    ],
+)
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_an_answer_of_the_wrong_form_is_told_by_every_check(
+    check: Callable[[Callable[[], Assignor], Case], None], answer: Callable[[Members], Any], story: str
+) -> None:
+    class Wrong(Assignor):
+        name = "wrong"
+
+        def assign(self, topics: Topics, members: Members) -> GroupAssignment:  # noqa: ARG002
+            return answer(members)  # type: ignore[no-any-return]
+
+    (case,) = (each for each in standard_cases() if each.name == "one member")
+    with pytest.raises(AssertionError, match=f"assignor 'wrong', one member: .*{story}") as raised:
+        check(Wrong, case)
+    assert "member a wants orders, clicks" in str(raised.value)
 
 
 def test_an_answer_that_depends_on_chance_is_found() -> None:

@@ -20,7 +20,7 @@ from kohort.assignors import (
 from kohort.assignors.validation import Problem, ProblemKind
 from kohort.consumer import ConfigError
 from kohort.consumer.assignment import LedGroup, WrongAssignmentError, with_leaving
-from kohort.consumer.effects import Assign, Fail, NeedTopics, Revoke, Send
+from kohort.consumer.effects import Assign, Fail, ForgetCoordinator, NeedTopics, Revoke, Send
 from kohort.consumer.events import (
     AssignmentRefused,
     AssignorFailed,
@@ -33,6 +33,12 @@ from kohort.protocol import (
     decode_assignment,
     encode_subscription,
 )
+from kohort.protocol.messages.describe_groups import (
+    DescribedGroup,
+    DescribedGroupMember,
+    DescribeGroupsResponse,
+)
+from kohort.statemachine import MemberState
 from tests.consumer.configs import config
 from tests.consumer.talk import ORDERS, P0, P1, P2, Talk, subscription_in
 
@@ -133,8 +139,50 @@ def test_what_failed_is_offered_last_when_the_others_have_nothing_else() -> None
 def test_a_group_without_a_common_assignor_is_still_refused() -> None:
     talk = Talk(RangeAssignor())
     talk.answer(talk.sent(ApiKey.JOIN_GROUP), error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+    describe = talk.sent(ApiKey.DESCRIBE_GROUPS)
+    members = [
+        DescribedGroupMember(f"m{n}", "pod" if n else None, client_id="app", client_host="/h")
+        for n in range(5)
+    ]
+    row = DescribedGroup(protocol_type="consumer", protocol_data="sticky", members=members)
+    talk.membership.answered(describe, DescribeGroupsResponse(groups=[row]), talk.now)
+    talk.take()
     talk.next(Revoke)
-    assert "no assignor of this consumer is known to all members" in str(talk.next(Fail).error)
+    text = str(talk.next(Fail).error)
+    assert "no assignor of this consumer is known to all members" in text
+    uses = "the group uses 'sticky', by m0 (client 'app' at /h), pod (client 'app' at /h), "
+    assert f"{uses}pod (client 'app' at /h) and 2 more; this consumer offers 'range'" in text
+    assert talk.membership.state is MemberState.FAILED
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        (DescribedGroup(protocol_type="connect"), "protocol type 'connect', which is not a consumer's; this"),
+        (
+            DescribedGroup(protocol_type="consumer", members=[DescribedGroupMember("m0")]),
+            "the group has not agreed on an assignor yet, by m0",
+        ),
+        (DescribedGroup(error_code=ErrorCode.NOT_COORDINATOR), "for a rolling change"),
+        (DescribedGroup(group_state="Dead"), "for a rolling change"),
+        (None, "for a rolling change"),
+    ],
+)
+def test_a_refusal_names_what_is_known_of_the_group(row: DescribedGroup | None, words: str) -> None:
+    talk = Talk(RangeAssignor())
+    talk.answer(talk.sent(ApiKey.JOIN_GROUP), error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+    describe = talk.sent(ApiKey.DESCRIBE_GROUPS)
+    assert talk.quiet()
+    if row is None:
+        talk.fail(describe)
+        talk.next(ForgetCoordinator)
+    else:
+        talk.membership.answered(describe, DescribeGroupsResponse(groups=[row]), talk.now)
+        talk.take()
+    talk.next(Revoke)
+    text = str(talk.next(Fail).error)
+    assert words in text
+    assert text.endswith("rolling change") == (words == "for a rolling change")
 
 
 def test_the_only_assignor_is_kept_although_it_fails() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from kohort.assignors import Assignor, GroupAssignment, Member, RangeAssignor, TopicInfo
 from kohort.consumer import AsyncGroupConsumer
+from kohort.consumer.errors import FatalGroupError
 from kohort.consumer.events import AssignorFailed, RebalanceCompleted
 from kohort.protocol import TopicPartition
 from tests.consumer.members import Maker, Worker, until
@@ -101,3 +102,18 @@ async def test_a_group_with_nothing_else_in_common_goes_on_with_ours(
     assert set(used) == {"range"}
     for worker in workers:
         await worker.stop()
+
+
+async def test_who_has_no_assignor_in_common_is_told_whose_the_groups_is(
+    member: Maker, new_topic: Callable[..., str], group: Name
+) -> None:
+    topic, billing = new_topic("orders", PARTITIONS), group("billing")
+    first = await member(topic, group=billing, assignor="roundrobin", client_id="old-app")
+    await until(lambda: len(first.assignment()) == PARTITIONS)
+    second = await member(topic, group=billing, assignor=["range", "sticky"])
+    with pytest.raises(FatalGroupError, match="no assignor of this consumer is known") as refused:
+        await second.getmany(timeout_ms=20_000)
+    text = str(refused.value)
+    assert "the group uses 'roundrobin', by old-app-" in text
+    assert "client 'old-app' at /127.0.0.1" in text
+    assert text.endswith("this consumer offers 'range', 'sticky'")

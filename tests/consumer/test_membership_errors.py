@@ -185,6 +185,9 @@ def test_a_connection_that_breaks_finds_the_coordinator_anew() -> None:
 def test_what_cannot_pass_ends_the_membership_with_advice(code: ErrorCode, word: str) -> None:
     talk = Talk()
     talk.answer(talk.sent(ApiKey.JOIN_GROUP), error_code=code, member_id="")
+    if code is ErrorCode.INCONSISTENT_GROUP_PROTOCOL:
+        talk.fail(talk.sent(ApiKey.DESCRIBE_GROUPS))
+        talk.next(ForgetCoordinator)
     talk.next(Revoke)
     error = talk.next(Fail).error
     assert isinstance(error, FatalGroupError)

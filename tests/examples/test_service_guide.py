@@ -16,6 +16,7 @@ import pytest
 from kafka import KafkaProducer
 
 from tests.client.registry import FakeRegistry, framed
+from tests.cluster import servers
 
 DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
 PAGES = [
@@ -43,6 +44,9 @@ EXPECTED: dict[str, tuple[list[str], list[str]]] = {
     ),
     "from_aiokafka": (["first", "last"], ["read b'first'", "read b'last'"]),
     "from_confluent_kafka": (["first", "last"], ["read b'first'", "read b'last'"]),
+    "from_faust": (['{"id": 7}'], ["billed 7"]),
+    "from_kafka_08": (["first", "last"], ["read b'first'", "read b'last'"]),
+    "from_kafka_python": (["first", "last"], ["read b'first'", "read b'last'"]),
     "from_faststream_or_spring": (["{", '{"id": 7}'], ["billed 7"]),
     "exactly_once": (list("ab"), ["billed b'a'", "billed b'b'"]),
     "exactly_once_kafka": (list("ab"), ["billed b'a'", "billed b'b'"]),
@@ -64,6 +68,12 @@ pytestmark = pytest.mark.kafka
 
 
 @pytest.fixture
+def zookeeper() -> Iterator[servers.ZooKeeper]:
+    with servers.zookeeper() as running:
+        yield running
+
+
+@pytest.fixture
 def fake() -> Iterator[FakeRegistry]:
     fake = FakeRegistry()
     yield fake
@@ -82,6 +92,7 @@ def test_a_snippet_runs(
     group: Callable[[str], str],
     fake: FakeRegistry,
     tmp_path: Path,
+    request: pytest.FixtureRequest,
 ) -> None:
     values, lines = EXPECTED[name]
     if name in ("registry", "encode_avro"):
@@ -98,6 +109,8 @@ def test_a_snippet_runs(
     code = code.replace("http://localhost:8081", fake.url).replace("health_port=8080", "health_port=0")
     if '"bills"' in code:
         code = code.replace('"bills"', f'"{new_topic("bills", partitions=1)}"')
+    if "localhost:2181" in code:
+        code = code.replace("localhost:2181", request.getfixturevalue("zookeeper").connect())
     path = tmp_path / f"{name}.py"
     path.write_text(
         re.sub(r'(group|group_id)="(\w+)"', lambda found: f'{found[1]}="{group(found[2])}"', code)

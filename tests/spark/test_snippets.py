@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from kohort.cli import main
 from tests.spark.conftest import Side
 from tests.spark.loops import Named, NewTopic
 
@@ -21,6 +22,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.kafka]
     [
         ("tutorials/first-spark-job.md", "first_spark_job", ["batches: 1", "rows: 5"]),
         ("migrating.md", "from_spark_sql_kafka", ["rows: 5"]),
+        ("backfill.md", "backfill_spark", ["batches: 1", "rows: 5 orders: 5"]),
+        ("backfill.md", "backfill_new_place", ["batches: 1", "rows: 5"]),
     ],
 )
 def test_a_snippet_runs(
@@ -33,11 +36,24 @@ def test_a_snippet_runs(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    topic = new_topic("orders", 2)
+    topic, etl = new_topic("orders", 2), group("etl")
     side.produce(topic, {0: 2, 1: 3})
     (code,) = re.findall(rf"```python\n# {name}\n(.*?)```", (DOCS / page).read_text(), flags=re.DOTALL)
-    names = {"localhost:9092": side.bootstrap, '"orders"': f'"{topic}"', '"etl"': f'"{group("etl")}"'}
-    for old, new in {**names, "lake/": f"{tmp_path}/"}.items():
+    names = {
+        "localhost:9092": side.bootstrap,
+        '"orders"': f'"{topic}"',
+        '"etl"': f'"{etl}"',
+        '"etl-2"': f'"{group("etl-2")}"',
+        "lake/": f"{tmp_path}/",
+    }
+    for old, new in names.items():
         code = code.replace(old, new)
     exec(code, {"__name__": name})
     assert capsys.readouterr().out.splitlines() == lines
+    if name == "backfill_spark":
+        # what the page says of a reset
+        reset = ["groups", "reset-offsets", etl, "--topic", topic, "--to-earliest", "--execute"]
+        assert main([*reset, "--bootstrap", side.bootstrap]) == 0
+        capsys.readouterr()
+        exec(code, {"__name__": name})
+        assert capsys.readouterr().out.splitlines() == ["batches: 1", "rows: 10 orders: 5"]

@@ -107,7 +107,7 @@ def test_a_good_assignor_passes_and_three_broken_ones_are_caught(tmp_path: Path)
 @pytest.mark.parametrize("library", ["pytest", "hypothesis"])
 def test_what_is_missing_is_said(library: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(ImportError, match=f"needs {library}: pip install pytest hypothesis, or use check"):
+    with pytest.raises(ImportError, match=rf"needs {library}: pip install 'kohort\[testing\]', or use check"):
         conformance_tests(RangeAssignor)
 
 
