@@ -38,9 +38,17 @@ class UnverifiedWrites:
         self._first[header.producer_id] = epoch, lowest, from_zero
 
     def check(self, header: BatchHeader, producer: Producer | None) -> None:
-        """Raise KafkaError for a batch that cannot be the first of its transaction."""
+        """Raise KafkaError for a batch of the producer, of a transaction or not, that comes before the first one
+        of its transaction.
+
+        One of an old epoch, or one that is stored already, is left to the log.
+        """
         found = self._first.get(header.producer_id)
-        if found is None or (producer is not None and producer.find(header) is not None):
+        if found is None:
+            return
+        if producer is not None and (
+            producer.epoch > header.producer_epoch or producer.find(header) is not None
+        ):
             return
         _, lowest, from_zero = found
         if header.base_sequence > lowest or (

@@ -258,7 +258,8 @@ async def _append(node: Node, request: Request, topic: Any, data: Any, writing: 
             # the transaction may have ended since
             if (refused := writing.refusal(node, partition)) is not None:
                 return _refused(request, topic, data, refused)
-            partition.unverified.check(checked.header, partition.producer(checked.header.producer_id))
+        if (producer_id := checked.header.producer_id) >= 0:
+            partition.unverified.check(checked.header, partition.producer(producer_id))
         if partition.leadership is not None and request.body.acks == _ALL_REPLICAS:
             partition.leadership.replication.check_acks_all()
         info = partition.append(records, now_ms=node.now_ms(), checked=checked)

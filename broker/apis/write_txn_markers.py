@@ -5,7 +5,7 @@ Coordinators on other brokers send it, and tools that end a hanging transaction 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from ...protocol import ApiKey, ErrorCode, TopicPartition
 from ...protocol.messages.write_txn_markers import (
@@ -21,6 +21,10 @@ from ..authorizer import Operation, ResourceType, right
 from ._api import Asked, Guard, Request, ServedApi
 from ._errors import Level, in_elements, same
 from ._guards import refusal
+
+
+#: A producer epoch that stands for none.
+_NO_EPOCH: Final = -1
 
 
 async def handle(node: Node, request: Request) -> Any:
@@ -49,6 +53,9 @@ async def _write(node: Node, place: TopicPartition, marker: TransactionMarker, *
     if marker.producer_id < 0:
         return ErrorCode.UNKNOWN_SERVER_ERROR
     partition = node.logs.led(*place)
+    if partition is not None and marker.producer_epoch < 0:
+        none = marker.producer_epoch == _NO_EPOCH
+        return ErrorCode.UNKNOWN_SERVER_ERROR if none else ErrorCode.INVALID_PRODUCER_EPOCH
     if rises and partition is not None:
         producer = partition.producer(marker.producer_id)
         open_ = producer is not None and producer.transaction_start >= 0

@@ -304,6 +304,43 @@ def test_a_hanging_transaction_can_be_ended_by_hand(wire: Wire, topic: str) -> N
     assert producer.describe().transaction_state == "Ongoing"
 
 
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize(
+    ("epoch", "error"), [(-1, ErrorCode.UNKNOWN_SERVER_ERROR), (-2, ErrorCode.INVALID_PRODUCER_EPOCH)]
+)
+def test_a_marker_without_a_producers_epoch_is_not_written(
+    wire: Wire, topic: str, version: int, epoch: int, error: ErrorCode
+) -> None:
+    marker = {
+        "producer_id": 4_711,
+        "producer_epoch": epoch,
+        "transaction_result": True,
+        "topics": [(topic, [0])],
+        "coordinator_epoch": 0,
+    }
+    (told,) = wire.call(ApiKey.WRITE_TXN_MARKERS, version, markers=[marker]).markers
+    assert told.topics[0].partitions[0].error_code == error
+    assert offset_at(wire, topic, -1).offset == 0
+
+
+def test_a_plain_batch_behind_a_refused_one_of_the_transaction_waits_for_its_turn(
+    wire: Wire, topic: str
+) -> None:
+    producer = Producer(wire)
+    old = producer.epoch
+    assert producer.initialize().error_code == NONE
+    assert producer.produce(topic, epoch=old).error_code == ErrorCode.INVALID_PRODUCER_EPOCH
+
+    def plain(sequence: int) -> int:
+        records = batch(1, producer_id=producer.id, producer_epoch=old + 1, base_sequence=sequence)
+        fields = produce_fields(topic, records, version=12) | {"transactional_id": None}
+        answer = wire.call(ApiKey.PRODUCE, 12, **fields).responses[0].partition_responses[0]
+        return int(answer.error_code)
+
+    assert plain(5) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert plain(0) == NONE
+
+
 def test_brokers_may_ask_whether_a_partition_is_in_the_transaction(wire: Wire, topic: str) -> None:
     producer = Producer(wire)
     producer.produce(topic)
