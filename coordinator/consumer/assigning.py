@@ -90,16 +90,13 @@ def _ask(shard: GroupShard, group: ConsumerGroup) -> ComputeTarget:
     name = group.assignor(next(iter(assignors)))
     # its name may come from a broker with other assignors
     spec = assignors.get(name) or next(iter(assignors.values()))
-    alike: dict[tuple[tuple[str, ...], str], tuple[str, ...]] = {}
     members = {}
     for member_id, member in group.members.items():
-        said = member.metadata
-        topics = alike.get((said.topics, said.regex))
-        if topics is None:
-            topics = alike[said.topics, said.regex] = tuple(sorted(group.topics_of(member)))
+        said, topics = member.metadata, group.subscribed_by(member).topics
         target = group.targets.get(member_id, {})
         members[member_id] = TargetMember(said.instance_id, topics, target, said.client_id, said.rack_id)
-    return ComputeTarget(group.group_id, group.epoch, name, spec, members, group.subscribed_topics()[0])
+    topics_now = dict(sorted(group.subscribed_topics()[0].items()))
+    return ComputeTarget(group.group_id, group.epoch, name, spec, members, topics_now)
 
 
 def _begin_with_nothing(changes: Changes) -> None:

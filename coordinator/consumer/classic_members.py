@@ -37,9 +37,18 @@ from ..groups import CONSUMER, GroupShard, forget
 from ..replies import join_failed
 from .assigning import refresh_target
 from .changes import Changes, restart_session, start_revocation, write
-from .group import REVOCATION, ConsumerGroup, Member, assignment_bytes, common_protocol, protocol_of
+from .group import (
+    REVOCATION,
+    ConsumerGroup,
+    Member,
+    assignment_bytes,
+    common_protocol,
+    protocol_of,
+    text_bytes,
+)
 from .heartbeat import (
     advance,
+    check_room,
     check_size,
     chosen_id,
     joined_cause,
@@ -172,6 +181,8 @@ def _join(shard: GroupShard, group: ConsumerGroup, request: Request, now_ms: int
         if owner is not None and body.member_id not in ("", owner.member_id):
             raise KafkaError(ErrorCode.FENCED_INSTANCE_ID)
         known = owner
+    size = text_bytes(set(subscription.topics)) + sum(len(data) for _, data in protocols)
+    check_room(shard, group, size, known)
     # nothing is refused below this line
     changes = Changes(shard, group, now_ms)
     member_id = body.member_id or chosen_id(shard)

@@ -59,13 +59,24 @@ _MOST_TOLD: Final = 50_000
 _MOST_SUBSCRIPTIONS: Final = 16
 
 
+class Subscribed(NamedTuple):
+    """The existing topics of a subscription: their names in order, and their ids."""
+
+    topics: tuple[str, ...]
+    ids: Set[UUID]
+
+
 @dataclass(slots=True, eq=False)
 class Member:
-    """A member; ``current`` is its current assignment."""
+    """A member; ``current`` is its current assignment. ``subscribed`` is what it subscribes to, as of the
+    token ``subscribed_seen``.
+    """
 
     member_id: str
     metadata: MemberMetadata
     current: CurrentAssignment = NEW_MEMBER
+    subscribed: Subscribed | None = None
+    subscribed_seen: object = None
 
     @property
     def is_classic(self) -> bool:
@@ -129,13 +140,16 @@ class Resolution:
 class ConsumerGroup:
     """A group whose members are assigned by the coordinator.
 
-    ``owners`` has the member of each partition that is assigned or still to be revoked; ``names`` and
-    ``patterns`` count the members that subscribe to a topic by name, and to a regular expression;
-    ``unsettled`` are members that are not at their target. ``topics_seen`` is the version of the topics that
+    ``owners`` has the member of each partition that is assigned or still to be revoked. ``patterns`` counts
+    the members that subscribe to a regular expression, ``names`` for each topic the members that name it and
+    the expressions in use that match it; ``metadata_bytes`` is the size of all subscriptions. ``unsettled``
+    are members that are not at their target. ``topics_seen`` is the version of the topics that
     ``metadata_hash`` was last compared with, ``topics_resolved`` that of the last resolution, at
     ``resolved_ms`` with the rights of ``resolver``; ``resolving`` is the one under way. ``too_broad`` are
-    expressions that match more topics than a record has room for, with the error text. ``ids`` has the topics
-    of subscriptions as of the version ``ids_seen``. ``computing`` is the target that is being computed.
+    expressions that match more topics than a record has room for, with the error text. ``found`` are the
+    topics of ``names`` that exist, as of the version ``found_seen`` and without ``unfound``, which are still
+    to be looked up; ``found_hash`` is their hash. ``alike`` has the topics of some subscriptions, as of the
+    token ``alike_seen``. ``computing`` is the target that is being computed.
     ``readers`` has the member of each partition in the targets, None until it is looked up.
     """
 
@@ -161,9 +175,13 @@ class ConsumerGroup:
     resolver: RequestContext = field(default_factory=RequestContext)
     resolving: Resolution | None = None
     too_broad: dict[str, str] = field(default_factory=dict)
-    looked_up: tuple[object, Mapping[str, Topic], int] | None = None
-    ids_seen: object = None
-    ids: dict[tuple[tuple[str, ...], str], Set[UUID]] = field(default_factory=dict)
+    metadata_bytes: int = 0
+    found: dict[str, Topic] = field(default_factory=dict)
+    found_seen: object = None
+    found_hash: int = 0
+    unfound: set[str] = field(default_factory=set)
+    alike: dict[tuple[tuple[str, ...], str], Subscribed] = field(default_factory=dict)
+    alike_seen: object = None
     readers: dict[UUID, dict[int, str]] | None = None
     settled_members: int = 0
     settled_owners: dict[str, Owned] | None = None
@@ -186,39 +204,41 @@ class ConsumerGroup:
         found = self.regexes.get(member.metadata.regex)
         return {*member.metadata.topics, *(found.topics if found is not None else ())}
 
-    def topic_ids(self, member: Member) -> Set[UUID]:
-        """The existing topics that a member subscribes to. Looked up once for all members with the same
-        subscription.
+    def subscribed_by(self, member: Member) -> Subscribed:
+        """The existing topics that a member subscribes to. Put together when it joins, and when topics or the
+        matches of expressions have changed; once for members with the same subscription.
         """
-        version, said = self.topics.version(), member.metadata
-        if self.ids_seen is not version:
-            self.ids_seen, self.ids = version, {}
-        found = self.ids.get((said.topics, said.regex))
-        if found is None:
-            ids = (self.topics.id_of_topic(name) for name in self.topics_of(member))
-            found = self.ids[said.topics, said.regex] = {each for each in ids if each is not None}
-            if len(self.ids) > _MOST_SUBSCRIPTIONS:
-                self.ids = {}
-        return found
+        found, _ = self.subscribed_topics()
+        if self.alike_seen is None:
+            self.alike_seen, self.alike = object(), {}
+        if member.subscribed is None or member.subscribed_seen is not self.alike_seen:
+            said = member.metadata
+            known = self.alike.get((said.topics, said.regex))
+            if known is None:
+                names = tuple(sorted(name for name in self.topics_of(member) if name in found))
+                known = Subscribed(names, {found[name].id for name in names})
+                if len(self.alike) >= _MOST_SUBSCRIPTIONS:
+                    self.alike = {}
+                self.alike[said.topics, said.regex] = known
+            member.subscribed, member.subscribed_seen = known, self.alike_seen
+        return member.subscribed
 
     def subscribed_topics(self) -> tuple[Mapping[str, Topic], int]:
-        """The topics that members subscribe to and that exist, by name, and their hash. They are looked up
-        again only when subscriptions or topics have changed: thousands of members may join and leave at once.
+        """The topics that members subscribe to and that exist, by name in no order, and their hash. Each is
+        looked up when the first member subscribes to it, and when topics have changed: thousands of members
+        may join and leave at once, with thousands of names each.
         """
         version = self.topics.version()
-        if self.looked_up is not None and self.looked_up[0] is version:
-            return self.looked_up[1:]
-        names = set(self.names).union(
-            *(self.regexes[each].topics for each in self.patterns if each in self.regexes)
-        )
-        found: dict[str, Topic] = {}
-        for name in sorted(names):
+        if self.found_seen is not version:
+            self.found_seen, self.found, self.found_hash = version, {}, 0
+            self.unfound, self.alike_seen = set(self.names), None
+        for name in self.unfound:
             topic_id, count = self.topics.id_of_topic(name), self.topics.partition_count_of(name)
             if topic_id is not None and count is not None:
-                found[name] = Topic(topic_id, count)
-        hash_ = metadata_hash(found)
-        self.looked_up = version, found, hash_
-        return found, hash_
+                topic = self.found[name] = Topic(topic_id, count)
+                self.found_hash += _topic_hash(name, topic)
+        self.unfound.clear()
+        return self.found, _signed(self.found_hash)
 
     def assignor(self, default: str) -> str:
         """The assignor that most members name; the default if none does."""
@@ -337,9 +357,7 @@ class ConsumerGroup:
         """Do nothing: only heartbeats show that a member is alive."""
 
     def subscribes_to(self, topic: str) -> bool:
-        return topic in self.names or any(
-            topic in self.regexes[each].topics for each in self.patterns if each in self.regexes
-        )
+        return topic in self.names
 
     def offset_age_counts_from(self, topic: str, commit_ms: int) -> int | None:
         if not self.patterns.keys() <= self.regexes.keys():
@@ -380,16 +398,14 @@ class ConsumerGroup:
             self.targets[name] = value.partitions
             self.readers = None
         elif isinstance(value, ResolvedRegex):
-            self.regexes[name] = value
-            self.looked_up = self.ids_seen = None
+            self._set_regex(name, value)
         elif kind is _TYPES.MEMBER:
             self._remove_member(name)
         elif kind is _TYPES.TARGET:
             self.targets.pop(name, None)
             self.readers = None
         elif kind is _TYPES.REGEX:
-            self.regexes.pop(name, None)
-            self.ids_seen = None
+            self._set_regex(name, None)
         elif kind is _TYPES.CURRENT and name in self.members:
             self._set_current(name, NEW_MEMBER)
 
@@ -400,7 +416,7 @@ class ConsumerGroup:
             self.unsettled.add(member_id)
         else:
             self._forget(member)
-            member.metadata = metadata
+            member.metadata, member.subscribed = metadata, None
         self._count(metadata, 1)
         if metadata.instance_id is not None:
             self.static_members[metadata.instance_id] = member_id
@@ -447,14 +463,40 @@ class ConsumerGroup:
             for topic_id, numbers in topics.items():
                 self.owners.setdefault(topic_id, {}).update(dict.fromkeys(numbers, member_id))
 
+    def _set_regex(self, regex: str, value: ResolvedRegex | None) -> None:
+        before = self.regexes.pop(regex, None)
+        if value is not None:
+            self.regexes[regex] = value
+        self.alike_seen = None
+        if regex in self.patterns:
+            self._count_names(() if value is None else value.topics, 1)
+            self._count_names(() if before is None else before.topics, -1)
+
     def _count(self, metadata: MemberMetadata, step: int) -> None:
-        for counter, keys in ((self.names, metadata.topics), (self.patterns, (metadata.regex,))):
-            for key in filter(None, keys):
-                if not counter[key] or counter[key] + step == 0:
-                    self.looked_up = None
-                counter[key] += step
-                if not counter[key]:
-                    del counter[key]
+        self.metadata_bytes += step * subscription_bytes(metadata)
+        self._count_names(metadata.topics, step)
+        regex = metadata.regex
+        if not regex:
+            return
+        was_used = regex in self.patterns
+        self.patterns[regex] += step
+        if not self.patterns[regex]:
+            del self.patterns[regex]
+        if was_used is not (regex in self.patterns) and regex in self.regexes:
+            self._count_names(self.regexes[regex].topics, step)
+
+    def _count_names(self, names: Iterable[str], step: int) -> None:
+        for name in names:
+            count = self.names[name] + step
+            if count:
+                if not self.names[name]:
+                    self.unfound.add(name)
+                self.names[name] = count
+                continue
+            del self.names[name]
+            self.unfound.discard(name)
+            if (topic := self.found.pop(name, None)) is not None:
+                self.found_hash -= _topic_hash(name, topic)
 
     def _had(self, current: CurrentAssignment, epoch: int, topics: Sequence[CommittedTopic]) -> bool:
         for topic in topics:
@@ -499,12 +541,26 @@ def stop_member_timers(timers: Timers, group_id: str, member_id: str) -> None:
     timers.cancel((REVOCATION, group_id, member_id))
 
 
-def metadata_hash(topics: Mapping[str, Topic]) -> int:
-    """Hash a group's topics: the hash changes when they do; 0 for no topics."""
-    if not topics:
-        return 0
-    told = "".join(f"{name}\0{topic.id}\0{topic.partition_count}\0" for name, topic in topics.items())
-    return int.from_bytes(hashlib.blake2b(told.encode(), digest_size=8).digest(), "big", signed=True)
+def subscription_bytes(metadata: MemberMetadata) -> int:
+    """Return the size in bytes of a subscription: names, expression, and a classic member's metadata."""
+    classic = () if metadata.classic is None else metadata.classic.protocols
+    return text_bytes((*metadata.topics, metadata.regex)) + sum(len(data) for _, data in classic)
+
+
+def text_bytes(texts: Iterable[str]) -> int:
+    """Return the size of texts in bytes."""
+    return sum(len(each.encode(errors="replace")) for each in texts)
+
+
+def _topic_hash(name: str, topic: Topic) -> int:
+    """Hash a topic as it is now. A group's hash is the sum, so that it can follow each of its topics."""
+    told = f"{name}\0{topic.id}\0{topic.partition_count}"
+    return int.from_bytes(hashlib.blake2b(told.encode(), digest_size=8).digest(), "big")
+
+
+def _signed(hash_: int) -> int:
+    """Return the last 64 bits of a hash as a record keeps them."""
+    return (hash_ + 2**63) % 2**64 - 2**63
 
 
 def protocol_of(member: Member) -> str:

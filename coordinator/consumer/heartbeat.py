@@ -44,7 +44,17 @@ from ..events import (
 from ..groups import Group, GroupShard
 from .assigning import refresh_target
 from .changes import Changes, restart_session, session_timeout_ms
-from .group import AWAY, LEAVING, SESSION, ConsumerGroup, Member, find, live
+from .group import (
+    AWAY,
+    LEAVING,
+    SESSION,
+    ConsumerGroup,
+    Member,
+    find,
+    live,
+    subscription_bytes,
+    text_bytes,
+)
 from .holding import EVERYONE, answer_soon, hold, least_rest_ms, let_go, starts, with_given_up
 from .migration import downgrade, leave_classic, turns_back, upgraded
 from .reconciliation import NEW_MEMBER, Owned, is_settled, reconcile
@@ -227,7 +237,8 @@ def check_request(shard: GroupShard, request: Request) -> None:
     body, settings = request.body, shard.state.settings
     epoch, most = body.member_epoch, min(settings.kohort_member_max_metadata_bytes, MOST_SUBSCRIPTION_BYTES)
     wrong = ""
-    if not body.member_id.strip() and (request.version >= _OWN_ID_VERSION or epoch != _JOINING):
+    needs_id = request.version >= _OWN_ID_VERSION or epoch > _JOINING or epoch == LEAVING
+    if needs_id and not body.member_id.strip():
         wrong = "MemberId can't be empty."
     elif not body.group_id.strip():
         wrong = "GroupId can't be empty."
@@ -295,6 +306,8 @@ def _heartbeat(shard: GroupShard, request: Request, now_ms: int) -> ConsumerGrou
     known = _sender(group, body, owned)
     if body.subscribed_topic_regex:
         check_regex(group, known, body.subscribed_topic_regex)
+    if body.subscribed_topic_names or body.subscribed_topic_regex:
+        check_room(shard, group, _size(body), known)
     # from here on nothing is refused
     if isinstance(old, ClassicGroup):
         leave_classic(old, changes)
@@ -350,7 +363,7 @@ def advance(changes: Changes, member: Member, owned: Owned, *, changed: bool, gi
     target = group.targets.get(member.member_id, {})
     taken = partial(group.taken, member.member_id)
     before = member.current
-    topics = group.topic_ids(member)
+    topics = group.subscribed_by(member).ids
     current = reconcile(before, group.target_epoch, target, owned, taken, topics, changed)
     if gives_up and current.epoch == before.epoch:
         current = reconcile(before, group.target_epoch, target, None, taken, topics, changed)
@@ -394,6 +407,17 @@ def check_size(shard: GroupShard, group: ConsumerGroup, member_id: str) -> None:
             ErrorCode.GROUP_MAX_SIZE_REACHED,
             f"The consumer group has reached its maximum capacity of {most} members.",
         )
+
+
+def check_room(shard: GroupShard, group: ConsumerGroup, size: int, known: Member | None) -> None:
+    """Raise KafkaError if a group has no room for a subscription of ``size`` bytes, in place of that of
+    ``known``.
+    """
+    most = shard.state.settings.kohort_group_max_metadata_bytes
+    grown = size - (0 if known is None else subscription_bytes(known.metadata))
+    if grown > 0 and group.metadata_bytes + grown > most:
+        text = f"The subscriptions of the group's members would have more than {most} bytes."
+        raise KafkaError(ErrorCode.INVALID_REQUEST, text)
 
 
 def _sender(group: ConsumerGroup, body: Any, owned: Owned) -> Member | None:
@@ -543,8 +567,7 @@ def _owned(told: Sequence[TopicPartitions] | None) -> Owned:
 
 def _size(body: Any) -> int:
     """Return the size of a subscription in bytes."""
-    names, regex = body.subscribed_topic_names, body.subscribed_topic_regex
-    return sum(len(each.encode(errors="replace")) for each in (*(names or ()), *((regex,) * bool(regex))))
+    return text_bytes((*(body.subscribed_topic_names or ()), body.subscribed_topic_regex or ""))
 
 
 def _says_nothing(body: Any) -> bool:

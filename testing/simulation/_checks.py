@@ -422,7 +422,7 @@ class Checks:
             member = group.members[member_id]
             for topic_id, numbers in group.targets.get(member_id, {}).items():
                 missing = set(numbers) - set(member.current.assigned.get(topic_id, ()))
-                if missing and topic_id in group.topic_ids(member):
+                if missing and topic_id in group.subscribed_by(member).ids:
                     self._schedule.fail("S19", f"{member_id} of {group.group_id} lacks {missing}")
 
     def _held(self, shard: GroupShard, group: ConsumerGroup, now_ms: int) -> None:
@@ -442,7 +442,7 @@ class Checks:
                         and number not in member.current.assigned.get(topic_id, ())
                         and number not in group.owners.get(topic_id, ())
                         for topic_id, numbers in target.items()
-                        if topic_id in group.topic_ids(member)
+                        if topic_id in group.subscribed_by(member).ids
                         for number in numbers
                     )
                 )

@@ -19,8 +19,8 @@ from kohort.coordinator.consumer import heartbeat
 from kohort.coordinator.consumer.group import SESSION, Failure
 from kohort.coordinator.events import MemberGone, RebalanceCompleted
 from kohort.offsets_topic import ClassicMetadata
-from kohort.protocol import ApiKey, ErrorCode
-from tests.coordinator.consumer.group_world import World, partitions
+from kohort.protocol import ApiKey, ErrorCode, Subscription, encode_subscription
+from tests.coordinator.consumer.group_world import Classic, World, partitions
 
 SESSION_MS, INTERVAL_MS, REBALANCE_MS = 45_000, 1_000, 30_000
 
@@ -161,6 +161,8 @@ def test_a_member_that_leaves_frees_its_partitions_at_once() -> None:
         ({"group": "other", "epoch": -1}, 69, "Group other not found."),
         ({"member": "x"}, 25, "Member x is not a member of group g."),
         ({"instance_id": "i"}, 25, "Instance id i is unknown."),
+        ({"member": "", "epoch": -2, "instance_id": "i", "version": 0}, 25, "Instance id i is unknown."),
+        ({"member": "", "epoch": -1, "version": 0}, 42, "MemberId can't be empty."),
         (
             {"epoch": 9},
             110,
@@ -330,20 +332,83 @@ def test_topics_are_looked_up_when_others_are_read_or_they_have_changed_and_not_
     world.join("b")
     assert asked == ["t"]
     world.join("c", "t", "u")
-    assert asked == ["t", "t", "u"]
+    assert asked == ["t", "u"]
     world.join("d", "u")
     for member in "bd":
         world.beat(member, -1)
-    assert asked == ["t", "t", "u"]
     hash_ = world.group().metadata_hash
     world.beat("c", -1)
-    assert asked == ["t", "t", "u", "t"]
+    assert asked == ["t", "u"]
     assert world.group().metadata_hash != hash_
     world.change_topics(t=5)
     world.advance(INTERVAL_MS)
     world.live("a")
-    assert asked[4:] == ["t"]
+    assert asked[2:] == ["t"]
     assert world.has("a") == {"t": (0, 1, 2, 3, 4)}
+
+
+def test_a_member_that_joins_looks_up_no_names_of_others() -> None:
+    """Names need not exist, and a member may subscribe to tens of thousands."""
+    world = World()
+    looked_up: list[str] = []
+
+    def id_of(name: str) -> Any:
+        looked_up.append(name)
+        return world.ids.get(name)
+
+    world.shard.state.topics = replace(world.shard.state.topics, id_of_topic=id_of)
+    for number in range(20):
+        world.join(f"m{number}", *(f"no-{number}-{each}" for each in range(50)))
+        assert len(looked_up) == 50
+        looked_up.clear()
+    world.join("z", "t", "no-0-0")
+    assert looked_up == ["t"]
+    world.change_topics(u=1)
+    world.live("z")
+    assert sorted(looked_up[1:]) == sorted(world.group().names)
+    world.beat("z", -1)
+    assert len(looked_up) == 1 + len(world.group().names) + 1
+
+
+def test_the_hash_of_topics_does_not_depend_on_the_way_to_them() -> None:
+    world, other = World({"t": 4, "u": 2, "v": 3}), World({"t": 4, "u": 2, "v": 3})
+    world.join("a", "t", "u", "v")
+    for member, topic in (("a", "v"), ("b", "t"), ("c", "u"), ("d", "t")):
+        other.join(member, topic)
+    assert other.group().subscribed_topics() == world.group().subscribed_topics()
+    other.beat("d", -1)
+    other.beat("a", -1)
+    world.join("b", "t", "u")
+    world.beat("a", -1)
+    assert other.group().subscribed_topics() == world.group().subscribed_topics()
+    assert other.group().names == {"t": 1, "u": 1}
+
+
+@pytest.mark.parametrize("version", [1, 0])
+def test_a_group_has_room_for_so_many_bytes_of_subscriptions(version: int) -> None:
+    world = World(kohort_group_max_metadata_bytes=10)
+    world.join("m" * version, "t" * 6, version=version)
+    assert world.join("n" * version, "u" * 5, version=version).error_code == ErrorCode.INVALID_REQUEST
+    assert world.join("o" * version, "u" * 4, version=version).error_code == 0
+    assert world.group().metadata_bytes == 10
+    first = next(iter(world.group().members))
+    epoch = world.live(first)
+    longer, shorter = (
+        world.beat(first, epoch, subscribed_topic_names=["t" * size]).error_code for size in (7, 5)
+    )
+    assert (longer, shorter) == (ErrorCode.INVALID_REQUEST, 0)
+    world.beat(first, -1)
+    assert world.group().metadata_bytes == 4
+
+
+def test_classic_members_take_room_for_subscriptions_too() -> None:
+    world = World(kohort_group_max_metadata_bytes=30)
+    world.join("m")
+    assert Classic(world).join().error_code == 0
+    taken = world.group().metadata_bytes
+    assert taken == 1 + len("t") + len(encode_subscription(Subscription(("t",)), version=1))
+    assert Classic(world).join().error_code == ErrorCode.INVALID_REQUEST
+    assert world.group().metadata_bytes == taken
 
 
 def test_a_group_without_members_is_deleted_with_kafkas_tombstones() -> None:
