@@ -38,8 +38,8 @@ class UnverifiedWrites:
         self._first[header.producer_id] = epoch, lowest, from_zero
 
     def check(self, header: BatchHeader, producer: Producer | None) -> None:
-        """Raise KafkaError for a batch of the producer, of a transaction or not, that comes before the first one
-        of its transaction.
+        """Raise KafkaError for a batch, of a transaction or not, that comes before the first one of its
+        producer's transaction.
 
         One of an old epoch, or one that is stored already, is left to the log.
         """

@@ -254,10 +254,9 @@ async def _append(node: Node, request: Request, topic: Any, data: Any, writing: 
             config = partition.topic.config
             checked = await node.long_work.run(partition.check(records, now_ms=node.now_ms()))
             partition = find()
-        if writing is not None:
-            # the transaction may have ended since
-            if (refused := writing.refusal(node, partition)) is not None:
-                return _refused(request, topic, data, refused)
+        # the transaction may have ended since
+        if writing is not None and (refused := writing.refusal(node, partition)) is not None:
+            return _refused(request, topic, data, refused)
         if (producer_id := checked.header.producer_id) >= 0:
             partition.unverified.check(checked.header, partition.producer(producer_id))
         if partition.leadership is not None and request.body.acks == _ALL_REPLICAS:

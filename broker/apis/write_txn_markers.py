@@ -22,7 +22,6 @@ from ._api import Asked, Guard, Request, ServedApi
 from ._errors import Level, in_elements, same
 from ._guards import refusal
 
-
 #: A producer epoch that stands for none.
 _NO_EPOCH: Final = -1
 
