@@ -105,6 +105,10 @@ class OffsetIndex(EntryFile):
         """Offset and position of the last entry whose batch starts at or before ``position``."""
         return self._absolute(bisect_right(range(self.count), position, key=lambda i: self.entry(i)[1]) - 1)
 
+    def count_below(self, position: int) -> int:
+        """Return how many entries are of batches before ``position``."""
+        return bisect_left(range(self.count), position, key=lambda i: self.entry(i)[1])
+
     def fits(self, log_size: int) -> bool:
         """Return whether the entries can belong to a log of that size, judging by the last one."""
         if self.file.size() % self.ENTRY.size:
@@ -162,6 +166,10 @@ class TimeIndex(EntryFile):
         """
         found = bisect_right(range(self.count), timestamp_ms, key=lambda i: self.entry(i)[0])
         return self._at(found - 1)[1]
+
+    def count_below(self, offset: int) -> int:
+        """Return how many entries are of batches that end before ``offset``."""
+        return bisect_left(range(self.count), offset - self._base, key=lambda i: self.entry(i)[1])
 
     def fits(self, next_offset: int) -> bool:
         """Return whether the entries can belong to a segment that ends before ``next_offset``."""

@@ -19,6 +19,7 @@ from ..protocol import (
 )
 from ._checkpoints import claim_folder
 from ._config import LogConfig
+from ._cut import CutPlan, plan_cut
 from ._errors import (
     CorruptLogError,
     DataFolderError,
@@ -30,7 +31,7 @@ from ._errors import (
 from ._files import OS_FILES, FileRange, FileSystem
 from ._flush import Flush, Flushing
 from ._lookup import find_newest, find_timestamp
-from ._names import LEADER_EPOCHS, SEGMENT_SUFFIXES, SNAPSHOT, parse_partition_folder
+from ._names import LEADER_EPOCHS, SEGMENT_SUFFIXES, SNAPSHOT, offsets_of, parse_partition_folder
 from ._producers import AppendedBatch, Producers, remove_snapshot, write_snapshot
 from ._records import Marker, markers_of
 from ._recovery import Opened, Opening, RecoveryReport
@@ -472,13 +473,20 @@ class PartitionLog:
         """Close this log and return the one that replaces it, without the batches that end at or after
         ``offset``. With ``restart`` all batches go, and the new log begins at ``offset``.
 
+        What stays is not read again, unless the log is known to be damaged, much of it goes, or what a
+        producer wrote last lies far before the cut.
+
         Raises CorruptLogError, DataFolderError and KafkaError KAFKA_STORAGE_ERROR; the last one also while a
         compaction swaps its files in: try again.
         """
         self._require_online()
         if self._segments.replacing:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.path} is being compacted: try again")
+        plan = None if restart else self._plan_cut(offset)
         self.abandon()
+        if plan is not None:
+            with storage_errors(self.path):
+                return self._without(plan, offset)
         with storage_errors(self.path):
             if restart:
                 for name in self._fs.list(self.path):
@@ -501,6 +509,36 @@ class PartitionLog:
             fs=self._fs,
         )
         log.cleaner_offset = min(self.cleaner_offset, log.log_end_offset)
+        return log
+
+    def _plan_cut(self, offset: int) -> CutPlan | None:
+        """How to cut this log without opening it again; None if that cannot be done."""
+        if self.is_damaged:
+            return None
+        with storage_errors(self.path), suppress(CorruptBatchError):
+            plan = plan_cut(self._segments.all, self._producers, offset)
+            if plan is not None and plan.end_offset >= self.log_start_offset:
+                return plan
+        return None
+
+    def _without(self, plan: CutPlan, offset: int) -> PartitionLog:
+        for segment in reversed(plan.going):
+            for path in segment.mark_deleted():
+                self._fs.remove(path)
+        plan.segment.cut(plan.position, plan.end_offset)
+        self._epochs.cut_end(plan.end_offset)
+        self._segments.purge(None)
+        snapshots = offsets_of(self._fs.list(self.path), SNAPSHOT)
+        for stale in {each for each in snapshots if each > plan.end_offset}.union(self._segments.gone):
+            remove_snapshot(self._fs, self.path, stale)
+        self._fs.sync_dir(self.path)
+        segments = self._segments.all[: len(self._segments) - len(plan.going)]
+        opened = Opened(segments, plan.end_offset, plan.producers, self._epochs, RecoveryReport(found=True))
+        log = PartitionLog(self.path, self.config, self.topic_id, opened, self._fs)
+        log.recovery_point = min(self.recovery_point, plan.end_offset)
+        log.log_start_offset = log.high_watermark = self.log_start_offset
+        log.advance_high_watermark(min(self.high_watermark, offset))
+        log.cleaner_offset = min(self.cleaner_offset, plan.end_offset)
         return log
 
     def missed(self, header: BatchHeader) -> None:

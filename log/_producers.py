@@ -17,7 +17,7 @@ from __future__ import annotations
 import os
 import struct
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -121,6 +121,17 @@ class Producers:
         for producer in self:
             producer.seen_ms = now_ms
             producer.from_snapshot = bool(producer.batches)
+        self._find_open()
+
+    def replaced(self, changed: Mapping[int, Producer]) -> Producers:
+        """The same producers, but for the ``changed`` ones."""
+        made = Producers()
+        made._missed = dict(self._missed)
+        made._producers = {**self._producers, **changed}
+        made._find_open()
+        return made
+
+    def _find_open(self) -> None:
         begun = ((p.transaction_start, p.producer_id) for p in self if p.transaction_start != NONE)
         self._open = {producer_id: start for start, producer_id in sorted(begun)}
 

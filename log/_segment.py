@@ -316,6 +316,24 @@ class Segment:
         self.file.truncate(size)
         self.size = size
 
+    def cut(self, position: int, next_offset: int) -> None:
+        """Drop the batches from ``position`` on, whose offsets are ``next_offset`` and more, and what the
+        indexes have of them.
+        """
+        self.truncate(position)
+        self.index.truncate(self.index.count_below(position))
+        self.time_index.truncate(self.time_index.count_below(next_offset))
+        if self.txn_index.entries and self.txn_index.entries[-1].last_offset >= next_offset:
+            self.txn_index.truncate(sum(each.last_offset < next_offset for each in self.txn_index.entries))
+        last = self.index.last()
+        self._bytes_since_entry = position - (0 if last is None else last[1])
+        if not position:
+            self._first_timestamp_ms = None
+        self._max_timestamp = self.time_index.last()
+        for _, header in self.headers(0 if last is None else last[1]):
+            if header.max_timestamp_ms > self._max_timestamp[0]:
+                self._max_timestamp = (header.max_timestamp_ms, header.last_offset)
+
     def begin_indexes(self) -> None:
         """Empty the indexes; ``note_batch`` fills them again and ``end_indexes`` finishes them."""
         self.damage = []

@@ -169,7 +169,14 @@ async def test_damage_that_a_follower_finds_in_cutting_its_log_is_cut_before_it_
         leader = nodes.state("orders").leader
         node_id = next(n for n in nodes.brokers if n != leader)
         follower = replica(nodes, node_id)
-        damage_records(tmp_path / str(node_id), batch=1)
+        path = damage_records(tmp_path / str(node_id), batch=1)
+        with path.open("r+b") as file:
+            file.seek(3 * path.stat().st_size // 5 + 8)
+            file.write(b"\xff" * 4)
+        assert follower.log is not None
+        with pytest.raises(CorruptLogError):
+            follower.log.read(3, 1_000)
+        # it is known to be damaged: what stays is read again, and more is found
         replicas = nodes.brokers[node_id]._running()._replicas
         assert replicas is not None
         replicas._fetchers[leader]._truncate([(follower, 4, False)])
