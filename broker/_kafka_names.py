@@ -7,12 +7,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from ..settings import SettingsError
+
 # as Apache Kafka names them itself (AbstractKafkaConfig.CONFIG_DEF), internal ones too
 _NAMES = """
 add.partitions.to.txn.retry.backoff.max.ms add.partitions.to.txn.retry.backoff.ms
 alter.config.policy.class.name alter.log.dirs.replication.quota.window.num
 alter.log.dirs.replication.quota.window.size.seconds background.threads
-broker.heartbeat.interval.ms broker.id broker.session.timeout.ms client.quota.callback.class
+broker.heartbeat.interval.ms broker.session.timeout.ms client.quota.callback.class
 config.providers
 controller.listener.names controller.performance.always.log.threshold.ms
 controller.performance.sample.period.ms controller.quorum.append.linger.ms controller.quorum.auto.join.enable
@@ -111,6 +113,10 @@ _PREFIXES: Final = ("config.providers.", "metrics.jmx.", "rlmm.config.", "rsm.co
 _OF_LISTENERS: Final = "listener.name."
 _CONTROLLERS: Final = "controller.listener.names"
 _ADDRESSES: Final = ("listeners", "advertised.listeners")
+_NODE_ID: Final = "node.id"
+#: The name of node.id in files for brokers on ZooKeeper, and whether one was to be made if it is not given.
+_BROKER_ID: Final = "broker.id"
+_OLDER: Final = (_BROKER_ID, "broker.id.generation.enable")
 
 
 def meaningless(names: Iterable[str]) -> list[str]:
@@ -129,6 +135,26 @@ def meaningful(given: Mapping[str, Any]) -> dict[str, Any]:
             for name, value in found.items()
             if not name.startswith(own)
         }
+    return found
+
+
+def with_node_id(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings with ``node.id`` in the place of ``broker.id``, its older name. Raises
+    SettingsError if the two differ, and for an id that is to be made.
+    """
+    names = {name.replace("_", "."): name for name in given}
+    found = {name: value for name, value in given.items() if name.replace("_", ".") not in _OLDER}
+    if _BROKER_ID not in names:
+        return found
+    value = str(given[names[_BROKER_ID]]).strip()
+    if value.startswith("-"):
+        raise SettingsError(
+            f"broker.id={value} is not allowed: no ids are made here, give each broker a node.id of its own"
+        )
+    if _NODE_ID not in names:
+        return {**found, _NODE_ID: value}
+    if (node_id := str(given[names[_NODE_ID]]).strip()) != value:
+        raise SettingsError(f"broker.id={value} and node.id={node_id} differ: give node.id alone")
     return found
 
 

@@ -23,7 +23,7 @@ from ..settings import (
     read_settings_file,
 )
 from ..transactions import TransactionSettings
-from ._kafka_names import meaningful
+from ._kafka_names import meaningful, with_node_id
 from .security._listeners import check_listener_settings, listeners_of, take_listener_settings
 from .security._settings import SecuritySettings
 
@@ -315,7 +315,7 @@ def broker_settings(given: Mapping[str, Any] | BrokerSettings) -> BrokerSettings
     """Check the settings that a user gave; leave out those without a meaning here. Raises SettingsError."""
     if isinstance(given, BrokerSettings):
         return given
-    own, of_listeners = take_listener_settings(meaningful(given))
+    own, of_listeners = take_listener_settings(with_node_id(meaningful(given)))
     names = {name.replace(".", "_") for name in own}
     if own.get("zookeeper.connect") or own.get("zookeeper_connect"):
         if "node_id" not in names:
@@ -341,7 +341,8 @@ def given_settings(options: "argparse.Namespace") -> dict[str, str]:
     given = {**file, **dict(options.settings)}
     for name, value in words.items():
         if value is not None:
-            given = {key: kept for key, kept in given.items() if key.replace("_", ".") != name}
+            replaced = (name, "broker.id") if name == "node.id" else (name,)
+            given = {key: kept for key, kept in given.items() if key.replace("_", ".") not in replaced}
             given[name] = value
     return given
 

@@ -53,7 +53,7 @@ from ._store import (
 
 if TYPE_CHECKING:
     from ._memory_store import MemoryHome, MemoryStore
-    from ._registration import Registration, WrongClusterError, next_node_id, shared_cluster_id
+    from ._registration import Registration, WrongClusterError, shared_cluster_id
     from ._view import ClusterView
     from ._zookeeper_store import ZooKeeperStore, open_zookeeper
 
@@ -64,7 +64,6 @@ _MODULES = {
     "Registration": "_registration",
     "WrongClusterError": "_registration",
     "ZooKeeperStore": "_zookeeper_store",
-    "next_node_id": "_registration",
     "open_zookeeper": "_zookeeper_store",
     "shared_cluster_id": "_registration",
 }
@@ -116,7 +115,6 @@ __all__ = [
     "WrongClusterError",
     "ZooKeeperStore",
     "deleted_topic_path",
-    "next_node_id",
     "open_zookeeper",
     "shared_cluster_id",
     "stored_controller",

@@ -67,8 +67,6 @@ class TopicRecord:
 # -- of a cluster --------------------------------------------------------------------------------------------
 
 BROKERS: Final = "/brokers/ids"
-#: Its version is raised for each node id that is given out; see ``broker_path``.
-BROKER_IDS: Final = "/brokers/seqid"
 CONTROLLER: Final = "/controller"
 CONTROLLER_EPOCH: Final = "/controller_epoch"
 CLUSTER_ID: Final = "/cluster/id"

@@ -11,7 +11,6 @@ from uuid import UUID
 from ..protocol import KohortError
 from ._image import BrokerRegistration, Endpoint
 from ._layout import (
-    BROKER_IDS,
     CLUSTER_ID,
     broker_path,
     changing_of_broker,
@@ -183,19 +182,5 @@ async def shared_cluster_id(store: MetadataStore, known: str | None = None) -> s
             return found
         try:
             await store.commit(Create(CLUSTER_ID, stored_cluster_id(known or id_text(uuid.uuid4()))))
-        except ConflictError:
-            continue
-
-
-async def next_node_id(store: MetadataStore, reserved: int = 1_000) -> int:
-    """A node id above ``reserved`` that no broker had before, for a broker without one. Raises OSError."""
-    while True:
-        entry = store.get(BROKER_IDS)
-        try:
-            if entry is None:
-                await store.commit(Create(BROKER_IDS, None), Put(BROKER_IDS, None))
-                return reserved + 1
-            await store.commit(Put(BROKER_IDS, None, entry.version))
-            return reserved + entry.version + 1
         except ConflictError:
             continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import logging
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 from kohort.broker import Broker, BrokerSettings, SettingsError
 from kohort.broker._kafka_names import MEANINGLESS, meaningless
-from kohort.broker._settings import broker_settings
+from kohort.broker._settings import broker_settings, given_settings
 from kohort.broker.security._listeners import listeners_of
 from kohort.cli import main
 from kohort.protocol import ApiKey
@@ -93,6 +94,34 @@ def test_in_python_underscores_are_dots() -> None:
     assert broker_settings({"num_io_threads": 8, "num_partitions": 3}).num_partitions == 3
 
 
+def test_the_older_name_of_node_id_is_taken_for_it(tmp_path: Path) -> None:
+    old = {"broker.id": "7", "broker.id.generation.enable": "true", "zookeeper.connect": "zk:2181"}
+    assert broker_settings(old).node_id == 7
+    assert broker_settings({"broker_id": 7}).node_id == 7
+    assert broker_settings({"broker.id": "7", "node.id": "7"}).node_id == 7
+    assert meaningless(old) == []
+    path = tmp_path / "server.properties"
+    path.write_text("broker.id=7\n")
+    options = argparse.Namespace(settings_file=str(path), settings=[], zookeeper=None, node_id="8", rack=None)
+    assert broker_settings(given_settings(options)).node_id == 8, "the command line goes before the file"
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"broker.id": "7", "node.id": "8"}, "broker.id=7 and node.id=8 differ"),
+        ({"broker.id": "-1"}, "no ids are made here"),
+        ({"zookeeper.connect": "zk:2181", "broker.id.generation.enable": "true"}, "needs node.id"),
+        ({"broker.id": "seven"}, "node.id=seven is not allowed"),
+    ],
+)
+def test_an_older_name_of_node_id_that_says_something_else_is_refused(
+    given: dict[str, str], words: str
+) -> None:
+    with pytest.raises(SettingsError, match=words):
+        broker_settings(given)
+
+
 def test_no_setting_of_ours_is_among_them() -> None:
     ours = [setting.kafka_name for setting in settings_of(BrokerSettings).values()]
     assert meaningless(ours) == []
@@ -107,4 +136,5 @@ def test_every_setting_that_a_broker_shows_is_taken(bootstrap: str) -> None:
         (result,) = wire.call(key, 4, resources=[row]).results
     assert not result.error_code
     ours = {setting.kafka_name for setting in settings_of(BrokerSettings).values()}
-    assert {config.name for config in result.configs} - ours - MEANINGLESS == set()
+    shown = {config.name for config in result.configs}
+    assert shown - ours - MEANINGLESS == {"broker.id"} & shown

@@ -16,7 +16,6 @@ from kohort.cluster import (
     MemoryStore,
     Registration,
     WrongClusterError,
-    next_node_id,
     shared_cluster_id,
 )
 from kohort.cluster._store import Change
@@ -140,9 +139,3 @@ async def test_brokers_of_a_cluster_have_its_id() -> None:
     ):
         await shared_cluster_id(home.open(), known="other")
     assert await shared_cluster_id(MemoryHome().open(), known="mine") == "mine"
-
-
-async def test_node_ids_are_given_once() -> None:
-    home = MemoryHome()
-    given = await asyncio.gather(*(next_node_id(home.open()) for _ in range(5)))
-    assert sorted(given) == [1_001, 1_002, 1_003, 1_004, 1_005]
