@@ -52,7 +52,8 @@ async def connect_socket(host: str, port: int) -> socket.socket:
 
 def reason(error: OSError) -> str:
     """The reason of an error, without its number and address."""
-    return os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
+    number = error.errno or 0
+    return os.strerror(number) if number > 0 else error.strerror or str(error)
 
 
 async def _resolve(host: str, port: int) -> list[_Info]:

@@ -43,6 +43,9 @@ _API = ApiKey.CONSUMER_GROUP_HEARTBEAT
 #: Refusals of a join that may be temporary: a static member's instance id is in use until its session ends; a
 #: classic group cannot be upgraded while its leader's assignments carry data.
 _WAITED_FOR = frozenset({ErrorCode.UNRELEASED_INSTANCE_ID, ErrorCode.GROUP_ID_NOT_FOUND})
+#: The broker's sessions are its own, and no response names their timeout: Kafka's default of the longest one
+#: (group.consumer.max.session.timeout.ms), and time for the broker to notice its end.
+_LONGEST_SESSION_MS = 65_000.0
 
 #: Errors that say that the coordinator does not know this member, or knows another with its instance id.
 _NOT_A_MEMBER = frozenset(
@@ -548,7 +551,8 @@ class ConsumerMembership(GroupMember):
         if code is ErrorCode.UNSUPPORTED_VERSION:
             self._not_offered(message)
             return
-        too_late = not joined and code in _WAITED_FOR and not self._may_wait_for_seat(now)
+        session_ms = _LONGEST_SESSION_MS if code is ErrorCode.UNRELEASED_INSTANCE_ID else 0.0
+        too_late = not joined and code in _WAITED_FOR and not self._may_wait_for_seat(now, session_ms)
         may_pass = joined and code in NO_COORDINATOR_FOR_US and not self._heartbeats.is_final(code)
         if joined and how in (Reaction.NEW_GENERATION, Reaction.NEW_MEMBER):
             self._fenced(text, now)

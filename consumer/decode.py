@@ -43,6 +43,7 @@ COLUMNS_FROM_COMPILED = 1_000
 RUN_RECORDS = 4_000
 RUN_BYTES = 4 * 1024 * 1024
 
+_MAGIC, _MAGIC_AT = 2, 16
 _ATTRIBUTES_AT = 21
 _CODEC_MASK = 0x07
 #: Key of a record that ends a transaction: version, and what became of it.
@@ -292,7 +293,13 @@ def end_of_run(
         offset = max(offset, header.next_offset)
         leader_epoch = header.leader_epoch
     if not position and damage is None:
-        damage = CorruptBatchError(f"no whole record batch in {len(data)} bytes", 0)
+        old = len(data) > _MAGIC_AT and data[_MAGIC_AT] < _MAGIC
+        damage = CorruptBatchError(
+            f"a record of the old format, magic {data[_MAGIC_AT]}: only 2 is known"
+            if old
+            else f"no whole record batch in {len(data)} bytes",
+            0,
+        )
     return offset, leader_epoch, damage
 
 

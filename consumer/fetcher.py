@@ -19,7 +19,7 @@ from ..client.fetch import STALE_METADATA, FetchedPartition, FetchFrom, FetchSes
 from ..client.pool import Channel
 from ..client.requests import leader_or_raise
 from ..client.waiting import Signal, now_ms
-from ..protocol import ErrorCode, KafkaError, KohortError, TopicPartition
+from ..protocol import CorruptBatchError, ErrorCode, KafkaError, KohortError, TopicPartition
 from .config import ConsumerConfig
 from .decode import ChunkReader, end_of_run
 from .errors import BatchTooLargeError
@@ -328,17 +328,24 @@ class Fetcher:
             return
         _, changed, session_id = asked[found.partition]
         if self._is_current(found, changed):
-            damage = BatchTooLargeError(found.partition, found.fetch_offset, error.size)
-            reader = ChunkReader(
-                found.partition,
-                b"",
-                found.fetch_offset,
-                damage=damage,
-                generation=found.generation,
-                session_id=session_id,
+            self._damaged(
+                found, session_id, BatchTooLargeError(found.partition, found.fetch_offset, error.size)
             )
-            found.damaged = True
-            self.reading.delivery.put(reader)
+
+    def _damaged(
+        self, position: Position, session_id: int, damage: CorruptBatchError | BatchTooLargeError
+    ) -> None:
+        """The next batch cannot be had: fetch nothing more until reading gets there."""
+        reader = ChunkReader(
+            position.partition,
+            b"",
+            position.fetch_offset,
+            damage=damage,
+            generation=position.generation,
+            session_id=session_id,
+        )
+        position.damaged = True
+        self.reading.delivery.put(reader)
 
     def _node_failed(self, node: int, positions: list[Position], error: KohortError) -> None:
         failures = self._node_failures[node]
@@ -352,7 +359,7 @@ class Fetcher:
 
     def _take_in(self, position: Position, session_id: int, fetched: FetchedPartition) -> None:
         if fetched.error_code:
-            self._partition_error(position, fetched)
+            self._partition_error(position, session_id, fetched)
             return
         position.failures, position.error = 0, None
         position.high_watermark = fetched.high_watermark
@@ -382,10 +389,9 @@ class Fetcher:
         self.reading.positions.had_its_turn(position)
         self.reading.delivery.put(reader)
 
-    def _partition_error(self, position: Position, fetched: FetchedPartition) -> None:
-        error = KafkaError(
-            fetched.error_code, f"fetching {position.partition.topic}-{position.partition.partition}"
-        )
+    def _partition_error(self, position: Position, session_id: int, fetched: FetchedPartition) -> None:
+        where = f"{position.partition.topic}-{position.partition.partition}"
+        error = KafkaError(fetched.error_code, f"fetching {where}")
         from_follower = position.read_replica >= 0
         position.read_replica = -1
         if error.code is ErrorCode.OFFSET_OUT_OF_RANGE and from_follower:
@@ -396,6 +402,9 @@ class Fetcher:
             self._starts.moved(position)
         elif error.code in _FATAL:
             self._starts.refused(position, error)
+        elif error.code is ErrorCode.CORRUPT_MESSAGE:
+            text = f"the broker cannot read the batch of {where} at offset {position.fetch_offset}: {error}"
+            self._damaged(position, session_id, CorruptBatchError(text))
         else:
             if error.code not in STALE_METADATA:
                 self.reading.report(PartitionFailed(position.partition, error))

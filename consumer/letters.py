@@ -62,6 +62,19 @@ class RetryLetter(NamedTuple):
     due_ms: int
 
 
+def no_retry_letter(record: Record) -> str:
+    """Why ``read_retry`` returned None for a record."""
+    names = [name for name, _ in record.headers]
+    missing = [name for name in RETRY_HEADERS if name not in names]
+    if len(missing) == len(RETRY_HEADERS):
+        return "it has none of a letter's headers"
+    if missing:
+        return f"it has no header {missing[0]}"
+    if tuple(names[-len(RETRY_HEADERS) :]) != RETRY_HEADERS:
+        return "a letter's headers are not its last ones"
+    return "a number in a letter's headers cannot be read"
+
+
 def read_retry(record: Record) -> RetryLetter | None:
     """The content of a letter in a retry topic; None for any other record."""
     own = record.headers[-len(RETRY_HEADERS) :]

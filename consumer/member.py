@@ -224,11 +224,13 @@ class GroupMember(ABC):
         self._report(BrokerUnavailable(request.api_key.name, error))
         return True
 
-    def _may_wait_for_seat(self, now: float) -> bool:
-        """Return whether to wait for a static member's old instance: at start-up, for one session timeout."""
+    def _may_wait_for_seat(self, now: float, session_ms: float = 0) -> bool:
+        """Return whether to wait for a static member's old instance: at start-up, for one session timeout, or
+        for this session if it is longer.
+        """
         if self._first_refused is None:
             self._first_refused = now
-        return now < self._first_refused + self._config.session_timeout_ms
+        return now < self._first_refused + max(session_ms, self._config.session_timeout_ms)
 
     def _fail(self, code: ErrorCode, message: str | None = None) -> None:
         text = fatal_text(code, self._config.group, self._config.group_instance_id)

@@ -63,7 +63,7 @@ class Stage(Enum):
     READY = "no transaction is open"
     OPEN = "a transaction is open"
     FAILED = "its transaction can only be aborted"
-    ENDING = "its transaction is being ended: repeat the commit or abort"
+    ENDING = "its transaction is being ended"
     FATAL = "it cannot go on"
 
 
@@ -126,7 +126,11 @@ class Transactions:
             raise TransactionAbortableError(
                 f"transaction {self._name!r} can only be aborted: {self.error}"
             ) from self.error
-        raise TransactionStateError(f"transactional id {self._name!r}: {self.stage.value}")
+        what = self.stage.value
+        if self.stage is Stage.ENDING:
+            end = "commit" if self._committing else "abort"
+            what += f" by a {end} whose outcome is not known: repeat the {end}, nothing else is possible"
+        raise TransactionStateError(f"transactional id {self._name!r}: {what}")
 
     async def init(self) -> None:
         """Request a producer id and epoch. This aborts a transaction that an earlier producer with the same

@@ -22,6 +22,7 @@ from ._deadletter import DeadLetters
 from ._exactly_once import StoredOffsets
 from ._handlers import Handler, HandlerFailedError, HandlerFunction
 from ._kafka_output import KafkaTransactions
+from ._left_letters import tell_left_letters
 from ._log import RateLimitedLog
 from ._metrics import GroupCounters, HandlerNumbers, Snapshot
 from ._probes import Progress
@@ -87,6 +88,8 @@ class Engine:
         self._progress = progress
         self._stop_reason: str | None = None
         self.started = False
+        #: Looks for letters that nobody reads.
+        self._looking: asyncio.Task[None] | None = None
         #: The error that stops the service.
         self.failure: Exception | None = None
         #: Partitions revoked while a poll's records were being prepared.
@@ -161,6 +164,11 @@ class Engine:
                 await self._output.close(timeout_ms=0)
             raise
         self.started = True
+        cluster, topics = (
+            self._consumer.parts.cluster,
+            [t for each in self._running for t in each.handler.topics],
+        )
+        self._looking = asyncio.create_task(tell_left_letters(cluster, self.group, topics, self._by_topic))
 
     async def run(self) -> None:
         """Handle records until a stop or a failure, drain, commit, leave. Raises the failure."""
@@ -175,6 +183,8 @@ class Engine:
 
     async def _end(self) -> None:
         until_ms = now_ms() + self._drain_timeout_ms + END_TIMEOUT_MS
+        if self._looking is not None:
+            self._looking.cancel()
         try:
             await self._release(None, self._drain_timeout_ms)
         finally:

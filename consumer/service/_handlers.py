@@ -15,7 +15,7 @@ from ...producer import ProducerRecord
 from ...producer.encoding import Encoders
 from ..decoding import Decoder, InvalidRecordError
 from ..errors import ConsumerError, short
-from ..letters import RetryLetter, read_retry
+from ..letters import RetryLetter, no_retry_letter, read_retry
 from ..record import Record
 from ._deadletter import wall_ms
 from ._dependencies import SignatureError, Wanted
@@ -156,6 +156,8 @@ class Handler:
     #: Encoders of the results of calls.
     encoders: Encoders | None = None
     log: RateLimitedLog = field(default_factory=RateLimitedLog)
+    #: Retry topics with records that are no letters.
+    told_of: set[str] = field(default_factory=set)
     #: The parameter that gets the transaction's connection.
     connection: str = ""
 
@@ -254,6 +256,12 @@ class Handler:
     def _own_letter(self, record: Record) -> RetryLetter | None:
         """The letter of this group that a record of a retry topic is; others are for other groups."""
         letter = read_retry(record)
+        if letter is None and record.topic not in self.told_of:
+            self.told_of.add(record.topic)
+            text = "handler %s: the record of %s is no letter of a service (%s): it is passed over, as all "
+            text += "like it in this retry topic are"
+            why = no_retry_letter(record)
+            self.log.line((text, record.topic), logging.WARNING, text, self.name, place([record]), why)
         return letter if letter is not None and letter.letter.group == self.group else None
 
     def _called(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from bisect import bisect_right
-from collections.abc import Awaitable, Callable, Container, Iterable
+from bisect import bisect_left, bisect_right
+from collections.abc import Awaitable, Callable, Container, Iterable, Iterator
 from dataclasses import KW_ONLY, dataclass, field
 from itertools import accumulate
 from typing import TYPE_CHECKING
@@ -34,8 +34,27 @@ class _Postponed:
     """Records of a retry topic's partition whose first one is not due; none if even that was given back."""
 
     records: list[Record]
-    first_offset: int
     timer: asyncio.TimerHandle
+
+
+@dataclass(slots=True, eq=False)
+class _Arrivals:
+    """When records of a session were read first, by the loop's clock: each entry is for the offsets up to its
+    own. A record that is given back keeps its time.
+    """
+
+    session_id: int
+    entries: list[tuple[int, float]] = field(default_factory=list)
+
+    def note(self, last_offset: int, now: float) -> None:
+        if not self.entries or last_offset > self.entries[-1][0]:
+            self.entries.append((last_offset, now))
+
+    def at(self, offset: int) -> float:
+        return self.entries[bisect_left(self.entries, (offset,))][1]
+
+    def forget_before(self, offset: int) -> None:
+        del self.entries[: bisect_left(self.entries, (offset,))]
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -63,8 +82,8 @@ class RunningHandler:
     _halted: bool = False
     _threads: DaemonThreads | None = None
     _postponed: dict[TopicPartition, _Postponed] = field(default_factory=dict)
-    #: Offsets of records that were given back, and are due when they come again.
-    _waited_for: dict[TopicPartition, int] = field(default_factory=dict)
+    #: Of retry topics' partitions with records that were not due.
+    _arrivals: dict[TopicPartition, _Arrivals] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         handler = self.handler
@@ -104,32 +123,45 @@ class RunningHandler:
         else:
             self._add(partition, records)
 
-    def _hand_over_due(
-        self, partition: TopicPartition, records: list[Record], *, first: bool = False
-    ) -> None:
-        """Hand over the records up to the one that is not due (of the ``first`` that is known), and the rest
-        later.
+    def _hand_over_due(self, partition: TopicPartition, records: list[Record]) -> None:
+        """Hand over the records up to the first that is not due, and the rest later.
+
+        Clocks differ: a record is also due when the topic's delay has passed since it was read.
         """
         earlier = self._postponed.pop(partition, None)
         if earlier is not None:
             earlier.timer.cancel()
             if not records or not earlier.records or earlier.records[0].session_id == records[0].session_id:
                 records = [*earlier.records, *records]
-        if records and self._waited_for.pop(partition, None) == records[0].offset:
-            first = True
-        now = wall_ms()
-        due = next((at for at in range(first, len(records)) if _due_ms(records[at]) > now), len(records))
+        waits = self._waits_s(partition, records)
+        due = next((nth for nth, wait_s in enumerate(waits) if wait_s > 0), len(records))
         if due:
             self._add(partition, records[:due])
         if due < len(records):
             self.pause(partition)
-            # clocks differ: no longer than the topic's delay
-            wait_ms = min(_due_ms(records[due]) - now, self.handler.retry_topics[partition.topic])
-            timer = asyncio.get_running_loop().call_later(wait_ms / 1000, self._now_due, partition)
             left = records[due:]
-            self._postponed[partition] = _Postponed(self._kept(left), left[0].offset, timer)
-        elif earlier is not None and not self.queues.is_paused(partition):
+            wait_s = next(self._waits_s(partition, left[:1]))
+            timer = asyncio.get_running_loop().call_later(wait_s, self._hand_over_due, partition, [])
+            self._arrivals[partition].forget_before(left[0].offset)
+            self._postponed[partition] = _Postponed(self._kept(left), timer)
+            return
+        if records:
+            del self._arrivals[partition]
+        if earlier is not None and not self.queues.is_paused(partition):
             self.resume(partition)
+
+    def _waits_s(self, partition: TopicPartition, records: list[Record]) -> Iterator[float]:
+        """How long each record is not due, in seconds; 0 or less if it is."""
+        if not records:
+            return
+        now, wall = asyncio.get_running_loop().time(), wall_ms()
+        arrivals = self._arrivals.get(partition)
+        if arrivals is None or arrivals.session_id != records[0].session_id:
+            arrivals = self._arrivals[partition] = _Arrivals(records[0].session_id)
+        arrivals.note(records[-1].offset, now)
+        delay_s = self.handler.retry_topics[partition.topic] / 1000
+        for record in records:
+            yield min((_due_ms(record) - wall) / 1000, arrivals.at(record.offset) + delay_s - now)
 
     def _kept(self, records: list[Record]) -> list[Record]:
         """As many of a partition's records as have room; the rest are given back."""
@@ -138,11 +170,6 @@ class RunningHandler:
         if count < len(records):
             self.give_back(records[count])
         return records[:count]
-
-    def _now_due(self, partition: TopicPartition) -> None:
-        if not (postponed := self._postponed[partition]).records:
-            self._waited_for[partition] = postponed.first_offset
-        self._hand_over_due(partition, [], first=True)
 
     def _add(self, partition: TopicPartition, records: list[Record]) -> None:
         held = self.queues.add(partition, records[0].session_id, records)
@@ -171,7 +198,7 @@ class RunningHandler:
     async def release(self, partitions: Iterable[TopicPartition] | None, timeout_ms: float) -> None:
         """Finish partitions (None: all) within the time; cancelled records are logged."""
         if partitions is None:
-            self._drop_postponed([*self._postponed, *self._waited_for])
+            self._drop_postponed([*self._postponed, *self._arrivals])
             unfinished = await self.queues.release_all(timeout_ms / 1000)
         else:
             mine = [partition for partition in partitions if partition.topic in self.handler.all_topics]
@@ -194,7 +221,7 @@ class RunningHandler:
 
     def _drop_postponed(self, partitions: Iterable[TopicPartition]) -> None:
         for partition in partitions:
-            self._waited_for.pop(partition, None)
+            self._arrivals.pop(partition, None)
             if (postponed := self._postponed.pop(partition, None)) is not None:
                 postponed.timer.cancel()
 

@@ -720,8 +720,12 @@ def test_a_right_that_is_withdrawn_for_a_session_is_final() -> None:
     assert talk.membership.state is MemberState.FAILED
 
 
-@pytest.mark.parametrize("code", [ErrorCode.UNRELEASED_INSTANCE_ID, ErrorCode.GROUP_ID_NOT_FOUND])
-def test_a_seat_that_is_taken_is_waited_for_as_long_as_a_session(code: ErrorCode) -> None:
+@pytest.mark.parametrize(
+    ("code", "least_ms"),
+    # the session of the seat's owner is the broker's, and may be longer than this member's
+    [(ErrorCode.UNRELEASED_INSTANCE_ID, 60_000), (ErrorCode.GROUP_ID_NOT_FOUND, 10_000)],
+)
+def test_a_seat_that_is_taken_is_waited_for_as_long_as_a_session(code: ErrorCode, least_ms: int) -> None:
     talk = Talk(group_instance_id="i")
     tries = 0
     while not any(isinstance(effect, Fail) for effect in talk.effects):
@@ -729,7 +733,7 @@ def test_a_seat_that_is_taken_is_waited_for_as_long_as_a_session(code: ErrorCode
         talk.refused(code)
         tries += 1
         talk.advance_to_deadline() if talk.quiet() else None
-    assert talk.now >= 10_000
+    assert least_ms <= talk.now < least_ms + 10_000
     assert tries > 5
     assert any(isinstance(event, RebalanceRetried) for event in talk.events)
 

@@ -160,6 +160,14 @@ def test_data_that_does_not_decompress_is_corrupt() -> None:
         ChunkReader(ORDERS, bytes(data), 0, check_crcs=False).read()
 
 
+@pytest.mark.parametrize("magic", [0, 1])
+@pytest.mark.parametrize("size", [34, 200])
+def test_the_error_of_an_old_format_names_it(magic: int, size: int) -> None:
+    data = bytes(8) + (size - 12).to_bytes(4, "big") + bytes(4) + bytes([magic]) + bytes(size - 17)
+    damage = end_of_run(data, 0)[2]
+    assert f"magic {magic}: only 2 is known" in str(damage)
+
+
 def test_a_run_ends_before_bytes_that_are_no_batch_and_says_what_is_wrong() -> None:
     good = batch([b"a"], 0)
     assert end_of_run(good + b"\x01" * 100, 0)[:2] == (1, -1)

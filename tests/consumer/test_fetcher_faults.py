@@ -62,6 +62,30 @@ async def test_nothing_behind_a_damaged_header_is_asked_for_before_somebody_gets
     assert [sorted(start) for _, start, _ in asked] == [[A, B], [B], [B]]
 
 
+async def test_what_the_broker_cannot_read_is_raised_behind_what_is_before_it() -> None:
+    corrupt = {A: fetched(error=ErrorCode.CORRUPT_MESSAGE)}
+    bench = FetchBench({LEADER: [{A: fetched(batch([b"x"]))}, *(corrupt for _ in range(DECODE_TRIES))]})
+    bench.begin(A)
+    taken: list[bytes | None] = []
+
+    def poll() -> bool:
+        taken.extend(record.value for record in bench.delivery.take(10))
+        return bench.positions.first_error() is not None
+
+    running = asyncio.create_task(bench.fetcher.run())
+    await until(poll, timeout_s=20)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    assert taken == [b"x"]
+    error = bench.positions.first_error()
+    assert isinstance(error, CorruptBatchError)
+    assert "the broker cannot read the batch of orders-0 at offset 1" in str(error)
+    assert "CORRUPT_MESSAGE" in str(error)
+    assert len(bench.cluster.asked) == 1 + DECODE_TRIES
+    bench.positions.seek(A, 2)
+    assert bench.positions.first_error() is None
+
+
 async def test_leader_errors_do_not_count_as_tries_to_read_a_batch() -> None:
     moved = fetched(error=ErrorCode.NOT_LEADER_OR_FOLLOWER)
     bench = FetchBench({LEADER: [{A: moved}, {A: moved}, {A: fetched(b"\x01" * 100)}]})

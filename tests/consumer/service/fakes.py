@@ -44,7 +44,7 @@ class FakeConsumer:
         self.reachable.set()
         self.owned = ORDERS
         self.parts = SimpleNamespace(
-            cluster=SimpleNamespace(last_failure=None),
+            cluster=SimpleNamespace(last_failure=None, metadata=_no_topics),
             delivery=SimpleNamespace(halting=lambda _: None),
             positions=SimpleNamespace(policies={}),
         )
@@ -93,6 +93,10 @@ class FakeConsumer:
 
     def give(self, *offsets: int, topic: str = "orders", partition: int = 0, value: bytes = b"{}") -> None:
         self.waiting.put_nowait([Record(topic, partition, offset, 0, None, value) for offset in offsets])
+
+
+async def _no_topics(_: Any) -> SimpleNamespace:
+    return SimpleNamespace(topics={})
 
 
 def make_service(**options: Any) -> ConsumerService:

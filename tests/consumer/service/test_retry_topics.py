@@ -1,7 +1,7 @@
 """Retry topics: a record that fails waits in another topic, and the records behind it go on.
 
 Covers: consumer/letters.py, consumer/service/_deadletter.py, consumer/service/_running.py.
-Covers: consumer/service/_handlers.py.
+Covers: consumer/service/_handlers.py, consumer/service/_left_letters.py.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from kohort.consumer.service._deadletter import DeadLetters, letter, wall_ms
 from kohort.producer import Producer
 from kohort.protocol import ErrorCode, TopicPartition
 from kohort.testing import ServiceRun
+from tests.consumer.members import until as until_in_time
 from tests.consumer.service.fakes import FakeConsumer, make_service, serving, until
 from tests.consumer.service.test_deadletter import FakeCluster
 
@@ -376,6 +377,84 @@ async def test_a_letter_that_did_not_fit_is_due_when_it_comes_again_though_clock
         await until(lambda: given_back == [ahead] and not consumer.now_paused)
         consumer.waiting.put_nowait([ahead])
         await until(lambda: seen == [42])
+
+
+@faked
+async def test_letters_of_a_member_whose_clock_is_ahead_wait_for_the_delay_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock, seen, pauses = Clock(monkeypatch), list[Any](), list[TopicPartition]()
+    service = make_service()
+
+    @service.handler("orders", retry_after_ms=[100])
+    async def bill(record: Record) -> None:
+        seen.append(record.offset)
+
+    async with serving(service) as consumer:
+        pause = consumer.pause
+
+        def counted(*found: TopicPartition) -> None:
+            pauses.extend(found)
+            pause(*found)
+
+        monkeypatch.setattr(consumer, "pause", counted)
+        due_ms = clock.now_ms + 3_600_000
+        letters = [as_read(FIRST._replace(offset=n), due_ms=due_ms, offset=n) for n in range(12)]
+        consumer.waiting.put_nowait(letters)
+        await until(lambda: seen == [*range(12)])
+        await until(lambda: not consumer.now_paused)
+    assert pauses == [RETRY], "one wait for all"
+
+
+@faked
+async def test_of_records_that_are_no_letters_each_retry_topic_has_one_warning(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    service = make_service()
+
+    @service.handler("orders", retry_after_ms=[5_000, 6_000])
+    async def bill(record: Record) -> None:
+        raise AssertionError(record)
+
+    cut = as_read().headers[:-1]
+    async with serving(service) as consumer:
+        for topic, headers in (("orders.retry.1", ()), ("orders.retry.1", cut), ("orders.retry.2", cut)):
+            consumer.waiting.put_nowait([Record(topic, 0, 0, 0, None, b"", headers, session_id=6)])
+        consumer.waiting.put_nowait([as_read(offset=1, due_ms=0, group="shipping")])
+        await until(lambda: len(consumer.done_offsets) == 4)
+    first, second = (line for line in caplog.messages if "is no letter" in line)
+    assert "orders.retry.1-0 at offset 0 is no letter of a service (it has none of a letter's" in first
+    assert "orders.retry.2-0 at offset 0 is no letter of a service (it has no header kohort.retry" in second
+
+
+@pytest.mark.kafka
+async def test_letters_of_a_stage_that_a_handler_had_are_told_of_at_the_start(
+    bootstrap: str,
+    new_topic: Callable[..., str],
+    group: Callable[[str], str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    topic, name = new_topic("orders", partitions=1), group("billing")
+    left = f"{topic}.retry.2"
+    due_ms = wall_ms() + 3_600_000
+    async with Cluster(bootstrap) as cluster, Producer(bootstrap=bootstrap) as producer:
+        await cluster.create_topics({f"{topic}.retry.{nth}": 2 for nth in (1, 2, 3)})
+        for n in range(3):
+            origin = Record(topic, n, n, 1_000, None, b"value")
+            for retries in (f"{topic}.retry.1", left):
+                await producer.send(*letter(retries, 2, origin, ValueError("bad"), 1, name, due_ms))
+        await commit_once(cluster, name, {TopicPartition(left, 0): CommittedOffset(1)}, -1, "", None)
+    service = ConsumerService(bootstrap=bootstrap, group=name, auto_offset_reset="earliest")
+    service.handler(topic, retry_after_ms=[3_600_000])(print)
+    task = asyncio.create_task(service.serve())
+    await until_in_time(lambda: service._engine is not None and service._engine._looking is not None)
+    assert service._engine is not None
+    assert service._engine._looking is not None
+    await service._engine._looking
+    service.stop()
+    await task
+    (line,) = (line for line in caplog.messages if "are not read" in line)
+    assert f"2 records of {left} are not read: letters of a retry stage that the handler of {topic}" in line
 
 
 class Killed:
