@@ -25,6 +25,11 @@ _LAST_EPOCH = _MOST_ID = 2**31 - 1
 #: Time after its last use, or its creation, when a session may be evicted for another, as in Apache Kafka.
 _EVICTABLE_S: Final = 120.0
 
+#: Most partitions of all sessions together: as many as 1,000 consumers of 1,000 partitions have. One that
+#: does not exist, or may not be read by the client, counts as ten: anybody can name those.
+MOST_PARTITIONS: Final = 1_000_000
+REFUSED_COUNTS: Final = 10
+
 #: A topic's id or name, and a number.
 _Key: TypeAlias = tuple[UUID | str, int]
 
@@ -39,6 +44,19 @@ class Place:
     log_start_offset: int = -1
     #: The partition that was found last.
     partition: Partition | None = None
+    #: Its log end offset then.
+    log_end_offset: int = -1
+    #: Whether the last look at it was an error.
+    is_refused: bool = False
+
+    def has_changed(self, partition: Partition, data: PartitionData) -> bool:
+        """Return whether the partition has changed since it was read."""
+        return (
+            partition.log_end_offset != self.log_end_offset
+            or partition.high_watermark != data.high_watermark
+            or partition.last_stable_offset != data.last_stable_offset
+            or partition.log_start_offset != data.log_start_offset
+        )
 
     def is_news(self, data: PartitionData) -> bool:
         """Return whether the next response must have this; it then counts as sent."""
@@ -63,8 +81,10 @@ class FetchSession:
         "_by_partition",
         "_due",
         "_places",
+        "_refused",
         "by_broker",
         "by_id",
+        "counted",
         "epoch",
         "follower",
         "id",
@@ -83,6 +103,9 @@ class FetchSession:
         self.follower = -1
         self.made_s = self.used_s = self.looked_s = now_s
         self.waiter = Waiter()
+        #: The size of a session that is kept, as it was counted last.
+        self.counted = 0
+        self._refused = 0
         self._places: dict[_Key, Place] = {}
         self._by_partition: dict[Partition, Place] = {}
         # in the order in which they are read
@@ -93,6 +116,16 @@ class FetchSession:
 
     def __repr__(self) -> str:
         return f"FetchSession({self.id}, epoch {self.epoch}, {len(self._due)} of {len(self)} partitions due)"
+
+    @property
+    def readable(self) -> int:
+        """Number of its partitions that could be read when they were looked at last."""
+        return len(self._places) - self._refused
+
+    @property
+    def size(self) -> int:
+        """What it counts towards ``MOST_PARTITIONS``."""
+        return self.readable + REFUSED_COUNTS * self._refused
 
     def has(self, topic_id: UUID, index: int) -> bool:
         return (topic_id, index) in self._places
@@ -118,6 +151,7 @@ class FetchSession:
                 place = self._places.pop((topic.topic_id if self.by_id else topic.topic, number), None)
                 if place is not None:
                     self._due.pop(place, None)
+                    self._refused -= place.is_refused
                     self._leave(place)
 
     def look_again(self, now_s: float, after_s: float) -> None:
@@ -151,6 +185,8 @@ class FetchSession:
     def looked_at(self, place: Place, partition: Partition | None, *, has_more: bool) -> None:
         """Note that a partition was read; with ``has_more`` it is due again, after all others."""
         self._due.pop(place, None)
+        self._refused += (partition is None) - place.is_refused
+        place.is_refused = partition is None
         if partition is None or has_more:
             self._due[place] = None
         else:
@@ -169,10 +205,12 @@ class FetchSession:
 
 
 class FetchSessions:
-    """The sessions of a broker, at most ``most``; 0: none are kept."""
+    """The sessions of a broker: at most ``most`` (0: none are kept), with ``most_partitions`` together."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, most_partitions: int = MOST_PARTITIONS) -> None:
         self._most = most
+        self._most_partitions = most_partitions
+        self._size = 0
         # the least recently used one comes first
         self._sessions: OrderedDict[int, FetchSession] = OrderedDict()
         self.evicted = 0
@@ -225,36 +263,66 @@ class FetchSessions:
 
     def keep(self, session: FetchSession, now_s: float) -> None:
         """Give a new session its id, if there is room for it."""
-        if len(self._sessions) >= self._most and not self._evict_for(session, now_s):
+        if not self._has_room(session, now_s):
             return
+        session.counted = session.size
+        self._size += session.counted
         while session.id == NO_SESSION or session.id in self._sessions:
             session.id = random.randint(1, _MOST_ID)
         session.epoch = FIRST_EPOCH + 1
         self._sessions[session.id] = session
 
+    def grown(self, session: FetchSession, now_s: float) -> None:
+        """Count what a session has now. If there is no room for it any more it ends, and its client begins
+        another.
+        """
+        if not session.id or session.size == session.counted:
+            return
+        self._size -= session.counted
+        session.counted = 0
+        if self._has_room(session, now_s, more=0):
+            session.counted = session.size
+            self._size += session.counted
+        else:
+            self.drop(session.id)
+
     def drop(self, session_id: int) -> None:
         session = self._sessions.pop(session_id, None)
         if session is not None:
+            self._size -= session.counted
+            session.counted = 0
             # a waiting request of it is answered without a session
             session.id = NO_SESSION
             session.end()
             session.waiter.interrupt()
 
+    def _has_room(self, session: FetchSession, now_s: float, *, more: int = 1) -> bool:
+        """Make room for a session, or for what it has grown by, if that is allowed; return whether there is
+        room.
+        """
+        if session.size > self._most_partitions:
+            return False
+        while len(self._sessions) + more > self._most or self._size + session.size > self._most_partitions:
+            if not self._evict_for(session, now_s):
+                return False
+        return True
+
     def _evict_for(self, session: FetchSession, now_s: float) -> bool:
         """Make room by evicting a session: one that is no longer used first, then the smallest, if it is
         smaller than this one and not too new; brokers' sessions last.
         """
-        if not self._sessions:
+        others = [each for each in self._sessions.values() if each is not session]
+        if not others:
             return False
-        oldest = next(iter(self._sessions.values()))
+        oldest = others[0]
         if now_s - oldest.used_s <= _EVICTABLE_S:
             evictable = [
-                (each.by_broker, len(each), each.id)
-                for each in self._sessions.values()
+                (each.by_broker, each.readable, each.id)
+                for each in others
                 if now_s - each.made_s > _EVICTABLE_S or (session.by_broker and not each.by_broker)
             ]
             least = min(evictable, default=None)
-            if least is None or (session.by_broker, len(session), 0) < least:
+            if least is None or (session.by_broker, session.readable, 0) < least:
                 return False
             oldest = self._sessions[least[2]]
         self.drop(oldest.id)

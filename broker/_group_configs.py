@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -50,19 +50,11 @@ class GroupConfigs:
             raise KafkaError(ErrorCode.INVALID_CONFIG, text)
         return values
 
-    async def change(
-        self, group_id: str, change: Callable[[Mapping[str, int]], Mapping[str, str]], *, validate_only: bool
-    ) -> None:
-        """Replace a group's configs by what ``change`` returns for those that are set. The caller makes
-        changes one at a time, since each builds on the last. Raises KafkaError and OSError, and then changes
-        nothing.
+    async def replace(self, changed: Mapping[str, dict[str, int]]) -> None:
+        """Replace all configs of these groups, at once, by values that are checked. The caller makes changes
+        one at a time, since each builds on the last. Raises OSError, and then changes nothing.
         """
-        values = self.check(change(self.of(group_id)))
-        if validate_only:
-            return
-        of_group = {**self.of_group, group_id: values}
-        if not values:
-            del of_group[group_id]
+        of_group = {name: values for name, values in {**self.of_group, **changed}.items() if values}
         await self.file.save({"groups": of_group})
         self.of_group = of_group
 

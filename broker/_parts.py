@@ -35,6 +35,7 @@ from .authorizer._keeping import AclsFile
 from .metrics import (
     BrokerMetrics,
     BrokerSnapshot,
+    FetchSessionFigures,
     GroupFigures,
     PartitionFigures,
     QuotaFigures,
@@ -300,6 +301,10 @@ class Parts:
             open_log_files=len(OPEN_FILES),
             max_open_log_files=OPEN_FILES.limit,
             disk=node.logs.disk.figures(),
+            fetch_sessions=FetchSessionFigures(
+                len(node.fetch_sessions), node.fetch_sessions.partitions, node.fetch_sessions.evicted
+            ),
+            producer_ids=sum(len(one.log.producers) for one in partitions if one.log is not None),
         )
 
     async def stop(self) -> None:

@@ -20,14 +20,29 @@ SLICE_S = 0.01
 WORK_SLICE_S = 0.001
 
 
+class Slices:
+    """The slices of one request about very many items."""
+
+    def __init__(self) -> None:
+        self._clock = SURROUNDINGS.get().work_clock
+        self._begun_s = self._clock()
+        #: Whether other work has run meanwhile.
+        self.paused = False
+
+    async def end_if_due(self) -> None:
+        """Between two items: let other work run if it is time for that."""
+        if self._clock() - self._begun_s > SLICE_S:
+            self.paused = True
+            await asyncio.sleep(0)
+            self._begun_s = self._clock()
+
+
 async def in_slices(items: Iterable[T]) -> AsyncIterator[T]:
-    clock = SURROUNDINGS.get().work_clock
-    begun_s = clock()
+    """The items; other work runs between them if they take long."""
+    slices = Slices()
     for item in items:
         yield item
-        if clock() - begun_s > SLICE_S:
-            await asyncio.sleep(0)
-            begun_s = clock()
+        await slices.end_if_due()
 
 
 #: How many works may hold memory at once, by the bytes that each holds at most. Large work waits for large

@@ -19,6 +19,7 @@ from ...protocol import (
 )
 from .._node import Node
 from .._refused import RefusedBatches
+from .._turns import in_slices
 from ..authorizer import CLUSTER_NAME, Access, Authorizer, ResourceType
 from ._errors import AT_TOP, ErrorShape
 
@@ -159,21 +160,25 @@ class Request:
 
     async def each_partition(self, work: Callable[[Any, Any], Awaitable[dict[str, Any]]]) -> Any:
         """The response with the fields that ``work`` returns, or the KafkaError that it raises, for each
-        partition.
+        partition. Other work runs between the partitions.
         """
         outer, inner = self.api.errors.levels[0]
         topics = getattr(self.body, outer.request)
-        answered = []
-        for topic, blank in zip(topics, self.element_errors(topics, ErrorCode.NONE), strict=True):
-            partitions = []
-            blanks = getattr(blank, inner.response)
-            for wanted, partition in zip(getattr(topic, inner.request), blanks, strict=True):
-                try:
-                    partitions.append(partition._replace(**await work(topic, wanted)))
-                except KafkaError as error:
-                    words = {"error_message": error.message} if hasattr(partition, "error_message") else {}
-                    partitions.append(partition._replace(error_code=error.code, **words))
-            answered.append(blank._replace(**{inner.response: partitions}))
+        blanks = self.element_errors(topics, ErrorCode.NONE)
+        answered = [blank._replace(**{inner.response: []}) for blank in blanks]
+        places = (
+            (topic, wanted, partition, getattr(answer, inner.response))
+            for topic, blank, answer in zip(topics, blanks, answered, strict=True)
+            for wanted, partition in zip(
+                getattr(topic, inner.request), getattr(blank, inner.response), strict=True
+            )
+        )
+        async for topic, wanted, partition, partitions in in_slices(places):
+            try:
+                partitions.append(partition._replace(**await work(topic, wanted)))
+            except KafkaError as error:
+                words = {"error_message": error.message} if hasattr(partition, "error_message") else {}
+                partitions.append(partition._replace(error_code=error.code, **words))
         return self.answer(**{outer.response: answered})
 
     def error_answer(self, code: ErrorCode) -> Any:

@@ -15,6 +15,7 @@ from .._config_view import ConfigRow, broker_rows, group_rows, topic_rows
 from .._names import check_name
 from .._node import Node
 from .._topics import unchanged
+from .._turns import in_slices
 from ..authorizer import CLUSTER_NAME, Access, Operation, ResourceType, right
 from ._api import Asked, Guard, Request
 from ._errors import Level, in_elements, same
@@ -110,11 +111,12 @@ ALTER_GUARD: Final = configs_guard(*_ALTER_RIGHTS, altering=True)
 
 
 async def alter(node: Node, request: Request, changed: Changed) -> Any:
-    """Change settings of the broker one after another, and the configs of all topics at once."""
+    """Change settings of the broker, the configs of all topics at once, and those of all groups at once."""
     times = times_named(request.body.resources)
     changes: dict[TopicImage, dict[str, Any]] = {}
+    groups: dict[str, dict[str, int]] = {}
     refused: dict[tuple[int, str], KafkaError] = {}
-    for item in request.body.resources:
+    async for item in in_slices(request.body.resources):
         key = item.resource_type, item.resource_name
         try:
             if reason := flaw(item, times):
@@ -125,7 +127,7 @@ async def alter(node: Node, request: Request, changed: Changed) -> Any:
                 topic, configs = _topic_configs(node, item, changed)
                 changes[topic] = configs
             elif item.resource_type == ConfigResource.GROUP:
-                await _alter_group(node, item, changed, validate_only=request.body.validate_only)
+                groups[item.resource_name] = _group_configs(node, item, changed)
             else:
                 raise invalid(no_configs(item))
         except KafkaError as error:
@@ -140,6 +142,12 @@ async def alter(node: Node, request: Request, changed: Changed) -> Any:
             await node.topics.alter(changes)
     except KafkaError as error:
         refused.update(((ConfigResource.TOPIC, topic.name), error) for topic in changes)
+    try:
+        if groups and not request.body.validate_only:
+            await node.group_configs.replace(groups)
+    except OSError as error:
+        node.logs.disk.refused(error)
+        refused.update(((ConfigResource.GROUP, name), unchanged(error)) for name in groups)
     return request.answer(
         responses=[
             request.result(
@@ -181,16 +189,14 @@ async def _alter_settings(node: Node, item: Any, changed: Changed, *, validate_o
     )
 
 
-async def _alter_group(node: Node, item: Any, changed: Changed, *, validate_only: bool) -> None:
+def _group_configs(node: Node, item: Any, changed: Changed) -> dict[str, int]:
+    """All configs that a group is to have, checked. Raises KafkaError."""
     name = item.resource_name
     if not name:
         raise invalid("Default group resources are not allowed.")
 
-    def change(before: Mapping[str, int]) -> dict[str, str]:
-        own = {key: str(value) for key, value in before.items()}
-        return changed(own, partial(group_rows, node, name), item.configs)
-
-    await node.group_configs.change(name, change, validate_only=validate_only)
+    own = {key: str(value) for key, value in node.group_configs.of(name).items()}
+    return node.group_configs.check(changed(own, partial(group_rows, node, name), item.configs))
 
 
 def invalid(reason: str) -> KafkaError:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final, TypeAlias
 
 from ...protocol import ErrorCode, KafkaError, operation_bits
+from .._turns import in_slices
 from ..authorizer import CLUSTER_NAME, Access, Operation, ResourceType
 from ._api import Asked, Guard, replaced
 
@@ -39,7 +40,7 @@ async def each(asked: Asked, wanted_of: Callable[[Any], Wanted], *, always: bool
     asking, answering = request.api.errors.arrays(request.version)
     allowed: list[Any] = []
     refused: dict[ErrorCode, list[Any]] = {}
-    for item in getattr(request.body, asking):
+    async for item in in_slices(getattr(request.body, asking)):
         wanted = wanted_of(item)
         if wanted is None or asked.may(*wanted):
             allowed.append(item)
@@ -101,7 +102,7 @@ def groups(access: Access, *, refused_once: bool = False) -> Guard:
         asking, _ = asked.request.api.errors.arrays(asked.request.version)
         named = getattr(asked.request.body, asking)
         if refused_once and len(set(named)) < len(named):
-            allowed = [one for one in named if asked.shows(access, one)]
+            allowed = [one async for one in in_slices(named) if asked.shows(access, one)]
             asked.narrow(**{asking: [*allowed, *(set(named) - set(allowed))]})
         return await each(asked, lambda group_id: (access, group_id))
 

@@ -19,6 +19,7 @@ from ...protocol.messages.add_partitions_to_txn import (
 from ...transactions import EPOCH_BUMP_VERSION, Add
 from .._names import INTERNAL
 from .._node import Node
+from .._turns import in_slices
 from ..authorizer import Operation, ResourceType, right
 from ._api import Asked, Guard, Request, ServedApi
 from ._errors import ErrorShape, Level
@@ -39,7 +40,7 @@ async def _carry_out(node: Node, request: Request, may_write: Callable[[str], bo
     if request.version >= _BROKERS_FROM:
         results = [
             AddPartitionsToTxnResult(each.transactional_id, await _one(node, request, each, may_write))
-            for each in request.body.transactions
+            async for each in in_slices(request.body.transactions)
         ]
         return request.answer(results_by_transaction=results)
     body = request.body
@@ -58,14 +59,17 @@ async def _one(
 ) -> list[AddPartitionsToTxnTopicResult]:
     """Add all partitions of a transaction, or none."""
     places = list(_places(asked))
-    errors = {place: _refusal(node, request, place, may_write) for place in places}
+    errors = {place: _refusal(node, request, place, may_write) async for place in in_slices(places)}
     if any(errors.values()):
         not_attempted = ErrorCode.OPERATION_NOT_ATTEMPTED
         errors = {place: error or not_attempted for place, error in errors.items()}
     else:
         name, producer_id, epoch, verify_only, _ = asked
         if verify_only:
-            errors = {place: node.transactions.verify(name, producer_id, epoch, place) for place in places}
+            errors = {
+                place: node.transactions.verify(name, producer_id, epoch, place)
+                async for place in in_slices(places)
+            }
         else:
             client_version = EPOCH_BUMP_VERSION if request.version >= _BROKERS_FROM else 0
             error = await node.transactions.add(Add(name, producer_id, epoch, places, client_version))

@@ -8,6 +8,7 @@ from typing import Any
 from ...protocol import ApiKey, ErrorCode, KafkaError
 from .._node import Node
 from .._stopwatch import clock
+from .._turns import in_slices
 from ..authorizer import Operation, ResourceType, right
 from ..quotas import QuotaEntity, QuotaKey, QuotaTable, check_value, entity_of
 from ._api import Request, ServedApi, always
@@ -22,7 +23,7 @@ async def handle(node: Node, request: Request) -> Any:
     changed = QuotaTable(dict(node.quotas.table.values))
     make_entity = request.part("EntityData")
     answers = []
-    for parts, entry in entries.items():
+    async for parts, entry in in_slices(entries.items()):
         refused = None
         try:
             if times[parts] > 1:

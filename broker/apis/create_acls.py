@@ -6,6 +6,7 @@ from typing import Any
 
 from ...protocol import ApiKey, ErrorCode, KafkaError
 from .._node import Node
+from .._turns import in_slices
 from ..authorizer import CLUSTER_NAME, Acl, Operation, PatternType, ResourceType, right
 from ._acls import authorizer_of, typed
 from ._api import Request, ServedApi, always
@@ -19,7 +20,7 @@ _NO_RULES = (0, 1)
 async def handle(node: Node, request: Request) -> Any:
     authorizer = authorizer_of(node)
     results, good = [], []
-    for item in request.body.creations:
+    async for item in in_slices(request.body.creations):
         try:
             good.append(_acl(item))
             results.append(request.result("AclCreationResult"))

@@ -187,12 +187,11 @@ _CONFIGS_RIGHT = right(
 
 
 async def _guard(asked: Asked) -> Any:
-    names = [item.name for item in asked.request.body.topics]
+    times = Counter(item.name for item in asked.request.body.topics)
     cluster = asked.shows(_CREATE_ANY_RIGHT)
     # a name that is in the request twice is an error in any case
-    once = {name for name in names if names.count(name) == 1} if len(names) < 100 else set(names)
     answer = await each(
-        asked, lambda item: None if cluster or item.name not in once else (_CREATE_RIGHT, item.name)
+        asked, lambda item: None if cluster or times[item.name] > 1 else (_CREATE_RIGHT, item.name)
     )
 
     def shown(topic: Any) -> Any:
@@ -202,7 +201,7 @@ async def _guard(asked: Asked) -> Any:
             topic_config_error_code=_CONFIGS_RIGHT.error, num_partitions=-1, replication_factor=-1, configs=[]
         )
 
-    return answer._replace(topics=[shown(topic) for topic in answer.topics])
+    return answer._replace(topics=[shown(topic) async for topic in in_slices(answer.topics)])
 
 
 API = ServedApi(

@@ -6,9 +6,11 @@ from functools import partial
 from typing import Any
 
 from ...coordinator import Repeats
+from ...coordinator.repeats import MAX_REPEATS
 from ...protocol import ApiKey, ErrorCode
 from .._node import Node
-from ..authorizer import AclFilter, Operation, ResourceType, right
+from .._turns import in_slices
+from ..authorizer import Acl, AclFilter, Operation, ResourceType, right
 from ._acls import authorizer_of, is_known, typed
 from ._api import Request, ServedApi, always
 from ._errors import Level, in_elements
@@ -20,17 +22,23 @@ async def handle(node: Node, request: Request) -> Any:
     make_acl = partial(request.part("DeleteAclsMatchingAcl"), ErrorCode.NONE, None)
     authorizer = authorizer_of(node)
     # a rule that matches two filters is listed with both
-    filters = [AclFilter(*typed(item)) for item in request.body.filters]
-    repeats = Repeats()
-    flaws = [_flaw(wanted, repeats) for wanted in filters]
-    found = [[] if flaw else authorizer.find(wanted) for wanted, flaw in zip(filters, flaws, strict=True)]
-    await authorizer.delete(acl for acls in found for acl in acls)
+    repeats, listed = Repeats(), 0
+    found: list[tuple[str | None, list[Acl]]] = []
+    async for item in in_slices(request.body.filters):
+        wanted = AclFilter(*typed(item))
+        flaw = _flaw(wanted, repeats)
+        acls = [] if flaw else authorizer.find(wanted)
+        if listed + len(acls) > (1 + MAX_REPEATS) * authorizer.rule_count:
+            flaw, acls = "its rules are in the answer too often: name them by fewer filters", []
+        listed += len(acls)
+        found.append((flaw, acls))
+    await authorizer.delete(acl for _, acls in found for acl in acls)
     return request.answer(
         filter_results=[
             make(
                 ErrorCode.INVALID_REQUEST if flaw else ErrorCode.NONE, flaw, [make_acl(*acl) for acl in acls]
             )
-            for flaw, acls in zip(flaws, found, strict=True)
+            async for flaw, acls in in_slices(found)
         ]
     )
 

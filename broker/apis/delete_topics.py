@@ -16,6 +16,7 @@ from .._names import COORDINATORS
 from .._node import Node
 from .._stopwatch import clock
 from .._topics import NO_TOPIC_ID
+from .._turns import in_slices
 from ..authorizer import Access, Operation, ResourceType, right
 from ._api import Asked, Guard, Request, ServedApi, always
 from ._errors import ErrorShape, Level, same
@@ -97,7 +98,7 @@ async def _guard(asked: Asked) -> Any:
     if request.version < _IDS_FROM:
         return await each(asked, lambda name: None if is_missed(name) else (_DELETE_RIGHT, name))
     allowed, refused = [], []
-    for item in request.body.topics:
+    async for item in in_slices(request.body.topics):
         name = topic_name(asked, item)
         if name is None or is_missed(name) or asked.may(_DELETE_RIGHT, name):
             allowed.append(item)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...protocol import ApiKey
+from .._turns import in_slices
 from ..authorizer import Operation, ResourceType, right
 from ._api import Asked, Guard, ServedApi, replaced
 from ._errors import Level, in_elements
@@ -21,7 +22,7 @@ async def _guard(asked: Asked) -> Any:
         group
         if group.error_code
         else with_operations(asked, group, ResourceType.GROUP, group.group_id, "authorized_operations")
-        for group in answer.groups
+        async for group in in_slices(answer.groups)
     ]
     return replaced(answer, groups=told)
 

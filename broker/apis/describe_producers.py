@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...coordinator import Repeats
 from ...log import Producer
-from ...protocol import ApiKey
+from ...protocol import ApiKey, ErrorCode, KafkaError
 from ...protocol.messages.describe_producers import ProducerState
 from .._node import Node
+from .._turns import in_slices
 from ..authorizer import Operation, ResourceType, right
 from ._api import Request, ServedApi
 from ._errors import TOPICS_BY_NAME, Level, in_elements
@@ -16,9 +18,16 @@ from ._lookup import find_partition
 
 
 async def handle(node: Node, request: Request) -> Any:
+    repeats = Repeats()
+
     async def describe(topic: Any, number: int) -> dict[str, Any]:
+        if repeats.refuses((topic.name, number)):
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST, "the partition is in the request too often: name it once"
+            )
         partition = find_partition(node, topic.name, None, number, any_replica=True)
-        return {"active_producers": [_state(producer) for producer in partition.producers()]}
+        producers = list(partition.producers())
+        return {"active_producers": [_state(producer) async for producer in in_slices(producers)]}
 
     return await request.each_partition(describe)
 

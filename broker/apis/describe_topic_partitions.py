@@ -116,15 +116,20 @@ async def _guard(asked: Asked) -> Any:
     request, body = asked.request, asked.request.body
     names = _names(asked.node, body)
     may = asked.may if body.topics else asked.shows
-    allowed = [name for name in names if may(_TOPIC_RIGHT, name)]
-    refused = [TopicRequest(name) for name in names if name not in set(allowed)] if body.topics else []
+    allowed: list[str] = []
+    refused: list[TopicRequest] = []
+    async for name in in_slices(names):
+        if may(_TOPIC_RIGHT, name):
+            allowed.append(name)
+        elif body.topics:
+            refused.append(TopicRequest(name))
     # the cursor's own topic may be hidden: all that is left comes after it
     cursor = body.cursor if body.cursor is not None and body.cursor.topic_name in allowed else None
     asked.narrow(topics=[TopicRequest(name) for name in allowed], cursor=cursor)
     answer = await asked.proceed() if allowed else request.answer()
     told = [
         with_operations(asked, topic, ResourceType.TOPIC, topic.name, "topic_authorized_operations")
-        for topic in answer.topics
+        async for topic in in_slices(answer.topics)
     ]
     errors = request.element_errors(refused, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     return answer._replace(topics=[*told, *errors])

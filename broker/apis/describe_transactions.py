@@ -57,7 +57,7 @@ async def _guard(asked: Asked) -> Any:
     answer = await each(asked, lambda name: (_ID_RIGHT, name))
     seen = [
         replaced(state, topics=[topic for topic in state.topics if asked.shows(_TOPIC_RIGHT, topic.topic)])
-        for state in answer.transaction_states
+        async for state in in_slices(answer.transaction_states)
     ]
     return replaced(answer, transaction_states=seen)
 

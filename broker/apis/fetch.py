@@ -25,6 +25,7 @@ from .._fetch_sessions import NO_EPOCH as NO_SESSION_EPOCH
 from .._node import Node
 from .._partition import LocalTopic, Partition
 from .._stopwatch import clock
+from .._turns import Slices
 from ..authorizer import CLUSTER_NAME, Access, Operation, ResourceType, right
 from ._api import Asked, Guard, Request, ServedApi
 from ._errors import ErrorShape, Level, same
@@ -79,6 +80,8 @@ class _Round:
     rows: list[_Row] = field(default_factory=list)
     size: int = 0
     urgent: bool = False
+    #: Whether other work ran between two partitions: some may have changed since they were read.
+    paused: bool = False
 
 
 async def handle(node: Node, request: Request) -> Any:
@@ -108,13 +111,16 @@ async def handle(node: Node, request: Request) -> Any:
     min_bytes = body.min_bytes if body.min_bytes <= most else 1
     if epoch != NO_SESSION_EPOCH:
         session.look_again(now_s, min(_ALL_AGAIN_S, node.settings.replica_lag_time_max_ms / 4_000))
-    found = _look(fetch, session.due(), most, replica=replica)
+    found = await _look(fetch, session.due(), most, replica=replica)
+    if session.epoch != epoch:
+        # the client has continued the session with another request
+        return request.answer(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH)
     if body.max_wait_ms > 0 and session and not found.urgent and found.size < min_bytes:
         await _grown(fetch, found, min_bytes)
+        if session.epoch == epoch:
+            found = await _look(fetch, session.due(), most)
         if session.epoch != epoch:
-            # the client has continued the session with another request
             return request.answer(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH)
-        found = _look(fetch, session.due(), most)
     if replica is None:
         for _, partition, data in found.rows:
             if partition is not None:
@@ -128,14 +134,21 @@ async def handle(node: Node, request: Request) -> Any:
                 node.cluster.leader_throttle.record(_size(data), clock())
     if epoch == NO_SESSION_EPOCH:
         return request.answer(responses=_by_topic(found.rows))
-    told = []
+    news = []
     for row in found.rows:
         place, partition, data = row
-        if place.is_news(data) or not session.id:
-            told.append(row)
-        session.looked_at(place, partition, has_more=_has_more(fetch, place, partition, data))
+        if place.is_news(data):
+            news.append(row)
+        has_more = _has_more(fetch, place, partition, data)
+        if found.paused and partition is not None:
+            has_more = has_more or place.has_changed(partition, data)
+        session.looked_at(place, partition, has_more=has_more)
+    now_s = asyncio.get_running_loop().time()
     if epoch == FIRST_EPOCH:
-        sessions.keep(session, asyncio.get_running_loop().time())
+        sessions.keep(session, now_s)
+    else:
+        sessions.grown(session, now_s)
+    told = news if session.id else found.rows
     if not session.id:
         session.end()
     return request.answer(session_id=session.id, responses=_by_topic(told))
@@ -181,16 +194,22 @@ async def _grown(fetch: _Fetch, found: _Round, min_bytes: int) -> None:
     """
     session = fetch.session
     sizes = {}
+    #: What changed while others were read: the waiter did not tell of it.
+    stale = []
     for place, partition, data in found.rows:
         if partition is not None:
             sizes[place] = _size(data)
             session.watch(place, partition)
+            if found.paused and place.has_changed(partition, data):
+                stale.append(partition)
     size = found.size
     deadline = asyncio.get_running_loop().time() + fetch.request.body.max_wait_ms / 1000
     try:
         while size < min_bytes:
-            async with asyncio.timeout_at(deadline):
-                changed = await session.waiter.changed()
+            changed, stale = stale, []
+            if not changed:
+                async with asyncio.timeout_at(deadline):
+                    changed = await session.waiter.changed()
             if not changed:
                 return
             fetch.found = None
@@ -234,7 +253,7 @@ def _replica(node: Node, request: Request) -> tuple[int, int] | None:
     return (node_id, epoch) if node.cluster is not None and node_id >= 0 else None
 
 
-def _look(
+async def _look(
     fetch: _Fetch,
     places: Iterable[Place],
     left: int,
@@ -245,7 +264,9 @@ def _look(
     fetch.found = None
     found = _Round()
     refused: list[_Row] = []
+    slices = Slices()
     for place in places:
+        await slices.end_if_due()
         try:
             partition, data = _read(fetch, place, left, found, replica=replica)
         except KafkaError as error:
@@ -260,6 +281,7 @@ def _look(
             left -= size
         found.rows.append((place, partition, data))
     found.rows += refused
+    found.paused = slices.paused
     return found
 
 
@@ -287,6 +309,7 @@ def _read(
         known_epoch=wanted.current_leader_epoch,
         any_replica=fetch.any_replica,
     )
+    place.log_end_offset = partition.log_end_offset
     if (
         fetch.cluster is not None
         and (nearest := _nearest(fetch.cluster, fetch, partition, wanted.fetch_offset)) != NO_LEADER

@@ -33,6 +33,8 @@ _NOWHERE: dict[str, Any] = {"node_id": -1, "host": "", "port": -1}
 
 async def handle(node: Node, request: Request) -> Any:
     body = request.body
+    if request.version >= _MANY_FROM and not body.coordinator_keys:
+        return request.answer(coordinators=[])  # nobody is asked for: nothing is begun
     host, port = request.endpoint
     found: dict[str, Any] = {"node_id": node.node_id, "host": host, "port": port}
     if node.cluster is not None and body.key_type in _TOPICS:

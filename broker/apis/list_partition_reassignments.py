@@ -17,10 +17,8 @@ from ._guards import whole
 
 async def handle(node: Node, request: Request) -> Any:
     wanted = request.body.topics
-    topics = (
-        node.topics.all() if wanted is None else filter(None, (node.topics.get(each.name) for each in wanted))
-    )
     numbers = {} if wanted is None else {each.name: set(each.partition_indexes) for each in wanted}
+    topics = node.topics.all() if wanted is None else filter(None, map(node.topics.get, numbers))
     make = request.part("OngoingPartitionReassignment")
     found = {
         topic.name: [

@@ -50,7 +50,11 @@ _ID_RIGHT = Access(
 
 async def _guard(asked: Asked) -> Any:
     answer = await asked.proceed()
-    seen = [each for each in answer.transaction_states if asked.shows(_ID_RIGHT, each.transactional_id)]
+    seen = [
+        each
+        async for each in in_slices(answer.transaction_states)
+        if asked.shows(_ID_RIGHT, each.transactional_id)
+    ]
     return replaced(answer, transaction_states=seen)
 
 

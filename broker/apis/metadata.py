@@ -172,9 +172,9 @@ async def _guard(asked: Asked) -> Any:
     if body.topics is None or (version == 0 and not body.topics):
         refused: list[Any] = []
         answer = await asked.proceed()
-        topics = [topic for topic in answer.topics if asked.shows(_TOPIC_RIGHT, topic.name)]
+        topics = [topic async for topic in in_slices(answer.topics) if asked.shows(_TOPIC_RIGHT, topic.name)]
     else:
-        allowed, refused = _sorted_out(asked)
+        allowed, refused = await _sorted_out(asked)
         asked.narrow(topics=allowed)
         answer = await asked.proceed()
         # in v0 an empty list stands for all topics
@@ -183,17 +183,17 @@ async def _guard(asked: Asked) -> Any:
         field = "topic_authorized_operations"
         topics = [
             with_operations(asked, topic, ResourceType.TOPIC, topic.name, field) if topic.name else topic
-            for topic in topics
+            async for topic in in_slices(topics)
         ]
     errors = asked.request.element_errors(refused, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     return with_cluster_operations(asked, answer._replace(topics=[*topics, *errors]))
 
 
-def _sorted_out(asked: Asked) -> tuple[list[Any], list[Any]]:
+async def _sorted_out(asked: Asked) -> tuple[list[Any], list[Any]]:
     """Split the requested topics into those that the sender may describe, and the others."""
     allowed: list[Any] = []
     refused: list[Any] = []
-    for item in _topics_meant(asked.request.body.topics):
+    async for item in in_slices(_topics_meant(asked.request.body.topics)):
         name = topic_name(asked, item)
         may = name is None or asked.may(_TOPIC_RIGHT, name)
         missing = name is not None and asked.node.topics.get(name) is None

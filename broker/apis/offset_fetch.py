@@ -6,6 +6,7 @@ from typing import Any
 
 from ...protocol import ApiKey, ErrorCode
 from ...protocol.messages.offset_fetch import OffsetFetchResponsePartitions, OffsetFetchResponseTopics
+from .._turns import in_slices
 from ..authorizer import Operation, ResourceType, right
 from ._api import Asked, Guard, ServedApi, replaced
 from ._errors import TOPICS_BY_NAME, ErrorShape, Level, same
@@ -25,42 +26,47 @@ async def _guard(asked: Asked) -> Any:
     if request.version < _MANY_GROUPS_FROM:
         if not asked.may(_GROUP_RIGHT, body.group_id):
             return request.error_answer(refusal(_GROUP_RIGHT).code)
-        request.body, hidden = _seen(asked, body)
-        return _told(asked, await asked.proceed(), hidden)
+        request.body, hidden = await _seen(asked, body)
+        return await _told(asked, await asked.proceed(), hidden)
     allowed: list[tuple[Any, list[Any] | None]] = []
     refused: list[Any] = []
-    for group in body.groups:
+    async for group in in_slices(body.groups):
         if asked.may(_GROUP_RIGHT, group.group_id):
-            allowed.append(_seen(asked, group))
+            allowed.append(await _seen(asked, group))
         else:
             refused.append(group)
     asked.narrow(groups=[group for group, _ in allowed])
     answer = await asked.proceed() if allowed else request.answer()
     # matched by position, not by id: a group may be in the request twice, each time with other topics
-    told = [_told(asked, group, hidden) for group, (_, hidden) in zip(answer.groups, allowed, strict=True)]
+    answers = zip(answer.groups, allowed, strict=True)
+    told = [await _told(asked, group, hidden) async for group, (_, hidden) in in_slices(answers)]
     errors = request.element_errors(refused, refusal(_GROUP_RIGHT).code)
     return replaced(answer, groups=[*told, *errors])
 
 
-def _seen(asked: Asked, group: Any) -> tuple[Any, list[Any] | None]:
+async def _seen(asked: Asked, group: Any) -> tuple[Any, list[Any] | None]:
     """A group without its hidden topics, and the hidden ones; None for these if all topics are requested."""
     if group.topics is None:
         return group, None
     hidden: list[Any] = []
     seen: list[Any] = []
-    for topic in group.topics:
+    async for topic in in_slices(group.topics):
         name = topic_name(asked, topic)
         (seen if name is None or asked.may(_TOPIC_RIGHT, name) else hidden).append(topic)
     return replaced(group, topics=seen), hidden
 
 
-def _told(asked: Asked, group: Any, hidden: list[Any] | None) -> Any:
+async def _told(asked: Asked, group: Any, hidden: list[Any] | None) -> Any:
     """A group of the response as the sender may see it; ``hidden`` are topics left out of the request."""
     if group.error_code:
         return group
     if hidden is not None:
         return appended(group, "topics", (_unfetched(topic) for topic in hidden))
-    topics = [topic for topic in group.topics if asked.shows(_TOPIC_RIGHT, topic_name(asked, topic) or "")]
+    topics = [
+        topic
+        async for topic in in_slices(group.topics)
+        if asked.shows(_TOPIC_RIGHT, topic_name(asked, topic) or "")
+    ]
     return replaced(group, topics=topics)
 
 

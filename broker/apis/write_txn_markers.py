@@ -27,24 +27,27 @@ _NO_EPOCH: Final = -1
 
 
 async def handle(node: Node, request: Request) -> Any:
-    results = []
-    for asked in request.body.markers:
+    answers: list[list[list[WritableTxnMarkerPartitionResult]]] = [
+        [[] for _ in asked.topics] for asked in request.body.markers
+    ]
+    places = (
+        (asked, topic.name, number, partitions)
+        for asked, topics in zip(request.body.markers, answers, strict=True)
+        for topic, partitions in zip(asked.topics, topics, strict=True)
+        for number in topic.partition_indexes
+    )
+    async for asked, topic, number, partitions in in_slices(places):
         marker = TransactionMarker(
             asked.producer_id, asked.producer_epoch, asked.transaction_result, asked.coordinator_epoch
         )
         rises = asked.transaction_version >= EPOCH_BUMP_VERSION
-        partitions: list[list[WritableTxnMarkerPartitionResult]] = [[] for _ in asked.topics]
-        places = (
-            (answers, TopicPartition(topic.name, number))
-            for topic, answers in zip(asked.topics, partitions, strict=True)
-            for number in topic.partition_indexes
-        )
-        async for answers, place in in_slices(places):
-            error = await _write(node, place, marker, rises=rises)
-            answers.append(WritableTxnMarkerPartitionResult(place.partition, error))
+        error = await _write(node, TopicPartition(topic, number), marker, rises=rises)
+        partitions.append(WritableTxnMarkerPartitionResult(number, error))
+    results = []
+    for asked, topics in zip(request.body.markers, answers, strict=True):
         names = [topic.name for topic in asked.topics]
-        topics = [WritableTxnMarkerTopicResult(*each) for each in zip(names, partitions, strict=True)]
-        results.append(WritableTxnMarkerResult(asked.producer_id, topics))
+        told = [WritableTxnMarkerTopicResult(*each) for each in zip(names, topics, strict=True)]
+        results.append(WritableTxnMarkerResult(asked.producer_id, told))
     return request.answer(markers=results)
 
 

@@ -74,6 +74,11 @@ class Authorizer:
     def __repr__(self) -> str:
         return f"<Authorizer: {len(self._rules)} rules, {len(self._super_users)} super users>"
 
+    @property
+    def rule_count(self) -> int:
+        """Number of rules."""
+        return len(self._rules)
+
     def allows(
         self, context: RequestContext, operation: Operation, resource_type: ResourceType, name: str
     ) -> bool:

@@ -8,7 +8,7 @@ wildcard. What no rule allows is denied; resources that no rule names at all are
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from enum import Enum
 from itertools import chain
 
@@ -41,8 +41,13 @@ class AclRules:
     """Any number of rules, indexed by literal name, and by each prefix with rules."""
 
     def __init__(self, acls: Iterable[Acl] = ()) -> None:
-        # a dict, since rules are listed in the order in which they came
-        self._acls: dict[Acl, None] = {}
+        # with their places in the order in which they came, in which they are listed
+        self._acls: dict[Acl, int] = {}
+        self._last = 0
+        # the rules by one of their fields, for filters
+        self._by_name: dict[str, list[Acl]] = {}
+        self._by_principal: dict[str, list[Acl]] = {}
+        self._by_host: dict[str, list[Acl]] = {}
         self._names: dict[tuple[ResourceType, PatternType], dict[str, _ByPrincipal]] = {}
         self._prefix_lengths: dict[ResourceType, list[int]] = {}
         self.add(acls)
@@ -60,7 +65,8 @@ class AclRules:
         """Add rules; one that exists already stays as it is."""
         for acl in acls:
             if acl not in self._acls:
-                self._acls[acl] = None
+                self._last += 1
+                self._acls[acl] = self._last
                 self._index(acl)
 
     def remove(self, acls: Iterable[Acl]) -> None:
@@ -71,11 +77,34 @@ class AclRules:
         if gone:
             self._names.clear()
             self._prefix_lengths.clear()
+            for index in (self._by_name, self._by_principal, self._by_host):
+                index.clear()
             for acl in self._acls:
                 self._index(acl)
 
     def find(self, wanted: AclFilter) -> list[Acl]:
-        return [acl for acl in self._acls if wanted.matches(acl)]
+        """The rules that match a filter, oldest first. Only those are looked at that have its name, its
+        principal or its host, whichever are the fewest.
+        """
+        given: list[Collection[Acl]] = [self._acls]
+        if wanted.principal is not None:
+            given.append(self._by_principal.get(wanted.principal, ()))
+        if wanted.host is not None:
+            given.append(self._by_host.get(wanted.host, ()))
+        if wanted.name is not None:
+            given.append(self._named(wanted.name, matched=wanted.pattern_type is PatternType.MATCH))
+        return [acl for acl in min(given, key=len) if wanted.matches(acl)]
+
+    def _named(self, name: str, *, matched: bool) -> list[Acl]:
+        """The rules with this name, oldest first; ``matched``: and those whose patterns may match it."""
+        found = self._by_name.get(name, [])
+        if not matched:
+            return found
+        lengths = {length for each in self._prefix_lengths.values() for length in each if length < len(name)}
+        names = dict.fromkeys([WILDCARD, *(name[:length] for length in lengths)])
+        names.pop(name, None)
+        more = [acl for other in names for acl in self._by_name.get(other, ())]
+        return sorted([*found, *more], key=self._acls.__getitem__) if more else found
 
     def verdict(
         self, principal: str, host: str, operation: Operation, resource_type: ResourceType, name: str
@@ -138,6 +167,9 @@ class AclRules:
                     yield rules
 
     def _index(self, acl: Acl) -> None:
+        self._by_name.setdefault(acl.name, []).append(acl)
+        self._by_principal.setdefault(acl.principal, []).append(acl)
+        self._by_host.setdefault(acl.host, []).append(acl)
         names = self._names.setdefault((acl.resource_type, acl.pattern_type), {})
         names.setdefault(acl.name, {}).setdefault(acl.principal, []).append(acl)
         if acl.pattern_type is PatternType.PREFIXED:

@@ -10,6 +10,7 @@ from ._sensors import Histogram
 from ._snapshot import (
     BrokerSnapshot,
     DiskFigures,
+    FetchSessionFigures,
     GroupFigures,
     PartitionFigures,
     QuotaFigures,
@@ -22,6 +23,7 @@ __all__ = [
     "BrokerMetrics",
     "BrokerSnapshot",
     "DiskFigures",
+    "FetchSessionFigures",
     "GroupFigures",
     "Histogram",
     "PartitionFigures",

@@ -104,6 +104,27 @@ _REQUESTS = "kafka.network:type=RequestMetrics,name={},request=*"
 _GROUPS = "kafka.coordinator.group:type=GroupMetadataManager,name=NumGroups"
 _CLIENT = ("user", "client_id")
 
+_FETCH_SESSIONS: Final[tuple[tuple[str, Kind, str, Callable[[BrokerSnapshot], int]], ...]] = (
+    (
+        "NumIncrementalFetchSessions",
+        "gauge",
+        "Fetch sessions of consumers and followers",
+        lambda now: now.fetch_sessions.sessions,
+    ),
+    (
+        "NumIncrementalFetchPartitionsCached",
+        "gauge",
+        "Partitions of all fetch sessions",
+        lambda now: now.fetch_sessions.partitions,
+    ),
+    (
+        "IncrementalFetchSessionEvictionsPerSec",
+        "counter",
+        "Fetch sessions that were evicted for others",
+        lambda now: now.fetch_sessions.evicted,
+    ),
+)
+
 FAMILIES: Final = (
     *(
         _kafka(
@@ -275,6 +296,16 @@ FAMILIES: Final = (
         "When the first certificate of a listener expires, in seconds since 1970",
         _counts(lambda now: now.certificate_ends),
         "listener",
+    ),
+    *(
+        _kafka(f"kafka.server:type=FetchSessionCache,name={name}", kind, words, read)
+        for name, kind, words, read in _FETCH_SESSIONS
+    ),
+    _kafka(
+        "kafka.server:type=ReplicaManager,name=ProducerIdCount",
+        "gauge",
+        "Producer ids that partitions remember, each in every partition that it wrote to",
+        lambda now: now.producer_ids,
     ),
     _own("request_bytes_held", "gauge", "Bytes of pending requests", lambda now: now.request_bytes_held),
     _kafka(_GROUPS, "gauge", "Groups", lambda now: sum(now.groups.by_state.values())),

@@ -119,6 +119,14 @@ class DiskFigures(NamedTuple):
     writes_refused: int
 
 
+class FetchSessionFigures(NamedTuple):
+    """Fetch sessions that are kept, their partitions, and how many were evicted since the start."""
+
+    sessions: int
+    partitions: int
+    evicted: int
+
+
 class BrokerSnapshot(NamedTuple):
     """All figures of a broker. ``timestamp_ms`` is from the wall clock; ``certificate_ends`` are by listener,
     in seconds since 1970.
@@ -142,3 +150,6 @@ class BrokerSnapshot(NamedTuple):
     open_log_files: int
     max_open_log_files: int
     disk: DiskFigures
+    fetch_sessions: FetchSessionFigures
+    #: Producer ids that partitions remember, each in every partition that it wrote to.
+    producer_ids: int

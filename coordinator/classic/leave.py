@@ -20,6 +20,9 @@ from .rebalance import maybe_complete_join, rebalance_or_complete
 #: From this version on the request names many members.
 BATCH_VERSION = 3
 
+#: Most members of one request whose refusal is an event of the group: a request may name a hundred thousand.
+MOST_FENCED_TOLD = 10
+
 
 class Leaver(NamedTuple):
     """A member to be removed, as a request names it."""
@@ -42,9 +45,11 @@ def handle_leave(shard: GroupShard, request: Request, now_ms: int) -> None:
         return
     cause: Cause | None = None
     outcomes = []
+    fenced = 0
     for leaver in named:
         error, gone = _leave(shard, group, leaver)
-        if error:
+        fenced += bool(error)
+        if error and fenced <= MOST_FENCED_TOLD:
             fence(shard, group, request, error, leaver.member_id, leaver.instance_id)
         cause = cause or gone
         outcomes.append(_outcome(leaver, error))

@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import pytest
 
+from kohort.broker import _turns
 from kohort.broker._fetch_sessions import FetchSession, FetchSessions
 from kohort.broker._fetcher import Fetcher
+from kohort.broker._partition import Partition
 from kohort.broker.apis import fetch as handler
 from kohort.protocol import ApiKey, ErrorCode, KafkaError
 from kohort.protocol.messages.fetch import FetchPartition, FetchTopic, ForgottenTopic
@@ -20,6 +23,8 @@ from tests.broker.clusters import cluster
 from tests.broker.test_replicas import producer, replica
 from tests.broker.topic_requests import delete_records
 from tests.broker.wire import Wire, batch, create_topic, fetch_fields, produce
+from tests.limits.full_requests import KNOWN
+from tests.limits.prepared_broker import prepared_broker
 
 
 class Session:
@@ -293,6 +298,91 @@ def test_a_broker_follows_what_its_session_has_as_long_as_it_is_used() -> None:
     assert kept.followers(topic_id, 0, 1.0) == {7}
     assert kept.followers(topic_id, 0, 1.1) == set()
     assert kept.followers(topic_id, 1, 1.0) == set()
+
+
+def test_all_sessions_together_have_a_limit_of_partitions() -> None:
+    kept = FetchSessions(10, most_partitions=100)
+    assert session_of(kept, 101, 0.0).id == 0
+    first, second = session_of(kept, 60, 0.0), session_of(kept, 40, 0.0)
+    assert first.id
+    assert second.id
+    assert session_of(kept, 1, 1.0).id == 0, "both are new"
+    assert session_of(kept, 1, 1.0, by_broker=True).id > 0
+    assert [is_kept(kept, each) for each in (first, second)] == [True, False]
+    kept.drop(first.id)
+    assert session_of(kept, 99, 1.0).id > 0
+
+
+def test_a_session_that_grows_beyond_the_limit_ends() -> None:
+    kept = FetchSessions(10, most_partitions=100)
+    session = session_of(kept, 60, 0.0)
+    grown = [FetchTopic(topic="u", partitions=[FetchPartition(partition=p) for p in range(41)])]
+    kept.find(session.id, 1, by_id=False, by_broker=False, now_s=1.0).update(grown, ())
+    kept.grown(session, 1.0)
+    assert session.id == 0
+    assert len(kept) == 0
+    assert session_of(kept, 100, 1.0).id > 0
+
+
+def test_partitions_that_cannot_be_read_count_as_ten() -> None:
+    kept = FetchSessions(10, most_partitions=100)
+    session = kept.find(0, 0, by_id=False, by_broker=False, now_s=0.0)
+    session.update([FetchTopic(topic="t", partitions=[FetchPartition(partition=p) for p in range(11)])], ())
+    for place in session.due():
+        session.looked_at(place, None, has_more=False)
+    kept.keep(session, 0.0)
+    assert (session.id, session.readable, session.size) == (0, 0, 110)
+    session.update((), [ForgottenTopic(topic="t", partitions=[0])])
+    kept.keep(session, 0.0)
+    assert (session.id > 0, session.size) == (True, 100)
+    # one that has come into being meanwhile
+    session.looked_at(session.due()[0], Partition(None, 0, None, on_disk=False), has_more=True)  # type: ignore[arg-type]
+    assert (session.readable, session.size) == (1, 91)
+    kept.grown(session, 1.0)
+    assert session_of(kept, 9, 1.0).id > 0
+    assert session_of(kept, 1, 1.0).id == 0
+
+
+def test_a_session_over_the_limit_is_answered_in_full(
+    broker: RunningBroker, wire: Wire, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create_topic(wire, name, 3)
+    session = Session(wire, name, 0, 0, 0)
+    assert session.id > 0
+    node = broker._broker._running().node
+    monkeypatch.setattr(node.fetch_sessions, "_most_partitions", node.fetch_sessions._size + 9)
+    missing = FetchTopic(topic=f"{name}-missing", partitions=[FetchPartition(partition=0)])
+    answer = session.ask(topics=[missing])
+    assert session.id == 0, "three partitions, and one that counts as ten"
+    assert answer[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert Session(wire, name, 0, 0, 0).id > 0
+
+
+async def test_what_changes_while_others_are_read_is_news(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A request about very many partitions lets others run in between."""
+    async with prepared_broker(tmp_path) as broker:
+        reads = 0
+        read = handler._read
+
+        def noted(*arguments: Any, **more: Any) -> Any:
+            nonlocal reads
+            reads += 1
+            found = read(*arguments, **more)
+            if reads == 2:
+                partition = broker.node.logs.led(KNOWN, 0)
+                assert partition is not None
+                partition.append(batch(), now_ms=1_700_000_000_000)
+            return found
+
+        monkeypatch.setattr(_turns, "SLICE_S", -1.0)
+        monkeypatch.setattr(handler, "_read", noted)
+        end = broker.node.logs.partition(KNOWN, 0).log_end_offset
+        fields = fetch_fields(KNOWN, end, 0, 0, max_wait_ms=60_000)
+        asked = {**fields, "session_epoch": 0}
+        (topic,) = (await broker.call(ApiKey.FETCH, 12, **asked)).responses
+        assert [bool(each.records) for each in topic.partitions] == [True, False, False]
 
 
 # -- followers

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from kohort.protocol import ApiKey
+from kohort.cluster import Document
+from kohort.protocol import ApiKey, ErrorCode
 from tests.broker.wire import Wire
 
 GROUP = 32
@@ -61,3 +62,44 @@ def test_what_cannot_be_is_refused_in_kafkas_words(
 
 def test_there_are_no_defaults_of_all_groups(wire: Wire) -> None:
     assert change(wire, "", SESSION, "50000") == (42, "Default group resources are not allowed.")
+
+
+def test_the_groups_of_a_request_are_saved_at_once(
+    wire: Wire, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saved: list[Any] = []
+    save = Document.save
+
+    async def counted(document: Document, content: Any) -> None:
+        saved.append(content)
+        await save(document, content)
+
+    monkeypatch.setattr(Document, "save", counted)
+    config = {"name": SESSION, "config_operation": 0, "value": "50000"}
+    wrong = {"name": SESSION, "config_operation": 0, "value": "x"}
+    resources = [
+        {
+            "resource_type": GROUP,
+            "resource_name": f"{name}-{number}",
+            "configs": [wrong if number == 7 else config],
+        }
+        for number in range(100)
+    ]
+    answer = wire.call(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, resources=resources)
+    assert [row.error_code for row in answer.responses] == [40 if number == 7 else 0 for number in range(100)]
+    assert len(saved) == 1
+    assert shown(wire, f"{name}-99")[SESSION] == ("50000", 8)
+    assert shown(wire, f"{name}-7")[SESSION] == ("45000", 5)
+
+
+def test_groups_whose_configs_cannot_be_saved_keep_theirs(
+    wire: Wire, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def failing(_document: Document, _content: Any) -> None:
+        raise OSError("no space")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Document, "save", failing)
+        code, _ = change(wire, name, SESSION, "50000")
+    assert code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert shown(wire, name)[SESSION] == ("45000", 5)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from kohort.protocol import ApiKey, ErrorCode
 from kohort.testing import RunningBroker
 from tests.broker.wire import Wire
+from tests.limits.prepared_broker import prepared_broker
 
 GROUP, TRANSACTION, SHARE = 0, 1, 2
 
@@ -44,3 +47,22 @@ def test_other_coordinators_are_not_offered(wire: Wire, key_type: int) -> None:
     (many,) = wire.call(ApiKey.FIND_COORDINATOR, 6, key_type=key_type, coordinator_keys=["x"]).coordinators
     assert (many.error_code, many.key) == (ErrorCode.INVALID_REQUEST, "x")
     assert "not offered" in many.error_message
+
+
+@pytest.mark.parametrize("in_cluster", [False, True])
+@pytest.mark.parametrize("key_type", [GROUP, TRANSACTION])
+async def test_without_a_key_nothing_is_begun(tmp_path: Path, key_type: int, in_cluster: bool) -> None:
+    """By anybody: the topics of coordinators are made for those who may use one."""
+    async with prepared_broker(tmp_path, filled=False, in_cluster=in_cluster) as broker:
+        before = {topic.name for topic in broker.node.topics.all()}
+        answer = await broker.call(ApiKey.FIND_COORDINATOR, 4, key_type=key_type, coordinator_keys=[])
+        assert list(answer.coordinators) == []
+        assert {topic.name for topic in broker.node.topics.all()} == before
+        (refused,) = (
+            await broker.call(ApiKey.FIND_COORDINATOR, 4, key_type=key_type, coordinator_keys=["mine"])
+        ).coordinators
+        assert refused.error_code in (
+            ErrorCode.GROUP_AUTHORIZATION_FAILED,
+            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        )
+        assert {topic.name for topic in broker.node.topics.all()} == before

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kohort.broker.authorizer import Acl, Operation, PatternType, Permission, ResourceType
 from kohort.coordinator.repeats import MAX_REPEATS
 from kohort.protocol import ApiKey, ErrorCode
 from kohort.testing import running_broker
 from tests.broker.authorizer.other_requests import acl_filter
 from tests.broker.wire import Wire, batch, commit_fields, create_topic, part, produce
+from tests.limits.prepared_broker import prepared_broker
 
 FETCH, INVALID = ApiKey.OFFSET_FETCH, ErrorCode.INVALID_REQUEST
 MANY = 1_000
@@ -86,6 +89,33 @@ def test_nor_are_the_rules_that_a_filter_means() -> None:
         wanted = part(ApiKey.DELETE_ACLS, 3, "DeleteAclsFilter", **acl_filter())
         answer = wire.call(ApiKey.DELETE_ACLS, 3, filters=[wanted] * MANY)
     assert errors_of(answer.filter_results) == [*ENOUGH, *[INVALID] * (MANY - len(ENOUGH))]
+
+
+def test_nor_are_the_producers_of_a_partition(wire: Wire, name: str) -> None:
+    key = ApiKey.DESCRIBE_PRODUCERS
+    create_topic(wire, name)
+    for producer_id in range(200, 220):
+        records = batch(producer_id=producer_id, producer_epoch=0, base_sequence=0)
+        assert produce(wire, name, records).error_code == 0
+    wanted = part(key, 0, "TopicRequest", name=name, partition_indexes=[0] * MANY)
+    (told,) = wire.call(key, 0, topics=[wanted]).topics
+    assert errors_of(told.partitions) == [*ENOUGH, *[INVALID] * (MANY - len(ENOUGH))]
+    assert sum(len(partition.active_producers) for partition in told.partitions) == 20 * len(ENOUGH)
+
+
+async def test_rules_are_listed_once_for_each_of_many_filters_and_then_no_more(tmp_path: Path) -> None:
+    """Filters of any names match the rules of a prefix of them."""
+    anyone = ("User:ANONYMOUS", "*", Operation.ALL, Permission.ALLOW)
+    rules = [Acl(ResourceType.TOPIC, "o", PatternType.PREFIXED, f"User:{n}", *anyone[1:]) for n in range(50)]
+    async with prepared_broker(tmp_path, filled=False) as broker:
+        assert broker.node.authorizer is not None
+        cluster = Acl(ResourceType.CLUSTER, "kafka-cluster", PatternType.LITERAL, *anyone)
+        await broker.node.authorizer.create([*rules, cluster])
+        names = [f"orders-{number}" for number in range(20)]
+        filters = [acl_filter(resource_name_filter=name, pattern_type_filter=2) for name in names]
+        answer = await broker.call(ApiKey.DELETE_ACLS, 3, filters=filters)
+    assert errors_of(answer.filter_results) == [*ENOUGH, *[INVALID] * (20 - len(ENOUGH))]
+    assert {len(result.matching_acls) for result in answer.filter_results} == {50, 0}
 
 
 def test_metadata_by_id_tells_each_topic_once_whatever_names_stand_beside(wire: Wire, name: str) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kohort.broker.authorizer import Acl, Operation, PatternType, Permission, ResourceType
+from kohort.broker.authorizer import Acl, AclFilter, Operation, PatternType, Permission, ResourceType
 from kohort.broker.authorizer._acls import IMPLIED_BY
 from kohort.broker.authorizer._rules import AclRules, Verdict
 
@@ -159,3 +159,52 @@ def test_the_quick_way_says_what_looking_at_every_rule_says(
     left = [one for one in acls if one not in gone]
     assert list(rules) == list(dict.fromkeys(left))
     assert rules.verdict("User:alice", host, operation, TOPIC, name) is plainly(left, host, operation, name)
+
+
+any_filter = st.builds(
+    AclFilter,
+    name=st.none() | names,
+    pattern_type=st.sampled_from([PatternType.ANY, PatternType.MATCH, LITERAL, PREFIXED]),
+    principal=st.sampled_from([None, "User:alice", "User:nobody"]),
+    host=st.sampled_from([None, "*", "h1", "h3"]),
+)
+
+
+@given(st.lists(any_acl, max_size=8), st.lists(any_acl, max_size=3), any_filter)
+def test_a_filter_finds_what_it_matches_oldest_first(
+    acls: list[Acl], gone: list[Acl], wanted: AclFilter
+) -> None:
+    rules = AclRules([*gone, *acls])
+    rules.remove(gone)
+    assert rules.find(wanted) == [one for one in rules if wanted.matches(one)]
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        AclFilter(name="t77"),
+        AclFilter(name="t77-1", pattern_type=PatternType.MATCH),
+        AclFilter(principal="User:77"),
+        AclFilter(host="h77", operation=Operation.READ),
+        AclFilter(name="t77", principal="User:nobody"),
+    ],
+)
+def test_a_filter_is_compared_with_the_rules_of_its_names_alone(
+    wanted: AclFilter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rules = AclRules(
+        acl(f"t{number}", pattern, principal=f"User:{number}", host=f"h{number}")
+        for number in range(1_000)
+        for pattern in (LITERAL, PREFIXED)
+    )
+    compared: list[Acl] = []
+    matches = AclFilter.matches
+
+    def noted(wanted: AclFilter, one: Acl) -> bool:
+        compared.append(one)
+        return matches(wanted, one)
+
+    monkeypatch.setattr(AclFilter, "matches", noted)
+    found = rules.find(wanted)
+    assert {one.name for one in found} <= {"t77", "t7"}
+    assert len(compared) <= 4

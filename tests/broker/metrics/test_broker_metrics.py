@@ -26,7 +26,7 @@ from kohort.protocol import ApiKey, encode_request
 from tests.broker.apis.test_client_quotas import alter
 from tests.broker.network.test_requests_without_task import COMMIT, HEARTBEAT, heartbeat
 from tests.broker.test_throttling import WIRE, fetched, produced
-from tests.broker.wire import Wire, commit_fields, create_topic
+from tests.broker.wire import Wire, batch, commit_fields, create_topic, fetch_fields, produce
 from tests.messages import request_of
 
 
@@ -218,3 +218,20 @@ def test_every_family_has_a_name_of_its_own_and_says_what_it_is() -> None:
     names = [family.name for family in FAMILIES]
     assert len(names) == len(set(names))
     assert all(family.help and (family.kafka or family.name.startswith("kohort_")) for family in FAMILIES)
+
+
+async def test_fetch_sessions_and_producer_ids_are_counted(broker: Broker) -> None:
+    def work(wire: Wire) -> None:
+        create_topic(wire, "sessions", 3)
+        for producer_id in (7, 8):
+            records = batch(producer_id=producer_id, producer_epoch=0, base_sequence=0)
+            assert produce(wire, "sessions", records).error_code == 0
+        fields = {**fetch_fields("sessions", 0, 0, 0), "session_epoch": 0}
+        assert wire.call(ApiKey.FETCH, 12, **fields).session_id > 0
+
+    await asking(broker, work)
+    found = await scraped(broker)
+    assert found["kafka_server_fetchsessioncache_numincrementalfetchsessions"] == {(): 1}
+    assert found["kafka_server_fetchsessioncache_numincrementalfetchpartitionscached"] == {(): 3}
+    assert found["kafka_server_fetchsessioncache_incrementalfetchsessionevictions_total"] == {(): 0}
+    assert found["kafka_server_replicamanager_produceridcount"] == {(): 2}

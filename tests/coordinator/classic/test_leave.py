@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kohort.coordinator import MemberGone, RebalanceStarted
+from kohort.coordinator import MemberFenced, MemberGone, RebalanceStarted
+from kohort.coordinator.classic.leave import MOST_FENCED_TOLD
 from kohort.protocol import ErrorCode
 from tests.coordinator.driver import World
 
@@ -149,3 +150,12 @@ def test_the_reason_is_noted() -> None:
     assert gone.cause == f"member {a} left (the consumer is being closed)"
     started = next(note for note in reversed(world.notes) if isinstance(note, RebalanceStarted))
     assert started.cause == f"member {a} left (the consumer is being closed)"
+
+
+def test_of_many_refused_leavers_some_are_told_of() -> None:
+    """A request may name a hundred thousand, and each event is kept in the group's history."""
+    world = World()
+    world.stable()
+    before = len(world.notes)
+    assert outcomes(world, *((f"nobody-{number}", None) for number in range(1_000))) == [25] * 1_000
+    assert [type(event) for event in world.notes[before:]] == [MemberFenced] * MOST_FENCED_TOLD
