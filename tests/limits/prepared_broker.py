@@ -24,8 +24,8 @@ PARTITIONS: Final = 20
 PRODUCERS: Final = 50
 RULES: Final = 100
 
-#: How long a request may go unanswered until its client leaves, in seconds: some wait for others.
-PATIENCE_S: Final = 2.0
+#: How long a request may go unanswered until its client leaves, in seconds.
+PATIENCE_S: Final = 60.0
 
 _SETTINGS: Final[dict[str, Any]] = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
