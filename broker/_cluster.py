@@ -31,6 +31,7 @@ from ..settings import SettingsError
 from ._control import Control
 from ._lost_replicas import LostReplicas
 from ._settings import BrokerSettings
+from ._standstill import StandstillWatch
 from .quotas import QuotaWindows, ReplicationThrottle
 from .security._between_brokers import BetweenBrokers
 
@@ -74,6 +75,7 @@ class ClusterNode:
         self._connecting = asyncio.Lock()
         self._follower: asyncio.Task[None] | None = None
         self.view = ClusterView(store, self._wake.set)
+        self._standstill = StandstillWatch(store, settings.zookeeper_session_timeout_ms / 1_000)
         self.registration = Registration(
             store, BrokerRegistration(settings.node_id, settings.broker_rack or None), now_ms
         )
@@ -94,8 +96,13 @@ class ClusterNode:
         """The epoch of this broker's registration; -1 while it has none."""
         return self.registration.epoch
 
+    def hears_of_leaders(self) -> bool:
+        """Return whether this broker would know by now if others led its partitions."""
+        return self.store.session is SessionState.CONNECTED and not self._standstill.in_doubt
+
     async def start(self, endpoints: Sequence[Endpoint]) -> None:
         """Join the cluster: register, follow images, and stand for election as controller."""
+        self._standstill.start()
         # before it registers: if all brokers were gone, the image must show that this one was
         self.control.start()
         await self._missed()
@@ -112,6 +119,7 @@ class ClusterNode:
 
     def close(self) -> None:
         """Stop following images; the session expires as that of a killed broker."""
+        self._standstill.stop()
         self.registration.close()
         for connection in self._connections.values():
             connection.close()

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
-from ..cluster import NO_LEADER, ClusterImage, MetadataStore, PartitionState, SessionState, TopicImage
+from ..cluster import NO_LEADER, ClusterImage, PartitionState, TopicImage
 from ..cluster.controller import IsrChange
 from ..offsets_topic import OffsetsStore
 from ..protocol import ErrorCode, KafkaError
@@ -324,7 +324,7 @@ class MovingShards:
         topic: str,
         logs: LocalLogs,
         settings: BrokerSettings,
-        store: MetadataStore,
+        hears_of_leaders: Callable[[], bool],
         fetch_sessions: FetchSessions,
         load: Callable[[int], Awaitable[None]],
         unload: Callable[[int], object],
@@ -333,7 +333,7 @@ class MovingShards:
         self._topic = topic
         self._logs = logs
         self._settings = settings
-        self._store = store
+        self._hears_of_leaders = hears_of_leaders
         self._fetch_sessions = fetch_sessions
         self._load = load
         self._unload = unload
@@ -374,7 +374,7 @@ class MovingShards:
         """See the engine's ``Replicas``. A metadata store in reach tells of new leaders. While it is not, the
         followers show that none of them leads: each fetches again within ``replica.fetch.wait.max.ms``.
         """
-        if self._store.session is SessionState.CONNECTED:
+        if self._hears_of_leaders():
             return False
         found = self._find(partition)
         if found is None or found.leadership is None:
