@@ -15,6 +15,7 @@ from ..client.metadata import Address
 from ..client.pool import SURROUNDINGS
 from ..cluster import (
     NO_LEADER,
+    UNKNOWN_EPOCH,
     BrokerRegistration,
     ClusterImage,
     ClusterView,
@@ -26,7 +27,7 @@ from ..cluster import (
 )
 from ..cluster.controller import DELETIONS_KEPT_S
 from ..log import DataFolder
-from ..protocol import ErrorCode, KafkaError
+from ..protocol import ErrorCode, KafkaError, TopicPartition
 from ..settings import SettingsError
 from ._control import Control
 from ._lost_replicas import LostReplicas
@@ -72,7 +73,7 @@ class ClusterNode:
         # since when the metadata store is out of reach, on the loop's clock
         self._away_since: float | None = None
         self._connections: dict[int, Connection] = {}
-        self._connecting = asyncio.Lock()
+        self._connecting: dict[int, asyncio.Lock] = {}
         self._follower: asyncio.Task[None] | None = None
         self.view = ClusterView(store, self._wake.set)
         self._standstill = StandstillWatch(store, settings.zookeeper_session_timeout_ms / 1_000)
@@ -143,13 +144,45 @@ class ClusterNode:
             return NO_LEADER
         return found.partitions[partition].leader
 
+    def leader_epoch_of(self, topic: str, partition: int) -> int:
+        """Leader epoch of a partition; -1 if it is not known."""
+        found = self.view.image.topic(topic)
+        if found is None or not 0 <= partition < len(found.partitions):
+            return UNKNOWN_EPOCH
+        return found.partitions[partition].leader_epoch
+
     async def ask(self, node_id: int, body: Any, *, timeout_ms: float) -> Any:
         """Send a request to another broker over a kept connection. Raises as ``connect`` does."""
-        async with self._connecting:
+        # one that is out of reach keeps nobody from the others
+        async with self._connecting.setdefault(node_id, asyncio.Lock()):
             connection = self._connections.get(node_id)
             if connection is None or not connection.is_usable():
                 connection = self._connections[node_id] = await self.connect(node_id)
         return await connection.request(body, timeout_ms=timeout_ms)
+
+    async def ask_leader(self, place: TopicPartition, body: Any, *, timeout_ms: float) -> Any:
+        """As ``ask``, the leader of a partition. Raises KafkaError NOT_LEADER_OR_FOLLOWER, too: when another
+        broker leads the request is given up, and must do no harm where it still arrives.
+        """
+        leader = self.leader_of(*place)
+        loop = asyncio.get_running_loop()
+        asking = loop.create_task(self.ask(leader, body, timeout_ms=timeout_ms))
+        moving = loop.create_task(self._moved_from(leader, place))
+        try:
+            await asyncio.wait((asking, moving), return_when=asyncio.FIRST_COMPLETED)
+            if asking.done():
+                return asking.result()
+            raise KafkaError(
+                ErrorCode.NOT_LEADER_OR_FOLLOWER,
+                f"broker {leader} has not answered, and leads {place.topic}-{place.partition} no more",
+            )
+        finally:
+            asking.cancel()
+            moving.cancel()
+
+    async def _moved_from(self, leader: int, place: TopicPartition) -> None:
+        while self.leader_of(*place) == leader:
+            await self.control.next_image()
 
     async def connect(self, node_id: int) -> Connection:
         """A new connection to another broker, over the listener of brokers. Raises KafkaError

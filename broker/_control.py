@@ -135,6 +135,10 @@ class Control:
         )
         self.controller.wake()
 
+    async def next_image(self) -> None:
+        """Wait until this broker follows another image."""
+        await self._next_image.wait()
+
     def settings_changed(self) -> None:
         """Called when settings have changed, on which the controller's rules depend."""
         self.controller.wake()

@@ -33,6 +33,7 @@ from ..settings import MAX_LONG
 from ._disk_watch import DiskWatch
 from ._flusher import Flusher, deleted
 from ._leadership import Leadership
+from ._marker_order import MarkerOrder
 from ._stopwatch import clock
 from ._topic_config import TopicConfig
 from ._unverified_writes import UnverifiedWrites
@@ -137,6 +138,7 @@ class Partition:
     #: In the order in which they came.
     waiters: dict[Waiter, None] = field(default_factory=dict, init=False)
     unverified: UnverifiedWrites = field(default_factory=UnverifiedWrites, init=False)
+    marker_order: MarkerOrder = field(init=False)
     #: The files; None if nothing was ever written, or they have not been needed yet.
     log: PartitionLog | None = field(default=None, init=False)
     _damage: str | None = field(default=None, init=False)
@@ -156,6 +158,7 @@ class Partition:
     _missed: list[BatchHeader] = field(default_factory=list, init=False)
 
     def __post_init__(self, on_disk: bool) -> None:
+        self.marker_order = MarkerOrder(self.producers)
         if on_disk:
             self._leader_epoch, self._unopened = None, True
 

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from ..cluster import ProducerIds
+from ..cluster import NO_LEADER, ProducerIds
 from ..coordinator import Marker
 from ..offsets_topic import OffsetsStore
 from ..protocol import ApiKey, ErrorCode, KafkaError, KohortError, TopicPartition, messages_of
@@ -153,11 +153,11 @@ async def _told_by_coordinator(
     places: Iterable[TopicPartition],
 ) -> dict[TopicPartition, ErrorCode]:
     """The coordinator's result for each partition; NOT_COORDINATOR if it cannot be reached."""
-    leader = cluster.leader_of(TRANSACTIONS_TOPIC, node.transactions.partition_of(transactional_id))
+    coordinator = TopicPartition(TRANSACTIONS_TOPIC, node.transactions.partition_of(transactional_id))
     try:
-        answer = await cluster.ask(leader, body, timeout_ms=_ASK_MS)
+        answer = await cluster.ask_leader(coordinator, body, timeout_ms=_ASK_MS)
     except (KohortError, OSError) as error:
-        log.info("broker %d cannot be asked about a transaction: %s", leader, error)
+        log.info("the coordinator of a transaction, %s-%d, cannot be asked: %s", *coordinator, error)
         return dict.fromkeys(places, ErrorCode.NOT_COORDINATOR)
     if answer.error_code:
         return dict.fromkeys(places, ErrorCode(answer.error_code))
@@ -251,10 +251,13 @@ async def write_marker(node: Node, place: TopicPartition, marker: TransactionMar
     topic = node.image.topic(place.topic)
     if topic is None or not 0 <= place.partition < len(topic.partitions):
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    producer_id, epoch, committed, coordinator_epoch = marker
+    producer_id, epoch, committed, coordinator_epoch, _ = marker
     partition = node.logs.led(*place)
     if partition is None:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
+    if not partition.marker_order.admit(marker):
+        # its sender has given it up, and sent it again
+        return ErrorCode.INVALID_TXN_STATE
     partition.unverified.marked(producer_id)
     if place.topic == OFFSETS_TOPIC:
         told = Marker(committed, coordinator_epoch)
@@ -279,27 +282,46 @@ async def write_marker(node: Node, place: TopicPartition, marker: TransactionMar
 
 async def end_in(node: Node, place: TopicPartition, marker: TransactionMarker) -> bool:
     """As ``write_marker``; returns whether the coordinator is done with this partition."""
-    leader = node.node_id if node.cluster is None else node.cluster.leader_of(*place)
-    if node.cluster is None or leader == node.node_id or node.image.topic(place.topic) is None:
+    cluster = node.cluster
+    if cluster is None:
         error = await write_marker(node, place, marker)
     else:
-        error = await _written_by(node.cluster, leader, place, marker)
+        error = await _written_by_leader(node, cluster, place, marker)
     if error and error is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
         _no_marker.say("no marker in %s-%d for producer %d: %s", *place, marker.producer_id, error.name)
     return not error or error in _FINAL
 
 
-async def _written_by(
-    cluster: ClusterNode, leader: int, place: TopicPartition, marker: TransactionMarker
+async def _written_by_leader(
+    node: Node, cluster: ClusterNode, place: TopicPartition, marker: TransactionMarker
+) -> ErrorCode:
+    """End a producer's transaction in a partition, whoever leads it: if that changes meanwhile, the next
+    leader writes the marker.
+    """
+    while True:
+        leader = cluster.leader_of(*place)
+        if leader == node.node_id or node.image.topic(place.topic) is None:
+            return await write_marker(node, place, marker)
+        error = await _written_by_other(cluster, place, marker)
+        if not error or error in _FINAL or cluster.leader_of(*place) in (leader, NO_LEADER):
+            return error
+
+
+async def _written_by_other(
+    cluster: ClusterNode, place: TopicPartition, marker: TransactionMarker
 ) -> ErrorCode:
     """End a producer's transaction in a partition that another broker leads."""
-    producer_id, epoch, committed, coordinator_epoch = marker
+    producer_id, epoch, committed, coordinator_epoch, attempt = marker
     messages = messages_of(ApiKey.WRITE_TXN_MARKERS)
-    topics = [messages.WritableTxnMarkerTopic(place.topic, [place.partition])]
-    asked = messages.WritableTxnMarker(producer_id, epoch, committed, topics, coordinator_epoch)
+    topics = [
+        messages.WritableTxnMarkerTopic(place.topic, [place.partition], [cluster.leader_epoch_of(*place)])
+    ]
+    asked = messages.WritableTxnMarker(
+        producer_id, epoch, committed, topics, coordinator_epoch, attempt=attempt
+    )
     body = messages.WriteTxnMarkersRequest(markers=[asked])
     try:
-        answer = await cluster.ask(leader, body, timeout_ms=_ASK_MS)
+        answer = await cluster.ask_leader(place, body, timeout_ms=_ASK_MS)
     except (KohortError, OSError) as error:
         return error.code if isinstance(error, KafkaError) else ErrorCode.NETWORK_EXCEPTION
     told = ErrorCode(answer.markers[0].topics[0].partitions[0].error_code)

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from itertools import count
 from typing import Any, Final, NamedTuple
 
 from ..coordinator import CoordinatorEvent
@@ -47,12 +48,17 @@ _NOBODY: Final = RequestContext()
 
 
 class TransactionMarker(NamedTuple):
-    """The marker that ends a producer's transaction, the same for every partition of the transaction."""
+    """The marker that ends a producer's transaction, the same for every partition of the transaction.
+
+    ``attempt`` rises whenever the coordinator writes it again, and from transaction to transaction, under one
+    ``coordinator_epoch``; -1: it is not known.
+    """
 
     producer_id: int
     producer_epoch: int
     committed: bool
     coordinator_epoch: int
+    attempt: int = -1
 
 
 class _Ending(NamedTuple):
@@ -104,6 +110,7 @@ class TransactionCoordinator:
         self._shards: ShardRuntime[Transactions] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._endings: deque[_Ending] = deque()
+        self._attempts = count()
         self._stopped = False
 
     def __repr__(self) -> str:
@@ -275,7 +282,9 @@ class TransactionCoordinator:
                 continue  # the partition's new coordinator writes them
             committed = decided.state is TransactionState.PREPARE_COMMIT
             epoch = self._epoch_of(runner.partition)
-            marker = TransactionMarker(decided.producer_id, decided.producer_epoch, committed, epoch)
+            marker = TransactionMarker(
+                decided.producer_id, decided.producer_epoch, committed, epoch, next(self._attempts)
+            )
             left = [each for each in partitions if not await self._is_written(each, marker)]
             if left:
                 again = _Ending(runner, decided, left, min(2 * pause_s, _MOST_RETRY_S))

@@ -5,6 +5,8 @@ Coordinators on other brokers send it, and tools that end a hanging transaction 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import zip_longest
 from typing import Any, Final
 
 from ...protocol import ApiKey, ErrorCode, TopicPartition
@@ -24,6 +26,8 @@ from ._guards import refusal
 
 #: A producer epoch that stands for none.
 _NO_EPOCH: Final = -1
+#: Stands for the leader epoch that a request does not name.
+_ANY_EPOCH: Final = -1
 
 
 async def handle(node: Node, request: Request) -> Any:
@@ -31,17 +35,21 @@ async def handle(node: Node, request: Request) -> Any:
         [[] for _ in asked.topics] for asked in request.body.markers
     ]
     places = (
-        (asked, topic.name, number, partitions)
+        (asked, topic.name, number, leader_epoch, partitions)
         for asked, topics in zip(request.body.markers, answers, strict=True)
         for topic, partitions in zip(asked.topics, topics, strict=True)
-        for number in topic.partition_indexes
+        for number, leader_epoch in _with_epochs(topic)
     )
-    async for asked, topic, number, partitions in in_slices(places):
+    async for asked, topic, number, leader_epoch, partitions in in_slices(places):
         marker = TransactionMarker(
-            asked.producer_id, asked.producer_epoch, asked.transaction_result, asked.coordinator_epoch
+            asked.producer_id,
+            asked.producer_epoch,
+            asked.transaction_result,
+            asked.coordinator_epoch,
+            asked.attempt,
         )
         rises = asked.transaction_version >= EPOCH_BUMP_VERSION
-        error = await _write(node, TopicPartition(topic, number), marker, rises=rises)
+        error = await _write(node, TopicPartition(topic, number), marker, leader_epoch, rises=rises)
         partitions.append(WritableTxnMarkerPartitionResult(number, error))
     results = []
     for asked, topics in zip(request.body.markers, answers, strict=True):
@@ -51,13 +59,24 @@ async def handle(node: Node, request: Request) -> Any:
     return request.answer(markers=results)
 
 
-async def _write(node: Node, place: TopicPartition, marker: TransactionMarker, *, rises: bool) -> ErrorCode:
+def _with_epochs(topic: Any) -> Iterator[tuple[int, int]]:
+    """The partitions of a topic, each with the leader epoch that the request is for."""
+    count = len(topic.partition_indexes)
+    return zip_longest(topic.partition_indexes, topic.leader_epochs[:count], fillvalue=_ANY_EPOCH)
+
+
+async def _write(
+    node: Node, place: TopicPartition, marker: TransactionMarker, leader_epoch: int, *, rises: bool
+) -> ErrorCode:
     if marker.producer_id < 0:
         return ErrorCode.UNKNOWN_SERVER_ERROR
     partition = node.logs.led(*place)
     if partition is not None and marker.producer_epoch < 0:
         none = marker.producer_epoch == _NO_EPOCH
         return ErrorCode.UNKNOWN_SERVER_ERROR if none else ErrorCode.INVALID_PRODUCER_EPOCH
+    if partition is not None and _ANY_EPOCH < leader_epoch < partition.leader_epoch:
+        # its sender has given it up: others have led since
+        return ErrorCode.FENCED_LEADER_EPOCH
     if rises and partition is not None:
         producer = partition.producer(marker.producer_id)
         open_ = producer is not None and producer.transaction_start >= 0

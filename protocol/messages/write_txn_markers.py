@@ -9,14 +9,17 @@ from typing import Any
 from ._wire import (
     NamedTuple,
     _new,
+    malformed,
     null_in,
     pack,
     read_compact_count,
     read_compact_string,
+    read_tags,
     skip_tags,
     unpack_from,
     write_compact_count,
     write_compact_string,
+    write_tags,
 )
 
 _B = Struct(">b")
@@ -32,6 +35,7 @@ class WritableTxnMarkerTopic(NamedTuple):
 
     name: str = ""
     partition_indexes: Sequence[int] = ()
+    leader_epochs: Sequence[int] = ()
 
 
 class WritableTxnMarker(NamedTuple):
@@ -43,6 +47,7 @@ class WritableTxnMarker(NamedTuple):
     topics: Sequence[WritableTxnMarkerTopic] = ()
     coordinator_epoch: int = 0
     transaction_version: int = 0
+    attempt: int = -1
 
 
 class WriteTxnMarkersRequest(NamedTuple):
@@ -101,22 +106,45 @@ def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple
             at += 4 * max(size, 0)
             if partition_indexes_9 is None:
                 raise null_in("WriteTxnMarkersRequest.partition_indexes")
+            leader_epochs_10: Any = ()
             if data[at]:
-                at = skip_tags(data, at)
+                tags, at = read_tags(data, at)
+                for tag11, start, stop in tags:
+                    if tag11 == 10000:
+                        at = start
+                        size, at, left = read_compact_count(
+                            data, at, left, 4, "WriteTxnMarkersRequest.leader_epochs"
+                        )
+                        leader_epochs_10 = None if size < 0 else list(unpack_from(f">{size}i", data, at))
+                        at += 4 * max(size, 0)
+                        if leader_epochs_10 is None:
+                            raise null_in("WriteTxnMarkersRequest.leader_epochs")
+                        if at != stop:
+                            raise malformed("a tagged field of another length than it says")
+                    at = stop
             else:
                 at += 1
-            item7 = _new(WritableTxnMarkerTopic, (name_8, partition_indexes_9))
+            item7 = _new(WritableTxnMarkerTopic, (name_8, partition_indexes_9, leader_epochs_10))
             topics_6.append(item7)
         if topics_6 is None:
             raise null_in("WriteTxnMarkersRequest.topics")
-        (coordinator_epoch_10,) = _I.unpack_from(data, at)
+        (coordinator_epoch_12,) = _I.unpack_from(data, at)
         at += 4
-        transaction_version_11: Any = 0
+        transaction_version_13: Any = 0
         if version >= 2:
-            (transaction_version_11,) = _B.unpack_from(data, at)
+            (transaction_version_13,) = _B.unpack_from(data, at)
             at += 1
+        attempt_14: Any = -1
         if data[at]:
-            at = skip_tags(data, at)
+            tags, at = read_tags(data, at)
+            for tag15, start, stop in tags:
+                if tag15 == 10000:
+                    at = start
+                    (attempt_14,) = _Q.unpack_from(data, at)
+                    at += 8
+                    if at != stop:
+                        raise malformed("a tagged field of another length than it says")
+                at = stop
         else:
             at += 1
         item2 = _new(
@@ -126,8 +154,9 @@ def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple
                 producer_epoch_4,
                 transaction_result_5,
                 topics_6,
-                coordinator_epoch_10,
-                transaction_version_11,
+                coordinator_epoch_12,
+                transaction_version_13,
+                attempt_14,
             ),
         )
         markers_1.append(item2)
@@ -152,11 +181,27 @@ def _write_request_flexible(out: bytearray, body: Any, version: int) -> None:
             partition_indexes_5 = item4.partition_indexes
             write_compact_count(out, partition_indexes_5)
             out += pack(f">{len(partition_indexes_5 or ())}i", *(partition_indexes_5 or ()))
-            out.append(0)
+            tags7 = []
+            leader_epochs_8 = getattr(item4, "leader_epochs", ())
+            if leader_epochs_8:
+                whole9, out = out, bytearray()
+                leader_epochs_10 = leader_epochs_8
+                write_compact_count(out, leader_epochs_10)
+                out += pack(f">{len(leader_epochs_10 or ())}i", *(leader_epochs_10 or ()))
+                tags7.append((10000, out))
+                out = whole9
+            write_tags(out, tags7)
         out += _I.pack(item2.coordinator_epoch)
         if version >= 2:
             out += _B.pack(item2.transaction_version)
-        out.append(0)
+        tags12 = []
+        attempt_13 = getattr(item2, "attempt", -1)
+        if attempt_13 != -1:
+            whole14, out = out, bytearray()
+            out += _Q.pack(attempt_13)
+            tags12.append((10000, out))
+            out = whole14
+        write_tags(out, tags12)
     out.append(0)
 
 

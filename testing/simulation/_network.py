@@ -39,10 +39,15 @@ class Receiver(Protocol):
 
 
 class Link(Protocol):
-    """The path between two machines: the time at which a message that would arrive at ``at_ms`` does."""
+    """The path between two machines: the time at which a message that would arrive at ``at_ms`` does.
+    ``late_ms`` returns after which time a request arrives that its sender gives up before, None if it does
+    not; ``is_up`` whether the process that it was sent to still runs.
+    """
 
     def there(self, at_ms: int, /) -> int: ...
     def back(self, at_ms: int, /) -> int: ...
+    def late_ms(self, api_key: int, /) -> int | None: ...
+    def is_up(self) -> bool: ...
 
 
 class Call:
@@ -142,6 +147,11 @@ class Connection:
         if not self.node.reachable:
             heap.at(heap.now + 1 + int(rng.random() * 20), self._break, self.epoch, "connection refused")
             return
+        late_ms = None if schedule.healed or self._link is None else self._link.late_ms(call.api_key)
+        if late_ms is not None:
+            heap.at(heap.now + 1, self._break, self.epoch, "given up")
+            heap.at(heap.now + late_ms, self._arrive_late, call)
+            return
         delay_ms = 1 + int(rng.random() * 4)
         fault = None if schedule.healed else schedule.network_fault()
         if fault is not None:
@@ -214,6 +224,12 @@ class Connection:
             self.node.receive(call)
         else:
             self._queue.append(call)
+
+    def _arrive_late(self, call: Call) -> None:
+        if self._link is not None and self._link.is_up():
+            if self.schedule.trace is not None:
+                self.schedule.say(f"{call} arrives, which was given up")
+            self._arrive_again(call.again())
 
     def _arrive_again(self, call: Call) -> None:
         if not self.schedule.healed:

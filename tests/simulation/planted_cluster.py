@@ -147,6 +147,12 @@ CLUSTER_BUGS = (
         "return True",
     ),
     _Bug(
+        "a marker that its coordinator has given up ends what is open by then",
+        "broker._marker_order:MarkerOrder.admit",
+        "if number < self._newest.get(producer_id, number):",
+        "if False:",
+    ),
+    _Bug(
         "sessions of members that it assigns are ended by a coordinator that has just begun",
         "coordinator.consumer.changes:start_sessions",
         "restart_session(shard, group, member, now_ms)",

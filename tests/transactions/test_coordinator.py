@@ -104,7 +104,7 @@ async def test_a_transaction_ends_with_a_marker_in_every_partition() -> None:
     answer = await coordinator.end(End("pay", 5, 0, True, 2))
     assert answer == (ErrorCode.NONE, 5, 1)
     await settled(coordinator, "pay", "CompleteCommit")
-    marker = TransactionMarker(5, 1, True, 3)
+    marker = TransactionMarker(5, 1, True, 3, attempt=0)
     assert around.markers == [(ONE, marker), (TWO, marker)]
     await coordinator.stop()
 
@@ -119,7 +119,11 @@ async def test_a_partition_that_takes_no_marker_is_tried_again_alone() -> None:
     assert [partition for partition, _ in around.markers] == [ONE, TWO]
     around.closed.clear()
     await settled(coordinator, "pay", "CompleteAbort")
-    assert [partition for partition, _ in around.markers] == [ONE, TWO, TWO]
+    assert [(partition, marker.attempt) for partition, marker in around.markers] == [
+        (ONE, 0),
+        (TWO, 0),
+        (TWO, 1),
+    ]
     await coordinator.stop()
 
 

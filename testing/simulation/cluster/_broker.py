@@ -81,6 +81,11 @@ class Broker(FailingDisk):
         return () if replicas is None else replicas._led.items()
 
     @property
+    def run(self) -> object:
+        """Its present process."""
+        return self._loop
+
+    @property
     def has_stopped(self) -> bool:
         """Return whether its disk has stopped it in the middle of an operation."""
         return self._fs.crashed and self._loop is not None
@@ -129,7 +134,8 @@ class Broker(FailingDisk):
     async def _open(self, address: Address, *, timeout_ms: float = 2_000, **_: Any) -> SimulatedConnection:
         """Connect to another broker. Raises BrokerConnectionError."""
         heap, other = self.world.heap, self.world.broker_at(address)
-        way = Way(self.world.links, self.number, other.number)
+        run = other.run
+        way = Way(self.world.links, self.number, other.number, lambda: other.run is run)
         there = way.there(heap.now + 1 + int(self.world.rng.random() * 4))
         late_ms = way.back(there) - heap.now
         await asyncio.sleep(min(late_ms, timeout_ms) / 1_000)

@@ -54,6 +54,8 @@ UNCLEAN: Final[dict[str, tuple[str, int]]] = {
 #: How many schedules are of that kind, and how many have members that the coordinator assigns (KIP-848).
 _UNCLEAN_SHARE: Final = 0.15
 _CONSUMER_SHARE: Final = 0.25
+#: How many have links that deliver late what was given up.
+_LATE_SHARE: Final = 0.15
 
 RACK_AWARE: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 
@@ -75,7 +77,8 @@ class ClusterPlan(Plan):
     probability that the response to a write of metadata is lost. ``inputs`` are the counts of numbers for
     each producer of transactions, ``timeout_ms`` is the longest time of one; ``aborts`` and ``idles`` are the
     probabilities that one is aborted, or left open for long. ``unclean``: records without transactions are
-    in a topic that allows unclean elections.
+    in a topic that allows unclean elections. ``late`` is the probability that a request between brokers
+    is given up by its sender, and arrives later.
     """
 
     settings: dict[str, Any] = field(default_factory=dict)
@@ -86,6 +89,7 @@ class ClusterPlan(Plan):
     consumer: dict[str, Any] = field(default_factory=dict)
     victim: int = 1
     lost_writes: float = 0.0
+    late: float = 0.0
     inputs: tuple[int, ...] = ()
     timeout_ms: int = 1_000
     aborts: float = 0.0
@@ -103,10 +107,13 @@ class ClusterPlan(Plan):
         Plan.leave_out(self, names)
         if "lost-writes" in names:
             self.lost_writes = 0.0
+        if "late-requests" in names:
+            self.late = 0.0
         return self
 
     def names(self) -> list[str]:
-        return [*Plan.names(self), *(["lost-writes"] if self.lost_writes else [])]
+        lost, late = self.lost_writes > 0, self.late > 0
+        return [*Plan.names(self), *(["lost-writes"] if lost else []), *(["late-requests"] if late else [])]
 
 
 def draw_cluster_plan(seed: int) -> ClusterPlan:
@@ -141,6 +148,7 @@ def draw_cluster_plan(seed: int) -> ClusterPlan:
             "transaction_state_log_num_partitions": rng.choice((1, 2)),
             "transaction_abort_timed_out_transaction_cleanup_interval_ms": rng.choice((50, 300)),
             "replica_selector_class": RACK_AWARE if racks else "",
+            "zookeeper_session_timeout_ms": session_ms,
             "replica_lag_time_max_ms": rng.choice((300, 800, 2_000)),
             "replica_fetch_wait_max_ms": rng.choice((100, 200, 300)),
             "offsets_commit_timeout_ms": rng.choice((500, 2_000)),
@@ -189,7 +197,20 @@ def draw_cluster_plan(seed: int) -> ClusterPlan:
         plan.unclean = True
         plan.settings["replica_lag_time_max_ms"] = 300
         plan.incidents += _incidents(rng, {*UNCLEAN}, faults_ms, UNCLEAN)
+    rng = Random(f"cluster, late {seed}")
+    if rng.random() < _LATE_SHARE:
+        _deliver_late(plan)
     return plan
+
+
+def _deliver_late(plan: ClusterPlan) -> None:
+    """Let requests arrive late, with producers that keep their epoch from transaction to transaction."""
+    plan.late = 0.3
+    plan.faults_ms += 4_000
+    plan.features["transaction.version"] = 0
+    plan.aborts, plan.idles = 0.4, 0.4
+    plan.inputs = plan.inputs or (20,)
+    plan.topics.setdefault(OUTPUT, 1)
 
 
 def _assign_by_coordinator(plan: ClusterPlan) -> None:
@@ -234,5 +255,8 @@ def _incidents(
 def faults_table() -> str:
     """Faults of connections and incidents, as a Markdown table."""
     network = {name: NETWORK[name] for name in _NETWORK}
-    lost = {"lost-writes": ("metadata are written, and the writer is not told", 0.0)}
-    return coordinator_faults_table(network | lost | INCIDENTS | UNCLEAN)
+    others = {
+        "lost-writes": ("metadata are written, and the writer is not told", 0.0),
+        "late-requests": ("a request between brokers arrives after its sender has given it up", 0.0),
+    }
+    return coordinator_faults_table(network | others | INCIDENTS | UNCLEAN)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from random import Random
 from typing import Any, Final, Protocol
 
 from ....broker.apis import served_apis
@@ -26,6 +27,10 @@ class Machine(Receiver, Protocol):
 
     number: int
 
+    @property
+    def run(self) -> object:
+        """Its present process."""
+
 
 class ClusterSchedule(Phases[ClusterPlan]):
     """The schedule as its brokers and clients see it; ``versions`` has the newest that are served, by API."""
@@ -34,7 +39,7 @@ class ClusterSchedule(Phases[ClusterPlan]):
         super().__init__(plan, checked=checked, traced=traced)
         self.versions: dict[int, int] = {int(key): api.versions[1] for key, api in served_apis().items()}
         self.metadata = Metadata(self, self.metadata_changed)
-        self.links = Links(self.heap)
+        self.links = Links(self.heap, Random(f"late {plan.run_seed}"), plan.late)
         self.ledger = Ledger(self)
         self.transactions = TransactionLedger(self, plan.inputs, plan.topics.get(OUTPUT, 0))
         #: Who has begun last to work on each input.
