@@ -87,9 +87,16 @@ class Control:
         connect: Callable[[int], Awaitable[Connection]],
     ) -> None:
         # only the controller watches
-        self._watch = BrokerWatch(connect, lambda: self.controller.wake())
+        session_s = settings.zookeeper_session_timeout_ms / 1_000
+        self._watch = BrokerWatch(connect, lambda: self.controller.wake(), session_s)
         self.controller = Controller(
-            store, view, settings.node_id, now_ms, lambda: _rules(settings), self._watch.refusing
+            store,
+            view,
+            settings.node_id,
+            now_ms,
+            lambda: _rules(settings),
+            self._watch.unreachable,
+            lambda: session_s if self._watch.is_cut_off else 0.0,
         )
         self._store = store
         self._view = view

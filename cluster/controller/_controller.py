@@ -49,8 +49,10 @@ class Controller:
     """A broker's part in controlling its cluster: it stands for election, and decides while it is elected.
 
     ``view`` is the broker's own image; its owner calls ``wake`` when it has changed. ``rules`` gives the
-    settings that are in force, ``now_ms`` the wall clock. ``refusing`` are the epochs of brokers that refuse
-    connections, by node id: they lead only what no other broker can lead.
+    settings that are in force, ``now_ms`` the wall clock. ``unreachable`` are the epochs of brokers
+    that the controller cannot reach, by node id: they lead only what no other broker can lead. ``yields_s``
+    returns for how long, in seconds, the controller is to leave the election to others, because it is cut off
+    itself; 0: it is not.
     """
 
     def __init__(
@@ -60,17 +62,21 @@ class Controller:
         node_id: int,
         now_ms: Callable[[], int],
         rules: Callable[[], Rules] = Rules,
-        refusing: Mapping[int, int] = MappingProxyType({}),
+        unreachable: Mapping[int, int] = MappingProxyType({}),
+        yields_s: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self._store = store
         self._view = view
         self._node_id = node_id
         self._now_ms = now_ms
         self._rules = rules
-        self._refusing = refusing
+        self._unreachable = unreachable
+        self._yields_s = yields_s
+        # until when it leaves the election to others, on the loop's clock
+        self._yields_until = 0.0
         # the image that decisions are based on, and the image of the view that it was made from
         self._seen = self._seen_of = view.image
-        self._seen_refusing: dict[int, int] = {}
+        self._seen_unreachable: dict[int, int] = {}
         self._wake = asyncio.Event()
         self._asked: list[tuple[Callable[[ClusterImage, Rules], Decision[Any]], asyncio.Future[Any]]] = []
         # the value of this broker's entry, and the version of the epoch raised with it; None: not elected
@@ -140,7 +146,9 @@ class Controller:
         self._give_up_asked(why)
 
     async def _stand(self) -> None:
-        """Become controller, if there is none."""
+        """Become controller, if there is none, and no other broker is to be."""
+        if asyncio.get_running_loop().time() < self._yields_until:
+            return
         controller, epoch = self._store.get(CONTROLLER), self._store.get(CONTROLLER_EPOCH)
         if controller is None:
             self._value = stored_controller(self._node_id, self._now_ms())
@@ -156,6 +164,14 @@ class Controller:
             self._epoch_version = epoch.version
             log.info("broker %d is controller, epoch %s", self._node_id, epoch.value)
 
+    async def _yield(self, seconds: float) -> None:
+        """Let another broker be controller, and stand again only later."""
+        loop = asyncio.get_running_loop()
+        self._yields_until = loop.time() + seconds
+        loop.call_later(seconds, self._wake.set)
+        await self._write([Delete(CONTROLLER)])
+        self._resign("most other brokers do not answer it")
+
     # -- decisions -------------------------------------------------------------------------------------------
 
     async def _run(self) -> None:
@@ -168,6 +184,8 @@ class Controller:
                 self._resign("the metadata store is of another cluster")
                 continue
             try:
+                if self.is_active and (yields_s := self._yields_s()):
+                    await self._yield(yields_s)
                 if not self.is_active:
                     await self._stand()
                 if self.is_active:
@@ -261,16 +279,16 @@ class Controller:
             await self._write(step)
 
     def _image(self) -> ClusterImage:
-        """The image, in which brokers that refuse connections count as about to stop."""
+        """The image, in which brokers that cannot be reached count as about to stop."""
         image = self._view.image
-        if image is not self._seen_of or self._refusing != self._seen_refusing:
-            self._seen_of, self._seen_refusing = image, dict(self._refusing)
-            refusing = {
+        if image is not self._seen_of or self._unreachable != self._seen_unreachable:
+            self._seen_of, self._seen_unreachable = image, dict(self._unreachable)
+            stopping = {
                 node_id: broker._replace(shutting_down=True)
                 for node_id, broker in image.brokers.items()
-                if self._refusing.get(node_id) == broker.epoch
+                if self._unreachable.get(node_id) == broker.epoch
             }
-            self._seen = image.changed(brokers={**image.brokers, **refusing}) if refusing else image
+            self._seen = image.changed(brokers={**image.brokers, **stopping}) if stopping else image
         return self._seen
 
     async def _answer(

@@ -1,4 +1,4 @@
-"""A broker that refuses connections while its session goes on.
+"""A broker that refuses connections, or does not answer the controller, while its session goes on.
 
 Covers: broker/_broker_watch.py.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -75,3 +76,59 @@ def test_a_broker_that_only_listens_no_more_keeps_what_nobody_else_can_lead_and_
             await in_sync(nodes, count=2)
 
     asyncio.run(run())
+
+
+def hang_at(nodes: Nodes, source: int, targets: set[int]) -> None:
+    """Let nothing come back that a broker sends to these others, over connections of now and later ones."""
+    part = nodes.brokers[source].cluster
+    assert part is not None
+    connect = part.connect
+
+    async def open_or_hang(node_id: int) -> Any:
+        if node_id in targets:
+            await asyncio.Event().wait()
+        return await connect(node_id)
+
+    part.connect = part.control._connect = part.control._watch._connect = open_or_hang  # type: ignore[method-assign]
+    # what is open is tried anew
+    for task in part.control._watch._watching.values():
+        task.cancel()
+    part.control._watch._watching.clear()
+    part.control.image_changed()
+
+
+async def test_others_lead_for_a_broker_that_does_not_answer_the_controller() -> None:
+    async with cluster(zookeeper_session_timeout_ms=300) as nodes:
+        await nodes.create("orders", 3)
+        await in_sync(nodes)
+        controller = nodes.any().topics.image.controller_id
+        victim = follower_of_the_controller(nodes)
+        targets = {victim}
+        hang_at(nodes, controller, targets)
+        others = set(nodes.brokers) - targets
+        await nodes.until(
+            lambda: all(
+                nodes.state("orders", n).leader in others and set(nodes.state("orders", n).isr) == others
+                for n in range(3)
+            )
+        )
+        assert nodes.any().topics.image.controller_id == controller
+        targets.clear()
+        await in_sync(nodes)
+
+
+async def test_a_controller_that_most_brokers_do_not_answer_leaves_the_election_to_them() -> None:
+    async with cluster(zookeeper_session_timeout_ms=300) as nodes:
+        await nodes.create("orders", 3)
+        await in_sync(nodes)
+        former = nodes.any().topics.image.controller_id
+        others = set(nodes.brokers) - {former}
+        hang_at(nodes, former, others)
+        for other in others:
+            hang_at(nodes, other, {former})
+        await nodes.until(
+            lambda: (
+                nodes.any().topics.image.controller_id in others
+                and all(nodes.state("orders", n).leader in others for n in range(3))
+            )
+        )
