@@ -449,11 +449,15 @@ def first_configs(settings: BrokerSettings, name: str) -> dict[str, Any]:
     }
     if name not in sizes:
         return {}
-    configs = {"cleanup_policy": "compact", "segment_bytes": sizes[name]}
-    # with a larger one than there are replicas nothing could be written
-    least = min(settings.transaction_state_log_min_isr, settings.transaction_state_log_replication_factor)
-    if name == TRANSACTIONS_TOPIC and least > 1:
-        configs["min_insync_replicas"] = least
+    configs = {"cleanup_policy": "compact", "segment_bytes": sizes[name], "compression_type": "producer"}
+    if name == TRANSACTIONS_TOPIC:
+        # with a larger min.insync.replicas than there are replicas nothing could be written
+        least = min(settings.transaction_state_log_min_isr, settings.transaction_state_log_replication_factor)
+        configs |= {
+            "compression_type": "uncompressed",
+            "min_insync_replicas": least,
+            "unclean_leader_election_enable": False,
+        }
     return configs
 
 

@@ -105,8 +105,8 @@ async def test_transactions_of_a_cluster_need_two_replicas_in_sync_where_there_a
     clustered = {"zookeeper_connect": "127.0.0.1:1", "node_id": 1}
     assert least(**clustered) == 2
     assert least(**clustered, transaction_state_log_min_isr=3) == 3
-    assert least(**clustered, transaction_state_log_replication_factor=1) is None
-    assert least() is None
+    assert least(**clustered, transaction_state_log_replication_factor=1) == 1
+    assert least() == 1
 
 
 async def test_a_broker_without_zookeeper_says_so_and_does_not_start() -> None:
