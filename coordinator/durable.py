@@ -39,7 +39,9 @@ _new: Final = tuple.__new__
 
 
 class OffsetEntry(NamedTuple):
-    """A committed offset; ``record_offset`` is the offset of its record in the log."""
+    """A committed offset; ``record_offset`` is the offset of its record in the log. ``topic_id`` has 16
+    bytes; none if the record does not say it.
+    """
 
     offset: int
     leader_epoch: int
@@ -47,6 +49,11 @@ class OffsetEntry(NamedTuple):
     commit_timestamp_ms: int
     expire_timestamp_ms: int
     record_offset: int
+    topic_id: bytes = b""
+
+    def is_of(self, topic_id: bytes) -> bool:
+        """Return whether it may be of the topic with this id: a topic that was made again has another."""
+        return not self.topic_id or not topic_id or self.topic_id == topic_id
 
 
 #: By partition. A loaded entry that has not been read yet is still the encoded value of its record.
@@ -171,13 +178,23 @@ class Durable:
                 self.from_transactions.add(record.group)
         offsets: Entries = {}
         offsets_of = None
-        for group, topic, partition, offset, leader_epoch, metadata, commit_ms, expire_ms in records:
+        for (
+            group,
+            topic,
+            partition,
+            offset,
+            leader_epoch,
+            metadata,
+            commit_ms,
+            expire_ms,
+            topic_id,
+        ) in records:
             if group is not offsets_of:
                 offsets = by_group.setdefault(group, {})
                 offsets_of = group
             # a plain tuple finds the same entry as a named tuple
             key = known.get((topic, partition)) or self._key(topic, partition)
-            fields = (offset, leader_epoch, metadata, commit_ms, expire_ms, record_offset)
+            fields = (offset, leader_epoch, metadata, commit_ms, expire_ms, record_offset, topic_id)
             offsets[key] = _new(OffsetEntry, fields)
             record_offset += 1
 
@@ -300,8 +317,8 @@ def _pop_topics(known: dict[tuple[str, int], TopicPartition], topics: Collection
 
 
 def _decoded(value: bytes) -> OffsetEntry:
-    offset, leader_epoch, commit_ms = decode_commit_value(value)
-    return OffsetEntry(offset, leader_epoch, "", commit_ms, NONE, _UNPLACED)
+    offset, leader_epoch, commit_ms, topic_id = decode_commit_value(value)
+    return OffsetEntry(offset, leader_epoch, "", commit_ms, NONE, _UNPLACED, topic_id)
 
 
 def _set(of_groups: dict[str, V], group_id: str, value: V | None) -> None:

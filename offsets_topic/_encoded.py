@@ -1,9 +1,9 @@
 """Fast reading of committed offsets: finds them in a batch and splits them, but does not decode them.
 
-A shard that is loaded reads millions of records. Nearly all are *plain commits*: key version 1, value version
-3, no metadata. A plain commit is split into the bytes of its group, its partition and its value, all checked
-to be well formed. They are decoded when they are needed, which for most is never. All other records are
-returned whole.
+A shard that is loaded reads millions of records. Nearly all are *plain commits*: key version 1, no metadata,
+and value version 4 with a topic id, or 3. A plain commit is split into the bytes of its group, its partition
+and its value, all checked to be well formed. They are decoded when they are needed, which for most is never.
+All other records are returned whole.
 
 There are two methods. If many records in a row have fields of the same lengths, the bytes with these lengths
 are compared for all records at once, and then one struct splits the records. Otherwise records are read one
@@ -22,7 +22,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from ..log import record_at
 from ..protocol import CorruptBatchError, TopicPartition, has_native
-from .records import CorruptRecordError
+from .records import BARE_OFFSET_V4, CorruptRecordError, known_id
 
 NATIVE = has_native("offsets_topic")
 if NATIVE:
@@ -41,6 +41,10 @@ Known: TypeAlias = dict[bytes, TopicPartition]
 #: A value of version 3 with empty metadata: version, offset, leader epoch, length of the metadata, timestamp.
 _VALUE = struct.Struct(">hqihq")
 _BARE_VALUE: Final = _VALUE.size
+_VALUE_WITH_ID: Final = BARE_OFFSET_V4.size
+#: By the size of a plain commit's value, positions from its first byte on of bytes that are the same in all:
+#: its length, its version, the length of the metadata, and the head of the field with the topic id.
+_FIXED: Final = {_BARE_VALUE: (-1, 0, 1, 14, 15), _VALUE_WITH_ID: (-1, 0, 1, 14, 23, 24, 25)}
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 
@@ -61,15 +65,19 @@ class OtherRecord(NamedTuple):
 
 
 class CommitValue(NamedTuple):
-    """Fields of a plain commit's value, whose metadata is empty."""
+    """Fields of a plain commit's value, whose metadata is empty. ``topic_id`` has 16 bytes, or none."""
 
     offset: int
     leader_epoch: int
     commit_timestamp_ms: int
+    topic_id: bytes = b""
 
 
 def decode_commit_value(value: bytes) -> CommitValue:
     """Decode the value of an :data:`EncodedCommit`."""
+    if len(value) == _VALUE_WITH_ID:
+        _, offset, leader_epoch, _, commit_timestamp_ms, _, _, _, topic_id = BARE_OFFSET_V4.unpack(value)
+        return CommitValue(offset, leader_epoch, commit_timestamp_ms, known_id(topic_id))
     _, offset, leader_epoch, _, commit_timestamp_ms = _VALUE.unpack(value)
     return CommitValue(offset, leader_epoch, commit_timestamp_ms)
 
@@ -195,13 +203,21 @@ def _one_by_one(data: bytes, position: int, most: int, known: Known) -> tuple[li
         key_end = at + (key_size >> 1)
         group_end = at + 4 + data[at + 3]
         partition = data[group_end:key_end]
-        # check all fixed bytes: value length 24 and version 3, key version 1, empty metadata, no headers
+        # check all fixed bytes: value length 42 and version 4, with empty metadata and one tagged field, the
+        # topic id, or 24 and 3, with empty metadata; key version 1, no headers
+        value_size = end - key_end - 2
         if (
-            end - key_end != _BARE_VALUE + 2
-            or data[key_end : key_end + 3] != b"\x30\x00\x03"
+            (
+                data[key_end : key_end + 3] != b"\x54\x00\x04"
+                or data[key_end + 15] != 1
+                or data[key_end + 24 : key_end + 27] != b"\x01\x00\x10"
+                if value_size == _VALUE_WITH_ID
+                else value_size != _BARE_VALUE
+                or data[key_end : key_end + 3] != b"\x30\x00\x03"
+                or data[key_end + 15 : key_end + 17] != b"\x00\x00"
+            )
             or data[at : at + 3] != b"\x00\x01\x00"
             or key_size & 1
-            or data[end - 11 : end - 9] != b"\x00\x00"
             or data[end - 1]
             or (partition not in known and not _learn(partition, known))
         ):
@@ -231,18 +247,18 @@ def _run(data: bytes, position: int, most: int, known: Known) -> tuple[Iterable[
     size = behind - position
     if not first or (number := min(most, (len(data) - position) // size)) < _SHORTEST_RUN:
         return (), position, 0
-    group, partition, _ = first[0]
+    group, partition, value = first[0]
     delta_at = _delta_at(data, position)
-    key_at = size - 2 - _BARE_VALUE - len(group) - len(partition) - 4
+    key_at = size - 2 - len(value) - len(group) - len(partition) - 4
     lengths_at = key_at - (1 if len(group) + len(partition) + 4 < 64 else 2)
-    group_at, value_at = key_at + 4, size - 1 - _BARE_VALUE
+    group_at, value_at = key_at + 4, size - 1 - len(value)
     # positions, within a record, of the bytes that determine where its fields are: they must equal the first
     # record's
     alike = (
         *range(delta_at),
         *range(lengths_at, group_at),
         *(group_at + len(group) + i for i in (0, 1)),
-        *(value_at + i for i in (-1, 0, 1, 14, 15)),
+        *(value_at + i for i in _FIXED[len(value)]),
         size - 1,
     )
     record = data[position:behind]
@@ -261,14 +277,14 @@ def _run(data: bytes, position: int, most: int, known: Known) -> tuple[Iterable[
     if number < _SHORTEST_RUN:
         return (), position, 0
     end = position + number * size
-    cut = _cutter(group_at, len(group), len(partition))
+    cut = _cutter(group_at, len(group), len(partition), len(value))
     return cut.iter_unpack(memoryview(data)[position:end]), end, number
 
 
 @lru_cache(maxsize=1024)
-def _cutter(group_at: int, group_size: int, partition_size: int) -> struct.Struct:
+def _cutter(group_at: int, group_size: int, partition_size: int, value_size: int) -> struct.Struct:
     """Return a struct that splits a record, up to its number of headers, into group, partition and value."""
-    return struct.Struct(f"{group_at}x{group_size}s{partition_size}sx{_BARE_VALUE}sx")
+    return struct.Struct(f"{group_at}x{group_size}s{partition_size}sx{value_size}sx")
 
 
 def _delta_at(data: bytes, position: int) -> int:

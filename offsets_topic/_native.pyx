@@ -13,6 +13,7 @@ from libc.string cimport memcmp
 
 cdef enum:
     VALUE_SIZE = 24  # of a value of version 3 without metadata
+    VALUE_WITH_ID_SIZE = 42  # of one of version 4 with a topic id
     LONGEST = 0x3FFF  # record whose length is a varint of at most two bytes
 
 
@@ -44,6 +45,24 @@ cdef inline bint is_ascii(const uint8_t *text, Py_ssize_t size) noexcept:
     return bits < 0x80
 
 
+cdef inline bint is_plain(const uint8_t *at, Py_ssize_t size) noexcept:
+    """Whether a value of ``size`` bytes, which begins behind its length at ``at``, is that of a plain commit."""
+    if size == VALUE_WITH_ID_SIZE:
+        # version 4, no metadata, one tagged field: field 0, of 16 bytes
+        return (
+            at[0] == 2 * VALUE_WITH_ID_SIZE
+            and at[1] == 0
+            and at[2] == 4
+            and at[15] == 1
+            and at[24] == 1
+            and at[25] == 0
+            and at[26] == 16
+        )
+    if size == VALUE_SIZE:
+        return at[0] == 2 * VALUE_SIZE and at[1] == 0 and at[2] == 3 and at[15] == 0 and at[16] == 0
+    return False
+
+
 def take_commits(bytes data not None, Py_ssize_t position, dict by_group not None, dict known not None, learn):
     """Enter plain commits from ``position`` on into ``by_group``: by group and partition, the value's bytes.
 
@@ -57,7 +76,7 @@ def take_commits(bytes data not None, Py_ssize_t position, dict by_group not Non
     cdef const uint8_t *end
     cdef const uint8_t *key_end
     cdef const uint8_t *group = NULL  # that of the last commit
-    cdef Py_ssize_t size = 0, group_size = -1, name_size, taken = 0
+    cdef Py_ssize_t size = 0, group_size = -1, name_size, value_size, taken = 0
     cdef dict offsets = None
     cdef PyObject *found
     if not 0 <= position <= len(data):
@@ -78,10 +97,11 @@ def take_commits(bytes data not None, Py_ssize_t position, dict by_group not Non
         if at is NULL or size & 1 or (size >> 1) > end - at:
             break
         key_end = at + (size >> 1)
-        # type 1 and a group of at most 255 bytes, a length of 24, version 3, no metadata, no headers
-        if end - key_end != VALUE_SIZE + 2 or key_end - at < 4 or at[0] or at[1] != 1 or at[2]:
+        # type 1 and a group of at most 255 bytes, a plain value, no headers
+        value_size = end - key_end - 2
+        if not is_plain(key_end, value_size) or (end - 1)[0]:
             break
-        if key_end[0] != 2 * VALUE_SIZE or key_end[1] or key_end[2] != 3 or (end - 1)[0] or (end - 11)[0] or (end - 10)[0]:
+        if key_end - at < 4 or at[0] or at[1] != 1 or at[2]:
             break
         name_size = at[3]
         at += 4
@@ -104,7 +124,7 @@ def take_commits(bytes data not None, Py_ssize_t position, dict by_group not Non
                 by_group[name] = offsets = {}
             group, group_size = at, name_size
         PyDict_SetItem(
-            offsets, <object>found, PyBytes_FromStringAndSize(<const char *>key_end + 1, VALUE_SIZE)
+            offsets, <object>found, PyBytes_FromStringAndSize(<const char *>key_end + 1, value_size)
         )
         record = end
         taken += 1

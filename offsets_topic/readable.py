@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from typing import Any, Final
+from uuid import UUID
 
 from ..protocol import KohortError, decode_assignment, subscribed_topics
 from .consumer_groups import ConsumerGroupRecord, GroupRecordType
@@ -32,9 +33,15 @@ def readable(key: bytes | None, value: bytes | None) -> tuple[str, dict[str, Any
         return "unreadable", {"why": str(error)}
     if isinstance(record, OffsetCommitted):
         group, topic, partition, offset, *rest = record
-        fields = {"group": group, "topic": topic, "partition": partition, "committed_offset": offset}
+        fields: dict[str, Any] = {
+            "group": group,
+            "topic": topic,
+            "partition": partition,
+            "committed_offset": offset,
+        }
         # named committed_offset because the dump uses "offset" for the record's own
-        return "offset", fields | dict(zip(record._fields[4:], rest, strict=True))
+        fields |= dict(zip(record._fields[4:], rest, strict=True))
+        return "offset", fields | {"topic_id": str(UUID(bytes=record.topic_id)) if record.topic_id else None}
     if isinstance(record, OffsetDeleted):
         return "offset tombstone", record._asdict()
     if isinstance(record, GroupDeleted):

@@ -6,7 +6,8 @@ groups, are kept and ignored. A value begins with its int16 version; a record wi
 Numbers are big-endian; strings are UTF-8 with an int16 length in front.
 
 Read: OffsetCommitValue 0 to 4, GroupMetadataValue 0 to 4 (4 is flexible, KIP-482; Apache Kafka does not write
-it yet). Written: OffsetCommitValue 3, or 1 for a commit with an expiry of its own; GroupMetadataValue 3.
+it yet). Written: OffsetCommitValue 4, which has the topic's id, 3 for a topic whose id is not known, or 1 for
+a commit with an expiry of its own; GroupMetadataValue 3.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 from ..protocol import KohortError, MalformedMessageError, WireReader
+from ..protocol.messages._wire import varint
 from .consumer_groups import (
     CONSUMER_GROUP_TYPES,
     ConsumerGroupRecord,
@@ -32,6 +34,9 @@ NONE = -1
 _OFFSET_KEY_TYPES = (0, 1)
 _GROUP_KEY_TYPE = 2
 _LAST_VERSION = 4
+_PLAIN_VERSIONS = (b"\x00\x03", b"\x00\x04")
+_TOPIC_ID_TAG = 0
+_NO_ID = bytes(16)
 _MAX_STRING_BYTES = 0x7FFF
 
 _INT32 = struct.Struct(">i")
@@ -39,6 +44,9 @@ _THREE_INT32 = struct.Struct(">iii")
 _INT64 = struct.Struct(">q")
 _OFFSET_HEAD = struct.Struct(">hqih")  # version 3, offset, leader epoch, length of metadata
 _BARE_OFFSET = struct.Struct(">hqihq")  # the same with empty metadata, and the commit's timestamp
+_OFFSET_HEAD_V4 = struct.Struct(">hqi")  # version 4, offset, leader epoch
+#: The same with empty metadata (a compact length of 0), timestamp, and one tagged field: the topic's id.
+BARE_OFFSET_V4 = struct.Struct(">hqibqbbb16s")
 _OFFSET_HEAD_V1 = struct.Struct(">hqh")
 _TWO_INT64 = struct.Struct(">qq")
 
@@ -48,7 +56,10 @@ class CorruptRecordError(KohortError):
 
 
 class OffsetCommitted(NamedTuple):
-    """A group's committed offset of a partition. Leader epoch and expiry (milliseconds) may be NONE."""
+    """A group's committed offset of a partition. Leader epoch and expiry (milliseconds) may be NONE.
+
+    ``topic_id`` has 16 bytes; none if it is not known, as in records of older versions.
+    """
 
     group: str
     topic: str
@@ -58,6 +69,7 @@ class OffsetCommitted(NamedTuple):
     metadata: str
     commit_timestamp_ms: int
     expire_timestamp_ms: int = NONE
+    topic_id: bytes = b""
 
 
 class OffsetDeleted(NamedTuple):
@@ -137,10 +149,16 @@ def encode_all(records: Iterable[Record]) -> tuple[list[tuple[bytes, bytes | Non
     for record in records:
         if type(record) is OffsetCommitted and not record.metadata and record.expire_timestamp_ms == NONE:
             # fast path: nearly every record is a commit without metadata
-            group, topic, partition, offset, leader_epoch, _, commit_timestamp_ms, _ = record
+            group, topic, partition, offset, leader_epoch, _, commit_timestamp_ms, _, topic_id = record
             key = offset_key(group, topic, partition)
-            pairs.append((key, _BARE_OFFSET.pack(3, offset, leader_epoch, 0, commit_timestamp_ms)))
-            size += len(key) + _BARE_OFFSET.size
+            if topic_id:
+                value = BARE_OFFSET_V4.pack(
+                    4, offset, leader_epoch, 1, commit_timestamp_ms, 1, 0, 16, topic_id
+                )
+            else:
+                value = _BARE_OFFSET.pack(3, offset, leader_epoch, 0, commit_timestamp_ms)
+            pairs.append((key, value))
+            size += len(key) + len(value)
         else:
             pair = encode(record)
             pairs.append(pair)
@@ -166,10 +184,14 @@ def _offset_value(record: OffsetCommitted) -> bytes:
     metadata = record.metadata.encode()
     if len(metadata) > _MAX_STRING_BYTES:
         raise ValueError(f"offset metadata of {len(metadata)} bytes: shorten it below {_MAX_STRING_BYTES}")
+    if record.expire_timestamp_ms == NONE and record.topic_id:
+        head = _OFFSET_HEAD_V4.pack(4, record.offset, record.leader_epoch)
+        text = varint(len(metadata) + 1) + metadata
+        return head + text + _INT64.pack(record.commit_timestamp_ms) + b"\x01\x00\x10" + record.topic_id
     if record.expire_timestamp_ms == NONE:
         head = _OFFSET_HEAD.pack(3, record.offset, record.leader_epoch, len(metadata))
         return head + metadata + _INT64.pack(record.commit_timestamp_ms)
-    # only version 1 has an expiry; it has no leader epoch
+    # only version 1 has an expiry; it has neither leader epoch nor topic id
     head = _OFFSET_HEAD_V1.pack(1, record.offset, len(metadata))
     return head + metadata + _TWO_INT64.pack(record.commit_timestamp_ms, record.expire_timestamp_ms)
 
@@ -222,7 +244,7 @@ def decode(key: bytes | None, value: bytes | None) -> Record:
     """
     if key is None:
         raise CorruptRecordError("a record without key in the offsets topic")
-    if value is not None and key[:2] == b"\x00\x01" and value[:2] == b"\x00\x03":
+    if value is not None and key[:2] == b"\x00\x01" and value[:2] in _PLAIN_VERSIONS:
         record = _read_plain_offset(key, value)
         if record is not None:
             return record
@@ -238,9 +260,13 @@ def _read_plain_offset(key: bytes, value: bytes) -> OffsetCommitted | None:
         topic_at = 6 + int.from_bytes(key[2:4], "big", signed=True)
         topic_size = int.from_bytes(key[topic_at - 2 : topic_at], "big", signed=True)
         partition_at = topic_at + topic_size
+        if topic_at < 6 or topic_size < 0:
+            return None
+        if value[1] == _LAST_VERSION:
+            return _read_plain_v4(key, topic_at, partition_at, value)
         _, offset, leader_epoch, metadata_size = _OFFSET_HEAD.unpack_from(value)
         metadata_end = _OFFSET_HEAD.size + metadata_size
-        if topic_at < 6 or topic_size < 0 or metadata_size < 0:
+        if metadata_size < 0:
             return None
         return OffsetCommitted(
             key[4 : topic_at - 2].decode(),
@@ -253,6 +279,24 @@ def _read_plain_offset(key: bytes, value: bytes) -> OffsetCommitted | None:
         )
     except (struct.error, UnicodeDecodeError):
         return None
+
+
+def _read_plain_v4(key: bytes, topic_at: int, partition_at: int, value: bytes) -> OffsetCommitted | None:
+    """As ``_read_plain_offset``, of a value of version 4 without metadata and with a topic id."""
+    if len(value) != BARE_OFFSET_V4.size or value[14] != 1 or value[23:26] != b"\x01\x00\x10":
+        return None
+    _, offset, leader_epoch, _, commit_timestamp_ms, _, _, _, topic_id = BARE_OFFSET_V4.unpack(value)
+    return OffsetCommitted(
+        key[4 : topic_at - 2].decode(),
+        key[topic_at:partition_at].decode(),
+        _INT32.unpack_from(key, partition_at)[0],
+        offset,
+        leader_epoch,
+        "",
+        commit_timestamp_ms,
+        NONE,
+        known_id(topic_id),
+    )
 
 
 def _read(key: bytes, value: bytes | None) -> Record:
@@ -281,10 +325,23 @@ def _read_offset(group: str, topic: str, partition: int, reader: WireReader) -> 
     metadata = reader.string()
     commit_timestamp_ms = reader.int64()
     expire_timestamp_ms = reader.int64() if version == 1 else NONE
-    reader.tags()
+    tags = reader.tags({_TOPIC_ID_TAG: lambda: reader.uuid().bytes})
     return OffsetCommitted(
-        group, topic, partition, offset, leader_epoch, metadata, commit_timestamp_ms, expire_timestamp_ms
+        group,
+        topic,
+        partition,
+        offset,
+        leader_epoch,
+        metadata,
+        commit_timestamp_ms,
+        expire_timestamp_ms,
+        known_id(tags.get(_TOPIC_ID_TAG, b"")),
     )
+
+
+def known_id(topic_id: bytes) -> bytes:
+    """Return a topic id, but none for the one of zeros, which stands for an unknown one."""
+    return b"" if topic_id == _NO_ID else topic_id
 
 
 def _read_group(group: str, reader: WireReader) -> GroupStored:

@@ -218,7 +218,7 @@ def starts(
             entry = durable.offset(group_id, key)
             rows.append(
                 PartitionOffset(number, -1)
-                if entry is None
+                if entry is None or not entry.is_of(topic_id.bytes)
                 else PartitionOffset(number, entry.offset, entry.leader_epoch, entry.metadata)
             )
         if rows:

@@ -49,12 +49,16 @@ _new: Final = tuple.__new__
 
 
 class CommitTopic(NamedTuple):
-    """A topic of a commit; ``outcomes`` are the error codes of its partitions so far, 0 for success."""
+    """A topic of a commit; ``outcomes`` are the error codes of its partitions so far, 0 for success.
+    ``topic_id`` is that of the request, ``stored_id`` has the 16 bytes that are stored, none if there is no
+    topic.
+    """
 
     name: str
     topic_id: uuid.UUID
     partitions: Sequence[OffsetCommitRequestPartition]
     outcomes: list[OffsetCommitResponsePartition]
+    stored_id: bytes = b""
 
 
 @dataclass(slots=True)
@@ -74,7 +78,7 @@ class CommitRequest:
     refused: bool
     producer: tuple[int, int] | None = None
     numbers: tuple[int, ...] = ()
-    _places: list[tuple[str, int]] | None = None
+    _places: list[tuple[str, int, bytes]] | None = None
     _answer: OffsetCommitResponse | None = None
 
     @property
@@ -91,11 +95,13 @@ class CommitRequest:
         )
 
     @property
-    def places(self) -> list[tuple[str, int]]:
-        """Topic and number of each partition."""
+    def places(self) -> list[tuple[str, int, bytes]]:
+        """Topic and number of each partition, and the topic's id that is stored."""
         if self._places is None:
             self._places = [
-                (topic.name, each.partition_index) for topic in self.topics for each in topic.partitions
+                (topic.name, each.partition_index, topic.stored_id)
+                for topic in self.topics
+                for each in topic.partitions
             ]
         return self._places
 
@@ -141,16 +147,19 @@ def resolve_commit(version: int, body: Any, directory: TopicDirectory, max_parti
         else:
             name, topic_id = topic.name, NO_TOPIC_ID
             missing = _UNKNOWN_PARTITION
+        stored_id = b""
         count = None if name is None else directory.partition_count_of(name)
         if count is None:
             count = 0
         else:
             missing = _UNKNOWN_PARTITION
+            known_id = directory.id_of_topic(topic.name) if topic_id is NO_TOPIC_ID else topic_id
+            stored_id = b"" if known_id is None else known_id.bytes
         outcomes = [
             _new(_Outcome, (number, 0 if 0 <= number < count else missing)) for number, _, _, _ in partitions
         ]
         bad = bad or any(map(_error_of, outcomes))
-        topics.append(_new(CommitTopic, (name or "", topic_id, partitions, outcomes)))
+        topics.append(_new(CommitTopic, (name or "", topic_id, partitions, outcomes, stored_id)))
     if total > max_partitions:
         bad = True
         for topic in topics:
@@ -240,7 +249,7 @@ def commit_reply(commit: CommitRequest) -> OffsetCommitResponse:
     """Make the response with the outcome of every partition."""
     topics = [
         _new(OffsetCommitResponseTopic, (name, topic_id, outcomes))
-        for name, topic_id, _, outcomes in commit.topics
+        for name, topic_id, _, outcomes, _ in commit.topics
     ]
     return _new(OffsetCommitResponse, (0, topics))
 
@@ -268,10 +277,19 @@ def _all_refused(topics: Sequence[CommitTopic]) -> bool:
 
 
 def _bad_first(topics: list[CommitTopic]) -> list[CommitTopic]:
-    pairs = [((name, topic_id), [*zip(*each, strict=True)]) for name, topic_id, *each in topics]
+    pairs = [
+        ((name, topic_id, stored_id), [*zip(partitions, outcomes, strict=True)])
+        for name, topic_id, partitions, outcomes, stored_id in topics
+    ]
     return [
-        CommitTopic(name, topic_id, [partition for partition, _ in found], [outcome for _, outcome in found])
-        for (name, topic_id), found in bad_first(pairs, lambda pair: bool(pair[1].error_code))
+        CommitTopic(
+            name,
+            topic_id,
+            [partition for partition, _ in found],
+            [outcome for _, outcome in found],
+            stored_id,
+        )
+        for (name, topic_id, stored_id), found in bad_first(pairs, lambda pair: bool(pair[1].error_code))
     ]
 
 
@@ -329,8 +347,8 @@ _IN_TRANSACTION: Final = {
 def _records_again(commit: CommitRequest, now_ms: int) -> list[OffsetCommitted]:
     group_id, numbers = commit.group_id, commit.numbers
     return [
-        _new(OffsetCommitted, (group_id, topic, number, offset, leader_epoch, "", now_ms, NONE))
-        for (topic, number), offset, leader_epoch in zip(
+        _new(OffsetCommitted, (group_id, topic, number, offset, leader_epoch, "", now_ms, NONE, topic_id))
+        for (topic, number, topic_id), offset, leader_epoch in zip(
             commit.places, numbers[::2], numbers[1::2], strict=True
         )
     ]
@@ -360,13 +378,16 @@ def _records(commit: CommitRequest, metadata_limit: int, now_ms: int) -> list[Of
     records = []
     for topic in commit.topics:
         name, outcomes = topic.name, topic.outcomes
+        # records with an expiry are of a version without topic ids
+        topic_id = topic.stored_id if expire_ms == NONE else b""
         for index, (number, offset, leader_epoch, metadata) in enumerate(topic.partitions):
             if outcomes[index][1]:
                 continue
             if metadata and _utf16_length(metadata, metadata_limit) > metadata_limit:
                 outcomes[index] = _Outcome(number, int(ErrorCode.OFFSET_METADATA_TOO_LARGE))
                 continue
-            fields = (group_id, name, number, offset, leader_epoch, metadata or "", now_ms, expire_ms)
+            told = metadata or ""
+            fields = (group_id, name, number, offset, leader_epoch, told, now_ms, expire_ms, topic_id)
             records.append(_new(OffsetCommitted, fields))
     return records
 

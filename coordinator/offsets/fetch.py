@@ -30,12 +30,15 @@ _TOPIC_ID_VERSION: Final = 10
 
 
 class FetchTopic(NamedTuple):
-    """A topic of a fetch; ``error`` is not 0 if it does not exist."""
+    """A topic of a fetch; ``error`` is not 0 if it does not exist. ``present_id`` has the 16 bytes of its id,
+    none if there is no topic: offsets of an earlier topic with its name are left out.
+    """
 
     name: str
     topic_id: uuid.UUID
     partitions: Sequence[int]
     error: int
+    present_id: bytes = b""
 
 
 @dataclass(slots=True)
@@ -129,7 +132,8 @@ def _fetch_topics(
         else:
             topic_id, name, error = NO_TOPIC_ID, topic.name, 0
         answered, refused = repeats.sift((place, name or topic_id), topic.partition_indexes)
-        resolved.append(FetchTopic(name, topic_id, answered, error))
+        present_id = _present_id(directory, name)
+        resolved.append(FetchTopic(name, topic_id, answered, error, present_id))
         if refused:
             resolved.append(FetchTopic(name, topic_id, refused, int(ErrorCode.INVALID_REQUEST)))
     return resolved
@@ -150,7 +154,16 @@ def _all_topics(shard: GroupShard, group_id: str) -> list[FetchTopic]:
     topics: dict[str, list[int]] = {}
     for topic, partition in shard.state.durable.offsets.get(group_id, ()):
         topics.setdefault(topic, []).append(partition)
-    return [FetchTopic(name, NO_TOPIC_ID, partitions, 0) for name, partitions in topics.items()]
+    directory = shard.state.topics
+    return [
+        FetchTopic(name, NO_TOPIC_ID, partitions, 0, _present_id(directory, name))
+        for name, partitions in topics.items()
+    ]
+
+
+def _present_id(directory: TopicDirectory, name: str) -> bytes:
+    topic_id = directory.id_of_topic(name)
+    return b"" if topic_id is None else topic_id.bytes
 
 
 def _fetch(
@@ -162,7 +175,7 @@ def _fetch(
     if fetch.require_stable and shard.state.durable.is_pending(fetch.group_id, key):
         return _nothing(partition, ErrorCode.UNSTABLE_OFFSET_COMMIT)
     entry = shard.state.durable.offset(fetch.group_id, key)
-    if entry is None:
+    if entry is None or not entry.is_of(topic.present_id):
         return _nothing(partition)
     return OffsetFetchResponsePartitions(partition, entry.offset, entry.leader_epoch, entry.metadata)
 

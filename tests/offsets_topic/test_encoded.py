@@ -22,17 +22,24 @@ from kohort.offsets_topic import (
     encode,
     split_records,
 )
+from kohort.offsets_topic._encoded import CommitValue
 from kohort.protocol import BATCH_OVERHEAD, CorruptBatchError, TopicPartition, build_batch, parse_batch_header
 
 TIME_MS = 1_800_000_000_000
+TOPIC_ID = bytes(range(1, 17))
 
 Pair = tuple[bytes, bytes | None]
 
 
 def commit(
-    group: str = "g", topic: str = "t", partition: int = 0, offset: int = 1, metadata: str = ""
+    group: str = "g",
+    topic: str = "t",
+    partition: int = 0,
+    offset: int = 1,
+    metadata: str = "",
+    topic_id: bytes = TOPIC_ID,
 ) -> Pair:
-    return encode(OffsetCommitted(group, topic, partition, offset, -1, metadata, TIME_MS))
+    return encode(OffsetCommitted(group, topic, partition, offset, -1, metadata, TIME_MS, -1, topic_id))
 
 
 def payload(pairs: list[Pair]) -> bytes:
@@ -73,6 +80,7 @@ RECORD: st.SearchStrategy[Record] = st.one_of(
         st.sampled_from(["", "", "", "note"]),
         st.just(TIME_MS),
         st.sampled_from([-1, -1, -1, TIME_MS]),
+        st.sampled_from([b"", TOPIC_ID, bytes(range(200, 216))]),
     ),
     st.builds(OffsetDeleted, NAME, NAME, st.integers(0, 9)),
     st.builds(GroupDeleted, NAME),
@@ -85,14 +93,16 @@ RUNS = st.lists(st.tuples(RECORD, st.sampled_from([1, 1, 2, 31, 33, 70, 200])), 
 @settings(max_examples=150)
 @given(RUNS)
 @example([(OffsetCommitted("g", "t", 0, 1, -1, "", TIME_MS), 9_000)])
+@example([(OffsetCommitted("g", "t", 0, 1, -1, "", TIME_MS, -1, TOPIC_ID), 9_000)])
 def test_what_comes_out_is_what_went_in(runs: list[tuple[Record, int]]) -> None:
     pairs = [encode(record) for record, count in runs for _ in range(count)]
     assert joined(payload(pairs), len(pairs))[0] == pairs
 
 
+@pytest.mark.parametrize("topic_id", [b"", TOPIC_ID])
 @pytest.mark.parametrize("count", [1, 10, 64, 100, 2_048, 9_000])
-def test_plain_commits_stay_encoded(count: int) -> None:
-    pairs = [commit(f"group-{i % 10}", partition=i, offset=i * 7) for i in range(count)]
+def test_plain_commits_stay_encoded(count: int, topic_id: bytes) -> None:
+    pairs = [commit(f"group-{i % 10}", partition=i, offset=i * 7, topic_id=topic_id) for i in range(count)]
     assert joined(payload(pairs), count) == (pairs, count)
 
 
@@ -114,8 +124,9 @@ def test_every_other_record_comes_in_its_place(other: Pair) -> None:
     assert joined(payload(pairs), 81) == (pairs, 80)
 
 
-def test_a_value_is_decoded_as_the_careful_reader_does() -> None:
-    key, value = commit(offset=2**62, partition=7)
+@pytest.mark.parametrize("topic_id", [b"", TOPIC_ID])
+def test_a_value_is_decoded_as_the_careful_reader_does(topic_id: bytes) -> None:
+    key, value = commit(offset=2**62, partition=7, topic_id=topic_id)
     (piece,) = split_records(payload([(key, value)]), 1, {})
     assert not isinstance(piece, OtherRecord)
     ((group, partition, kept),) = piece
@@ -123,7 +134,9 @@ def test_a_value_is_decoded_as_the_careful_reader_does() -> None:
     assert isinstance(careful, OffsetCommitted)
     assert decode_partition(partition) == TopicPartition(careful.topic, careful.partition)
     assert group == b"g"
-    assert decode_commit_value(kept) == (careful.offset, careful.leader_epoch, careful.commit_timestamp_ms)
+    assert decode_commit_value(kept) == CommitValue(
+        careful.offset, careful.leader_epoch, careful.commit_timestamp_ms, topic_id
+    )
 
 
 @pytest.mark.parametrize(

@@ -72,6 +72,22 @@ def shown(type_: str, subscription: Any, assignment: Any) -> dict[str, Any]:
                 "metadata": "m",
                 "commit_timestamp_ms": 1_000,
                 "expire_timestamp_ms": -1,
+                "topic_id": None,
+            },
+        ),
+        (
+            OffsetCommitted("g", "t", 3, 42, 7, "m", 1_000, -1, bytes(15) + b"\x07"),
+            "offset",
+            {
+                "group": "g",
+                "topic": "t",
+                "partition": 3,
+                "committed_offset": 42,
+                "leader_epoch": 7,
+                "metadata": "m",
+                "commit_timestamp_ms": 1_000,
+                "expire_timestamp_ms": -1,
+                "topic_id": "00000000-0000-0000-0000-000000000007",
             },
         ),
         (

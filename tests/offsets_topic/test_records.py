@@ -27,6 +27,7 @@ from kohort.offsets_topic import (
 from kohort.protocol import MalformedMessageError
 
 OFFSET_KEY = bytes.fromhex("0001 000167 000174 00000003")
+TOPIC_ID = bytes.fromhex("e8d12878 b348 4c72 a773 9cf56ff941e7")
 GROUP_KEY = bytes.fromhex("0002 000167")
 SUBSCRIPTION = bytes.fromhex("000000000001000174ffffffff")
 ASSIGNMENT = bytes.fromhex("000000000001000174000000020000000000000001ffffffff")
@@ -37,6 +38,19 @@ GOLDEN: dict[str, tuple[Record, bytes, bytes | None]] = {
         OffsetCommitted("g", "t", 3, 42, 7, "m", 1000),
         OFFSET_KEY,
         bytes.fromhex("0003 000000000000002a 00000007 00016d 00000000000003e8"),
+    ),
+    "a committed offset of a topic with an id": (
+        OffsetCommitted("g", "t", 3, 9, NONE, "", 0x1A2150644EA, NONE, TOPIC_ID),
+        OFFSET_KEY,
+        bytes.fromhex("0004 0000000000000009 ffffffff 01 000001a2150644ea 01 00 10") + TOPIC_ID,
+    ),
+    "a committed offset with metadata of a topic with an id": (
+        OffsetCommitted("g", "t", 3, 42, 7, "m" * 200, 1000, NONE, TOPIC_ID),
+        OFFSET_KEY,
+        bytes.fromhex("0004 000000000000002a 00000007 c901")
+        + b"m" * 200
+        + bytes.fromhex("00000000000003e8 01 00 10")
+        + TOPIC_ID,
     ),
     "a committed offset with its own expiry": (
         OffsetCommitted("g", "t", 3, 42, NONE, "", 1000, 2000),
@@ -131,10 +145,11 @@ def test_reads_the_bytes_that_kafka_writes(name: str) -> None:
         ("0002 000000000000002a 00016d 00000000000003e8", NONE, NONE),
         ("0003 000000000000002a 00000007 00016d 00000000000003e8", 7, NONE),
         ("0004 000000000000002a 00000007 026d 00000000000003e8 00", 7, NONE),
-        # a tagged field from the future (number 0, two bytes) is stepped over
-        ("0004 000000000000002a 00000007 026d 00000000000003e8 01 00 02 abcd", 7, NONE),
+        # a tagged field from the future (number 1, two bytes) is stepped over
+        ("0004 000000000000002a 00000007 026d 00000000000003e8 01 01 02 abcd", 7, NONE),
+        (f"0004 000000000000002a 00000007 026d 00000000000003e8 01 00 10 {'00' * 16}", 7, NONE),
     ],
-    ids=["v0", "v1", "v1-no-expiry-KAFKA-8069", "v2", "v3", "v4", "v4-tagged"],
+    ids=["v0", "v1", "v1-no-expiry-KAFKA-8069", "v2", "v3", "v4", "v4-tagged", "v4-no-id"],
 )
 def test_reads_every_version_of_a_committed_offset(value: str, leader_epoch: int, expire: int) -> None:
     expected = OffsetCommitted("g", "t", 3, 42, leader_epoch, "m", 1000, expire)
@@ -226,6 +241,11 @@ def test_a_record_of_an_unknown_type_is_kept_as_it_is(record_type: int) -> None:
         (OFFSET_KEY[:-1], b"", "are left"),
         (OFFSET_KEY, b"", "are left"),
         (OFFSET_KEY, b"\x00\x05", "version 5 is not known"),
+        (
+            OFFSET_KEY,
+            bytes.fromhex("0004 000000000000002a 00000007 01 00000000000003e8 01 00 02 abcd"),
+            "are left",
+        ),
         (OFFSET_KEY, b"\xff\xff", "version -1 is not known"),
         (OFFSET_KEY, bytes.fromhex("0000 000000000000002a ffff 00000000000003e8"), "null"),
         (OFFSET_KEY, bytes.fromhex("0000 000000000000002a fffe 00000000000003e8"), "null"),
@@ -263,7 +283,16 @@ def int32s(low: int = -(2**31)) -> st.SearchStrategy[int]:
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 COMMITS = st.builds(
-    OffsetCommitted, utf8_texts(), utf8_texts(), int32s(), INT64, int32s(), utf8_texts(), INT64, st.just(NONE)
+    OffsetCommitted,
+    utf8_texts(),
+    utf8_texts(),
+    int32s(),
+    INT64,
+    int32s(),
+    utf8_texts(),
+    INT64,
+    st.just(NONE),
+    st.sampled_from([b"", TOPIC_ID]),
 )
 EXPIRING = st.builds(
     OffsetCommitted,
@@ -275,6 +304,7 @@ EXPIRING = st.builds(
     utf8_texts(),
     INT64,
     st.integers(0, 2**63 - 1),
+    st.just(b""),
 )
 MEMBERS = st.builds(
     StoredMember,

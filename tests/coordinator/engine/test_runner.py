@@ -237,7 +237,7 @@ async def test_what_builds_on_a_write_that_is_too_large_is_not_written() -> None
 async def test_a_batch_has_no_more_requests_than_it_has_bytes_for(
     monkeypatch: pytest.MonkeyPatch, room: int, batches: list[int]
 ) -> None:
-    records = [OffsetCommitted("s0", "t", 0, 1, -1, "", START_MS)]
+    records = [OffsetCommitted("s0", "t", 0, 1, -1, "", START_MS, -1, bytes(range(16)))]
     monkeypatch.setattr(runner, "_BATCH_BYTES", 2 * encode_all(records)[1] + room)
     log = MemoryLog(partition_count=1)
     c = coordinator(log, clock_ms=lambda: START_MS)

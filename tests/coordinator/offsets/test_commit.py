@@ -20,6 +20,17 @@ from tests.coordinator.driver import World, errors_of
 MOST = GroupSettings().kohort_commit_max_partitions
 
 
+@pytest.mark.parametrize("version", [2, 9, 10])
+def test_a_record_has_the_id_of_its_topic_whatever_the_request_says(version: int) -> None:
+    world = World()
+    world.commit("g", {("t", 0): 1, ("u", 1): 2}, version=version)
+    world.commit("g", {("t", 0): 3}, version=version, retention_ms=5 if version == 2 else -1)
+    records = [decode(*pair) for pair in world.log]
+    ids = [each.topic_id for each in records if isinstance(each, OffsetCommitted)]
+    last = b"" if version == 2 else TOPIC_IDS["t"].bytes
+    assert ids == [TOPIC_IDS["t"].bytes, TOPIC_IDS["u"].bytes, last]
+
+
 @pytest.mark.row("3.7/2", "3.1/OffsetCommit-v9")
 @pytest.mark.parametrize(
     ("version", "error"), [(8, ErrorCode.ILLEGAL_GENERATION), (9, ErrorCode.GROUP_ID_NOT_FOUND)]
@@ -171,7 +182,9 @@ def test_a_failed_write_is_told_on_the_partitions_that_were_good(
 def test_what_is_written_is_what_was_sent() -> None:
     world = World()
     world.commit("s", {("t", 3): 42}, metadata="m", epoch=7)
-    assert decode(*world.log[-1]) == OffsetCommitted("s", "t", 3, 42, 7, "m", world.now)
+    assert decode(*world.log[-1]) == OffsetCommitted(
+        "s", "t", 3, 42, 7, "m", world.now, -1, TOPIC_IDS["t"].bytes
+    )
 
 
 @pytest.mark.row("1.5/expire-time", "3.1/OffsetCommit-v2")

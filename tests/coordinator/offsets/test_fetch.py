@@ -6,6 +6,7 @@ Covers: coordinator/offsets/delete.py.
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -43,6 +44,25 @@ class TestFetch:
     @pytest.mark.row("3.8/none")
     def test_the_topic_need_not_exist(self) -> None:
         assert fetched(World(), "g", "nothing") == NOTHING
+
+    @pytest.mark.parametrize("topic", ["t", None])
+    def test_offsets_of_an_earlier_topic_of_the_same_name_are_left_out(self, topic: str | None) -> None:
+        world = World()
+        world.commit("s", {("t", 0): 42})
+        told = []
+        for topic_id in (TOPIC_IDS["t"], STRANGE_ID):
+            present = world.shard.state.topics = replace(DIRECTORY, id_of_topic={"t": topic_id}.get)
+            asked = None if topic is None else [SimpleNamespace(name=topic, partition_indexes=[0])]
+            group = SimpleNamespace(group_id="s", topics=asked, member_id=None, member_epoch=-1)
+            body = SimpleNamespace(groups=[group], require_stable=False)
+            call = world.send(ApiKey.OFFSET_FETCH, 9, split_fetch(9, body, present)[0])
+            told += [each.committed_offset for each in call.reply.topics[0].partitions]
+        assert told == [42, -1]
+
+    def test_a_record_without_a_topic_id_is_of_whatever_topic_has_the_name(self) -> None:
+        world = World()
+        world.shard.state.durable.commit([OffsetCommitted("s", "t", 0, 42, -1, "", 0)], 0, -1)
+        assert fetched(world, "s") == FetchedPartition(0, 42, -1, "", 0)
 
     def test_what_was_committed_comes_back(self) -> None:
         world = World()
