@@ -188,7 +188,7 @@ class Parts:
         producer_ids = ProducerIds(metadata)
         self.transactions = TransactionCoordinator(
             settings=settings,
-            take_producer_id=lambda: take_producer_id(producer_ids),
+            take_producer_id=lambda: take_producer_id(producer_ids, topics.logs.disk),
             reserve_producer_ids=producer_ids.begin_behind,
             write_marker=lambda place, marker: end_in(self.node, place, marker),
             version=lambda: features.levels[TRANSACTION_VERSION],

@@ -17,6 +17,7 @@ from ..coordinator import Marker
 from ..offsets_topic import OffsetsStore
 from ..protocol import ApiKey, ErrorCode, KafkaError, KohortError, TopicPartition, messages_of
 from ..transactions import EPOCH_BUMP_VERSION, Add, TransactionMarker
+from ._disk_watch import DiskWatch
 from ._local_logs import LocalLogs
 from ._log_lines import RateLimitedLog
 from ._names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
@@ -169,15 +170,15 @@ async def _told_by_coordinator(
     }
 
 
-async def take_producer_id(ids: ProducerIds) -> int:
+async def take_producer_id(ids: ProducerIds, disk: DiskWatch) -> int:
     """Take an unused producer id. Raises KafkaError COORDINATOR_LOAD_IN_PROGRESS when none can be
-    reserved.
+    reserved, and reports that to ``disk``.
     """
     try:
         return await ids.take()
     except OSError as failure:
         # as Apache Kafka answers without a block of ids: other errors would make a producer give up
-        log.error("no block of producer ids can be kept, the disk fails: %s", failure)
+        disk.refused(failure)
         raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, str(failure)) from failure
 
 

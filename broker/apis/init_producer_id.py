@@ -27,7 +27,9 @@ async def handle(node: Node, request: Request) -> Any:
         return request.error_answer(ErrorCode.INVALID_REQUEST)
     if body.transactional_id is None:
         # a producer's former id is ignored: without transactions a new one serves as well
-        return request.answer(producer_id=await take_producer_id(node.producer_ids), producer_epoch=0)
+        return request.answer(
+            producer_id=await take_producer_id(node.producer_ids, node.logs.disk), producer_epoch=0
+        )
     known = None if given[0] == _NONE else given
     init = Initialize(body.transactional_id, body.transaction_timeout_ms, known)
     error, producer_id, epoch = await node.transactions.initialize(init)

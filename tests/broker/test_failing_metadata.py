@@ -159,3 +159,14 @@ def test_a_change_that_cannot_be_kept_is_not_made_and_can_be_tried_again(
     for folder, expected in ((left, before), (died, after)):
         with serving(folder) as wire:
             assert seen(wire) == expected
+
+
+def test_producer_ids_that_cannot_be_kept_are_one_line_of_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with serving(tmp_path / "data") as wire, monkeypatch.context() as patch:
+        patch.setattr(_files, "os", FailingOs("write", errno.ENOSPC))
+        for _ in range(5):
+            assert new_producer(wire).error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    [line] = [each.getMessage() for each in caplog.records if each.levelname == "ERROR"]
+    assert "refuses writes, 1 so far" in line
