@@ -7,7 +7,9 @@ pyarrow, are not loaded here, because threads do not survive a fork.
 
 from __future__ import annotations
 
+import socket
 import sys
+from collections.abc import Callable
 from importlib import import_module
 
 #: Modules that each kind of process needs.
@@ -27,12 +29,32 @@ def load(kind: str) -> None:
             return
 
 
+def without_parting_words(
+    worker: Callable[[socket.socket, bool], int],
+) -> Callable[[socket.socket, bool], int]:
+    """A process's work that ends with code 1, and no traceback, when Spark's JVM has closed the connection.
+
+    A process that waits for its next task when the JVM ends reads the end of the connection, takes it for an
+    error of a task and writes that to the JVM, which is gone. From PySpark 4.1 on the failure of that is
+    printed at the end of jobs that are done. A task's own errors reach the JVM while it is there.
+    """
+
+    def run(sock: socket.socket, authenticated: bool) -> int:
+        try:
+            return worker(sock, authenticated)
+        except (BrokenPipeError, ConnectionResetError):
+            return 1
+
+    return run
+
+
 def main() -> None:
     """Fork processes until Spark ends the daemon. The first argument is their kind, as in PySpark."""
-    from pyspark.daemon import manager
+    from pyspark import daemon
 
     load(sys.argv[1] if len(sys.argv) > 1 else "pyspark.worker")
-    manager()
+    daemon.worker = without_parting_words(daemon.worker)  # type: ignore[assignment]
+    daemon.manager()
 
 
 if __name__ == "__main__":

@@ -92,6 +92,30 @@ def test_a_daemon_has_loaded_what_its_processes_need_and_nothing_that_starts_thr
     assert shown.stdout.strip() == "True 1 True"
 
 
+@pytest.mark.pyspark("4.1")
+def test_a_process_without_a_task_says_nothing_when_the_jvm_is_gone() -> None:
+    code = """
+import os, socket
+os.environ["PYTHON_DAEMON_KILL_WORKER_ON_FLUSH_FAILURE"] = "1"  # as Spark's default
+from pyspark import daemon
+from kohort.spark._daemon import without_parting_words
+
+def work(sock, authenticated):
+    try:
+        return daemon.worker(sock, authenticated)
+    except OSError as error:
+        print(type(error).__name__)
+        raise
+
+ours, jvm = socket.socketpair()
+jvm.close()
+print(without_parting_words(work)(ours, True))
+"""
+    shown = subprocess.run([workers_python(), "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout.split() == ["BrokenPipeError", "1"], shown.stderr
+    assert "Traceback" not in shown.stderr
+
+
 def test_a_kohort_that_only_this_process_finds_is_in_no_daemon(monkeypatch: pytest.MonkeyPatch) -> None:
     assert workers_settings() == {"spark.python.daemon.module": "kohort.spark._daemon"}
     monkeypatch.setenv("PYTHONPATH", "")
