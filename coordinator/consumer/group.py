@@ -467,10 +467,14 @@ class ConsumerGroup:
         before = self.regexes.pop(regex, None)
         if value is not None:
             self.regexes[regex] = value
+        old = () if before is None else before.topics
+        new = () if value is None else value.topics
+        if old == new:
+            return
         self.alike_seen = None
         if regex in self.patterns:
-            self._count_names(() if value is None else value.topics, 1)
-            self._count_names(() if before is None else before.topics, -1)
+            self._count_names(new, 1)
+            self._count_names(old, -1)
 
     def _count(self, metadata: MemberMetadata, step: int) -> None:
         self.metadata_bytes += step * subscription_bytes(metadata)

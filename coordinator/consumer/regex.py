@@ -130,7 +130,7 @@ def _resolved(changes: Changes, found: Mapping[str, list[str]]) -> None:
         topics, known = tuple(names), group.regexes.get(regex)
         bytes_ = sum(len(name) + 3 for name in names)
         group.too_broad.pop(regex, None)
-        if regex not in group.patterns or (known is not None and known.topics == topics):
+        if regex not in group.patterns:
             continue
         if bytes_ > MOST_RECORD_BYTES:
             topics = _too_broad(changes, regex, len(names))
@@ -139,6 +139,8 @@ def _resolved(changes: Changes, found: Mapping[str, list[str]]) -> None:
             changes.commit()
             changes, size = Changes(changes.shard, group, changes.now_ms), 0
         size += bytes_
+        # written though the topics stay, as by Apache Kafka: the time counts after a restart. There is no log
+        # of metadata; a version of 0 makes an Apache Kafka that takes over the folder resolve it again
         changes.put(GroupRecordType.REGEX, regex, ResolvedRegex(topics, 0, changes.now_ms))
         if topics != (() if known is None else known.topics):
             changed = changed or regex

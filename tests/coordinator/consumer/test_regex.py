@@ -145,6 +145,25 @@ def test_one_whose_topics_stay_is_looked_up_again_after_its_interval_and_not_wit
     assert len(lookups) == 5
 
 
+def test_a_resolution_that_changes_nothing_is_kept_with_its_time_and_raises_no_epoch(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(regex, "compiled_regex", lambda text: (re.compile(text), ""))
+    world = World({"orders": 1}, group_consumer_regex_refresh_interval_ms=60_000)
+    world.join("m", subscribed_topic_regex="orders")
+    world.advance(INTERVAL_MS)
+    world.live("m")
+    before, epoch = len(world.log), world.group().epoch
+    first = world.group().regexes["orders"]
+    for _ in range(21):
+        world.advance(3_000)
+        world.live("m")
+    assert world.written(before) == [(16, "orders", False)]
+    again = world.group().regexes["orders"]
+    assert (again.topics, world.group().epoch) == (first.topics, epoch)
+    assert again.timestamp_ms > first.timestamp_ms + 60_000
+
+
 def test_it_stands_for_topics_that_the_sender_may_describe(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(regex, "compiled_regex", lambda text: (re.compile(text), ""))
     world = World({"seen": 1, "secret": 1})
