@@ -61,11 +61,23 @@ class ZooKeeperSession:
         from kazoo.retry import KazooRetry
         from kazoo.security import make_acl, make_digest_acl
 
+        self._closing = False
+
         class OneQueue(SequentialThreadingHandler):  # type: ignore[misc]
             """Puts watches into the queue of responses, so that both arrive in ZooKeeper's order."""
 
             def dispatch_callback(self, callback: Any) -> None:
                 self.completion_queue.put(lambda: callback.func(*callback.args))
+
+            def spawn(self, func: Any, *arguments: Any, **options: Any) -> Any:
+                def run() -> None:
+                    try:
+                        func(*arguments, **options)
+                    except Exception:
+                        log.exception("a thread of the session with ZooKeeper has failed")
+                    ended()
+
+                return super().spawn(run)
 
         acl = auth = None
         if settings.digest is not None:
@@ -76,9 +88,16 @@ class ZooKeeperSession:
             acl = [make_digest_acl(user, password, all=True), make_acl("world", "anyone", read=True)]
         elif settings.set_acl:
             acl = [make_acl("auth", "", all=True), make_acl("world", "anyone", read=True)]
+
+        def ended() -> None:
+            if not self._closing:
+                self._closing = True  # its other threads end, too
+                self.hand_over(self._on_end)
+
         self._settings = settings
         self._log = log
         self._loop = asyncio.get_running_loop()
+        self._on_end: Callable[[], None] = lambda: None
         self.client = KazooClient(
             settings.connect,
             timeout=settings.session_timeout_ms / 1_000,
@@ -94,8 +113,15 @@ class ZooKeeperSession:
             logger=log.getChild("zookeeper"),
         )
 
-    async def begin(self, on_state: Callable[[str], None]) -> None:
-        """Start to connect. ``on_state`` is called with each new state: CONNECTED, SUSPENDED or LOST."""
+    def another(self) -> ZooKeeperSession:
+        """A session to begin after this one, with the same settings."""
+        return ZooKeeperSession(self._settings, self._log)
+
+    async def begin(self, on_state: Callable[[str], None], on_end: Callable[[], None] = lambda: None) -> None:
+        """Start to connect. ``on_state`` is called with each new state: CONNECTED, SUSPENDED or LOST;
+        ``on_end`` if a thread ends that nobody has stopped, so that there will be no other state.
+        """
+        self._on_end = on_end
         self.client.add_listener(lambda state: self.hand_over(on_state, state))
         await asyncio.to_thread(self.client.start_async)
 
@@ -138,6 +164,7 @@ class ZooKeeperSession:
         threading.Thread(target=self._close, name="kohort-zookeeper-close").start()
 
     def _close(self) -> None:
+        self._closing = True
         try:
             self.client.stop()
             self.client.close()

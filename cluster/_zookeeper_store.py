@@ -45,6 +45,9 @@ _ORPHAN_MS: Final = 3_600_000
 #: Nodes that hold no entries.
 _FOREIGN: Final = ("/zookeeper", _PIECES)
 
+#: Pause before a new client takes the place of one whose thread has ended, in seconds.
+_RENEW_S: Final = 1.0
+
 #: Rounds of reading after which the result is shown, even if entries keep changing.
 _MAX_ROUNDS: Final = 100
 
@@ -86,7 +89,6 @@ class ZooKeeperStore(TreeStore):
     def __init__(self, session: ZooKeeperSession) -> None:
         super().__init__(Tree(), SessionState.SUSPENDED)
         self._zookeeper = session
-        self._client: Any = session.client
         self._loop = asyncio.get_running_loop()
         self._closed = False
         # names below each node that is not an entry
@@ -104,8 +106,13 @@ class ZooKeeperStore(TreeStore):
         self._is_new = False
         self._follower: asyncio.Task[None] | None = None
         self._sweeper: asyncio.Task[None] | None = None
+        self._renewer: asyncio.Task[None] | None = None
         self._opened: asyncio.Future[None] = self._loop.create_future()
         self._note: SessionNote | None = None
+
+    @property
+    def _client(self) -> Any:
+        return self._zookeeper.client
 
     async def end_former(self, folder: Path) -> None:
         """End the session of the last process on a data folder that this process has locked, and note this
@@ -115,13 +122,18 @@ class ZooKeeperStore(TreeStore):
         former = self._note.read()
         if former is not None:
             await self._zookeeper.end_other(former)
-        self._note.write(self._client.client_id)
+        self._note_session()
+
+    def _note_session(self) -> None:
+        # without a session there is none to end
+        if self._note is not None and (session := self._client.client_id) is not None:
+            self._note.write(session)
 
     def close(self) -> None:
         if self._closed:
             return
         self._closed = True
-        for task in (self._follower, self._sweeper):
+        for task in (self._follower, self._sweeper, self._renewer):
             if task is not None:
                 task.cancel()
         self._zookeeper.close()
@@ -207,7 +219,7 @@ class ZooKeeperStore(TreeStore):
 
     async def _open(self) -> None:
         self._follower = self._loop.create_task(self._follow())
-        await self._zookeeper.begin(self._connection_changed)
+        await self._zookeeper.begin(self._connection_changed, self._session_ended)
         await self._opened
         self._sweeper = self._loop.create_task(self._sweep())
 
@@ -249,12 +261,25 @@ class ZooKeeperStore(TreeStore):
         if state == "CONNECTED":
             # the watches ended with the connection: read everything again
             self._is_new = True
-            if self._note is not None:
-                # it may be another session
-                self._note.write(self._client.client_id)
+            # it may be another session
+            self._note_session()
             self._wake.set()
         else:
             self._become(SessionState(state.lower()))
+
+    def _session_ended(self) -> None:
+        """Called when the client has ended by itself: it was refused, or its thread has failed."""
+        if not self._closed:
+            log.error("the client of ZooKeeper has ended: another one begins a new session")
+            self._connections += 1
+            self._become(SessionState.LOST)
+            self._renewer = self._loop.create_task(self._renew())
+
+    async def _renew(self) -> None:
+        self._zookeeper.close()
+        await asyncio.sleep(_RENEW_S)
+        self._zookeeper = self._zookeeper.another()
+        await self._zookeeper.begin(self._connection_changed, self._session_ended)
 
     async def _follow(self) -> None:
         """Read changes as long as the store is open."""

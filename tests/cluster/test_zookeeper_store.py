@@ -6,6 +6,7 @@ Covers: client/zookeeper.py.
 from __future__ import annotations
 
 import asyncio
+import socket
 import sys
 import threading
 from collections.abc import Callable
@@ -33,6 +34,7 @@ from kohort.cluster import (
     ZooKeeperStore,
     open_zookeeper,
 )
+from kohort.cluster._session_note import SessionNote
 from tests.cluster import servers
 from tests.cluster.servers import ZooKeeper, until
 
@@ -62,6 +64,50 @@ async def test_a_session_that_ends_is_followed_by_another(zookeeper: ZooKeeper) 
     await until(lambda: other.get("/brokers/ids/1") == Entry({"again": True}, ephemeral=True))
     store.close()
     other.close()
+
+
+async def test_where_a_thread_of_the_client_ends_another_client_begins(
+    zookeeper: ZooKeeper, caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    home = zookeeper.home()
+    store, other = await home(), await home()
+    (tmp_path / ".lock").touch()
+    await store.end_former(tmp_path)
+    await store.commit(Create("/kept", 1))
+    states: list[SessionState] = []
+    store.on_session(states.append)
+    former = store._client
+
+    def fails(*_: object) -> None:
+        raise OSError("the clock has gone back")
+
+    former._connection._connect_attempt = fails
+    former._connection._socket.shutdown(socket.SHUT_RDWR)
+    await until(lambda: states[-1:] == [SessionState.CONNECTED])
+    assert states == [SessionState.SUSPENDED, SessionState.LOST, SessionState.CONNECTED]
+    assert store._client is not former
+    assert "the client of ZooKeeper has ended: another one begins a new session" in caplog.text
+    await store.commit(Create("/brokers/ids/1", {}, ephemeral=True), Put("/kept", 2))
+    await until(lambda: other.get("/brokers/ids/1") == Entry({}, ephemeral=True))
+    await other.commit(Put("/kept", 3))
+    await until(lambda: store.get("/kept") == Entry(3, 2))
+    assert SessionNote(tmp_path).read() == store._client.client_id
+    store.close()
+    other.close()
+
+
+async def test_a_connection_that_is_gone_before_its_session_is_noted_is_none(
+    zookeeper: ZooKeeper, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    store = await zookeeper.home()()
+    monkeypatch.setattr(type(store._client), "client_id", None)
+    await store.end_former(tmp_path)
+    states: list[SessionState] = []
+    store.on_session(states.append)
+    store._connection_changed("SUSPENDED")
+    store._connection_changed("CONNECTED")
+    await until(lambda: states == [SessionState.SUSPENDED, SessionState.CONNECTED])
+    store.close()
 
 
 async def test_a_session_outlives_its_server(own_zookeeper: ZooKeeper) -> None:
