@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import NamedTuple, TypeAlias
 
 from ..cluster import PartitionState
@@ -22,12 +23,17 @@ class _Waiting(NamedTuple):
     then: Then
 
 
+class _Condition(NamedTuple):
+    is_met: Callable[[Replication], bool]
+    then: Then
+
+
 class Leadership:
     """``replication`` decides what is committed; ``committed`` is called with each new high watermark,
     ``request`` when ``replication`` requests other in-sync replicas. ``clock_ms`` never goes backwards.
     """
 
-    __slots__ = ("_clock_ms", "_committed", "_request", "_waiting", "replication")
+    __slots__ = ("_clock_ms", "_committed", "_conditions", "_request", "_waiting", "replication")
 
     def __init__(
         self,
@@ -42,6 +48,7 @@ class Leadership:
         self._request = request
         # in the order of their offsets
         self._waiting: deque[_Waiting] = deque()
+        self._conditions: list[_Condition] = []
 
     def __repr__(self) -> str:
         return f"Leadership({self.replication}, {len(self._waiting)} wait)"
@@ -74,6 +81,7 @@ class Leadership:
         """Called when the controller has refused a change, or its outcome is unknown; a retry may be due."""
         if self.replication.refused(request, code, self._clock_ms()):
             self._moved()
+        self._look_at_conditions()
 
     def brokers_changed(self, eligible: Mapping[int, int]) -> None:
         """Called when the brokers that may be in sync have changed: node ids with their epochs."""
@@ -97,10 +105,36 @@ class Leadership:
         self._waiting.append(_Waiting(end_offset, then))
         return False
 
+    def when(self, is_met: Callable[[Replication], bool], then: Then) -> bool:
+        """Return whether a condition is met; if not, ``then`` is called when it is, or when this leadership
+        has ended.
+        """
+        if is_met(self.replication):
+            return True
+        self._conditions.append(_Condition(is_met, then))
+        return False
+
     def replicated(self, end_offset: int, timeout_ms: float) -> asyncio.Future[None] | None:
         """As ``when_committed``, as a future; None if they are committed. It may raise KafkaError:
         REQUEST_TIMED_OUT, NOT_ENOUGH_REPLICAS_AFTER_APPEND, NOT_LEADER_OR_FOLLOWER.
         """
+        what = "the records are not with all in-sync replicas"
+        return self._in_time(partial(self.when_committed, end_offset), timeout_ms, what)
+
+    def deleted(self, before_offset: int, timeout_ms: float) -> asyncio.Future[None] | None:
+        """A future for the time when no live in-sync replica has records below an offset; None if none has.
+        It may raise KafkaError REQUEST_TIMED_OUT, NOT_LEADER_OR_FOLLOWER.
+        """
+
+        def is_met(replication: Replication) -> bool:
+            return replication.have_deleted(before_offset)
+
+        what = "not all in-sync replicas have deleted the records"
+        return self._in_time(partial(self.when, is_met), timeout_ms, what)
+
+    def _in_time(
+        self, begin: Callable[[Then], bool], timeout_ms: float, what: str
+    ) -> asyncio.Future[None] | None:
         loop = asyncio.get_running_loop()
         done: asyncio.Future[None] = loop.create_future()
         # the caller may be gone by then
@@ -117,11 +151,10 @@ class Leadership:
 
         def time_is_up() -> None:
             self.forget(then)
-            text = f"the records are not with all in-sync replicas after {timeout_ms:.0f} ms"
-            then(KafkaError(ErrorCode.REQUEST_TIMED_OUT, text))
+            then(KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"{what} after {timeout_ms:.0f} ms"))
 
         late = loop.call_later(timeout_ms / 1_000, time_is_up)
-        if not self.when_committed(end_offset, then):
+        if not begin(then):
             return done
         late.cancel()
         return None
@@ -129,19 +162,29 @@ class Leadership:
     def forget(self, then: Then) -> None:
         """Do not call ``then`` any more."""
         self._waiting = deque(each for each in self._waiting if each.then is not then)
+        self._conditions = [each for each in self._conditions if each.then is not then]
 
     def end(self, error: KafkaError) -> None:
         """End the leadership: another broker leads, or none. Everything that waits gets an error."""
-        waiting, self._waiting = self._waiting, deque()
+        waiting: list[_Waiting | _Condition] = [*self._waiting, *self._conditions]
+        self._waiting, self._conditions = deque(), []
         for each in waiting:
             each.then(error)
 
     def _took(self, *, moved: bool) -> None:
         if moved:
             self._moved()
+        if self._conditions:
+            self._look_at_conditions()
         request = self.replication.take_isr_change()
         if request is not None:
             self._request(self, request)
+
+    def _look_at_conditions(self) -> None:
+        met = [each for each in self._conditions if each.is_met(self.replication)]
+        self._conditions = [each for each in self._conditions if each not in met]
+        for each in met:
+            each.then(None)
 
     def _moved(self) -> None:
         high_watermark = self.replication.high_watermark

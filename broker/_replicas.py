@@ -361,14 +361,22 @@ class MovingShards:
         if tasks:
             await asyncio.wait(tasks)
 
-    def when_committed(self, partition: int, end_offset: int | None, then: Then) -> bool:
+    def when_committed(self, partition: int, end_offset: int, then: Then) -> bool:
         """See the engine's ``Replicas``."""
         found = self._find(partition)
         if found is None or found.leadership is None:
             then(not_leader(self._topic, partition))
             return False
-        end = found.log_end_offset if end_offset is None else end_offset
-        return found.leadership.when_committed(end, then)
+        return found.leadership.when_committed(end_offset, then)
+
+    def when_loaded(self, partition: int, then: Then) -> bool:
+        """See the engine's ``Replicas``."""
+        found = self._find(partition)
+        if found is None or found.leadership is None:
+            then(not_leader(self._topic, partition))
+            return False
+        end_offset = found.log_end_offset
+        return found.leadership.when(lambda replication: replication.in_sync_end >= end_offset, then)
 
     def may_be_replaced(self, partition: int) -> bool:
         """See the engine's ``Replicas``. A metadata store in reach tells of new leaders. While it is not, the

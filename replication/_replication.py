@@ -214,6 +214,22 @@ class Replication:
         """Return whether the former leader may have shown records as committed that this one does not yet."""
         return self.high_watermark < self.start_offset
 
+    @property
+    def in_sync_end(self) -> int:
+        """The offset below which all replicas that may be in sync have everything, however few they are: no
+        other one can lead, so none of it can be lost.
+        """
+        followers = (each for node_id, each in self._followers.items() if node_id in self.maximal_isr)
+        return min((each.log_end_offset for each in followers), default=self.log_end_offset)
+
+    def have_deleted(self, offset: int) -> bool:
+        """Return whether the logs of all live followers that may be in sync begin at an offset, or later."""
+        return all(
+            each.log_start_offset >= offset
+            for node_id, each in self._followers.items()
+            if node_id in self.maximal_isr and node_id in self._eligible
+        )
+
     def silent(self, since_ms: int) -> set[int]:
         """Followers that may be in sync, and so may be elected, and whose last noted fetch is older."""
         return {

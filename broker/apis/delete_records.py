@@ -1,7 +1,11 @@
-"""DeleteRecords (21), v0-2: moves a partition's start (KIP-107); -1 is the high watermark."""
+"""DeleteRecords (21), v0-2: moves a partition's start (KIP-107); -1 is the high watermark.
+
+It is answered when all live in-sync replicas have moved theirs: the next leader shows no deleted records.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from ...protocol import ApiKey, ErrorCode, KafkaError
@@ -14,22 +18,46 @@ from ._guards import topics
 from ._lookup import find_partition
 
 _HIGH_WATERMARK = -1
+#: Stands for a low watermark in an error.
+_UNKNOWN = -1
 
 
 async def handle(node: Node, request: Request) -> Any:
     moved: list[Partition] = []
+    awaited: dict[tuple[str, int], asyncio.Future[None]] = {}
 
     async def deleted(topic: Any, wanted: Any) -> dict[str, Any]:
-        return {"low_watermark": _delete(node, topic.name, wanted, moved)}
+        start, replicas = _delete(node, topic.name, wanted, moved, max(request.body.timeout_ms, 0))
+        if replicas is not None:
+            awaited[topic.name, wanted.partition_index] = replicas
+        return {"low_watermark": start}
 
     answer = await request.each_partition(deleted)
     if moved:
         node.logs.write_log_starts(moved)
+    if awaited:
+        await asyncio.wait(awaited.values())
+        for topic in answer.topics:
+            rows = [
+                _answered(row, awaited.get((topic.name, row.partition_index))) for row in topic.partitions
+            ]
+            topic.partitions[:] = rows
     return answer
 
 
-def _delete(node: Node, topic: str, wanted: Any, moved: list[Partition]) -> int:
-    """Return the new log start; a partition whose start has changed is added to ``moved``."""
+def _answered(row: Any, replicas: asyncio.Future[None] | None) -> Any:
+    error = None if replicas is None else replicas.exception()
+    if not isinstance(error, KafkaError):
+        return row
+    return row._replace(low_watermark=_UNKNOWN, error_code=error.code)
+
+
+def _delete(
+    node: Node, topic: str, wanted: Any, moved: list[Partition], timeout_ms: int
+) -> tuple[int, asyncio.Future[None] | None]:
+    """Return the new log start, and what there is to wait for; a partition whose start has changed is added
+    to ``moved``.
+    """
     partition = find_partition(node, topic, None, wanted.partition_index)
     if partition.topic.internal:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic} is kept by the broker alone")
@@ -43,7 +71,9 @@ def _delete(node: Node, topic: str, wanted: Any, moved: list[Partition]) -> int:
         )
     start = partition.log_start_offset
     try:
-        return partition.delete_records(before, now_ms=node.now_ms())
+        start_now = partition.delete_records(before, now_ms=node.now_ms())
+        leadership = partition.leadership
+        return start_now, None if leadership is None else leadership.deleted(before, timeout_ms)
     finally:
         if partition.log_start_offset != start:
             moved.append(partition)

@@ -94,17 +94,21 @@ class CoordinatorLog(Protocol):
 class Replicas(Protocol):
     """The copies that other brokers have of the internal topic's partitions.
 
-    ``when_committed`` returns whether all in-sync replicas have everything below an offset (None: the log's
-    end). If not, ``then`` is called once: with None when they have, or with the reason why this broker cannot
-    know. Requests that wait longer than ``timeout_s`` are refused. ``may_be_replaced`` returns whether
-    another broker may lead a partition by now, without this one having heard of it.
+    ``when_committed`` returns whether everything below an offset is committed. If not, ``then`` is called
+    once: with None when it is, or with the reason why this broker cannot know. ``when_loaded`` does the same
+    for what the log has now, and asks whether all in-sync replicas have it: while too few of them are in sync
+    nothing becomes committed, and yet it can get lost no more. Requests that wait longer than ``timeout_s``
+    are refused. ``may_be_replaced`` returns whether another broker may lead a partition by now, without this
+    one having heard of it.
     """
 
     timeout_s: float
 
     def when_committed(
-        self, partition: int, end_offset: int | None, then: Callable[[KafkaError | None], None], /
+        self, partition: int, end_offset: int, then: Callable[[KafkaError | None], None], /
     ) -> bool: ...
+
+    def when_loaded(self, partition: int, then: Callable[[KafkaError | None], None], /) -> bool: ...
 
     def may_be_replaced(self, partition: int, /) -> bool: ...
 
@@ -261,7 +265,7 @@ class ShardRunner(Generic[S]):
             if not done.done():
                 done.set_result(error)
 
-        if replicas.when_committed(self.partition, None, then):
+        if replicas.when_loaded(self.partition, then):
             return None
         return await done
 

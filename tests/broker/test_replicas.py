@@ -663,3 +663,48 @@ async def test_offsets_are_read_without_zookeeper_but_not_without_followers_as_w
         await until_read(ErrorCode.NOT_COORDINATOR)
         nodes.stores[leader].resume()
         await until_read(ErrorCode.NONE)
+
+
+async def test_the_last_broker_serves_groups_though_too_few_replicas_are_in_sync(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What was committed last is in its log, and behind its high watermark: nothing moves that any more."""
+    committed = Partition.committed
+
+    def committed_by_a_leader(partition: Partition, high_watermark: int) -> None:
+        if partition.leadership is not None:
+            committed(partition, high_watermark)
+
+    place = TopicPartition("orders", 0)
+    async with cluster(offsets_topic_num_partitions=1, min_insync_replicas=2) as nodes:
+        await nodes.create("orders")
+        monkeypatch.setattr(Partition, "committed", committed_by_a_leader)
+        consumer = AIOKafkaConsumer(
+            bootstrap_servers=nodes.bootstrap(), group_id="g", enable_auto_commit=False
+        )
+        consumer.assign([place])
+        await consumer.start()
+        await consumer.commit({place: 7})
+        await consumer.stop()
+        first = nodes.state("__consumer_offsets").leader
+        second, last = nodes.brokers.keys() - {first}
+        await nodes.kill(second)
+        await nodes.until(lambda: len(nodes.state("__consumer_offsets", at=last).isr) == 2)
+        await nodes.kill(first)
+        await nodes.until(lambda: nodes.state("__consumer_offsets").leader == last)
+        partition = replica(nodes, last, "__consumer_offsets")
+        await nodes.until(lambda: partition.leadership is not None)
+        assert partition.high_watermark < partition.log_end_offset
+
+        def read() -> tuple[int, list[int]]:
+            with Wire(nodes.brokers[last].bootstrap) as wire:
+                topics = [{"name": "orders", "partition_indexes": [0]}]
+                answer = wire.call(ApiKey.OFFSET_FETCH, 7, group_id="g", topics=topics, require_stable=False)
+                rows = [row.committed_offset for topic in answer.topics for row in topic.partitions]
+                return int(answer.error_code), rows
+
+        async with asyncio.timeout(30):
+            while (found := await asyncio.to_thread(read))[0]:
+                pass
+        assert found == (ErrorCode.NONE, [7])
+        assert partition.high_watermark < partition.log_end_offset

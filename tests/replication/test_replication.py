@@ -57,6 +57,34 @@ def test_the_high_watermark_is_what_all_in_sync_replicas_have() -> None:
     assert (partition.high_watermark, partition.log_end_offset) == (10, 12)
 
 
+def test_what_all_in_sync_replicas_have_does_not_depend_on_their_number() -> None:
+    partition = led()
+    assert partition.in_sync_end < 0, "nobody has fetched"
+    fetch(partition, 2, 10)
+    fetch(partition, 3, 7)
+    assert partition.in_sync_end == 7
+    isr_is(partition, 1, 2)
+    assert partition.in_sync_end == 10
+    partition = led(isr=(1,))
+    assert (partition.in_sync_end, partition.high_watermark) == (10, 4)
+
+
+def test_records_are_deleted_when_live_in_sync_followers_begin_behind_them() -> None:
+    partition = led()
+    assert not partition.have_deleted(5)
+    for node_id in (2, 3):
+        partition.fetched(node_id, 10, 0, broker_epoch=BROKERS[node_id], start_offset=5)
+    assert partition.have_deleted(5)
+    assert not partition.have_deleted(6)
+    partition.fetched(2, 10, 0, broker_epoch=BROKERS[2], start_offset=6)
+    partition.brokers_changed({1: 100, 2: 200}, 0)
+    assert partition.have_deleted(6), "3 is gone"
+    partition.brokers_changed(BROKERS, 0)
+    assert not partition.have_deleted(6)
+    isr_is(partition, 1, 2)
+    assert partition.have_deleted(6), "3 is not in sync"
+
+
 def test_a_replica_alone_commits_what_it_appends() -> None:
     partition = led(replicas=(1,), isr=(1,), min_isr=3)
     assert partition.high_watermark == 10

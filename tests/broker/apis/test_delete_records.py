@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from kohort.protocol import ApiKey, ErrorCode
+from tests.broker.clusters import cluster, in_sync
 from tests.broker.wire import Wire, batch, create_topic, fetch, offset_at, part, produce
 
 EARLIEST = -2
@@ -66,3 +69,32 @@ def test_what_is_refused(wire: Wire, name: str) -> None:
     create_topic(wire, name, cleanup_policy="compact")
     assert ask(wire, name, 0) == (ErrorCode.POLICY_VIOLATION, -1)
     assert ask(wire, name, 0, partition=1) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1)
+
+
+async def test_it_is_answered_when_all_live_replicas_in_sync_have_deleted_the_records() -> None:
+    async with cluster(replica_lag_time_max_ms=3_600_000) as nodes:
+        await nodes.create("orders")
+        await in_sync(nodes)
+        leader, first, second = nodes.state("orders").isr
+        replicas = {n: nodes.brokers[n].topics.logs.partition("orders", 0) for n in nodes.brokers}
+
+        def send(count: int) -> None:
+            with Wire(nodes.brokers[leader].bootstrap) as wire:
+                assert produce(wire, "orders", batch(count), acks=-1).error_code == 0
+
+        def deleted(offset: int) -> tuple[int, int]:
+            with Wire(nodes.brokers[leader].bootstrap) as wire:
+                return ask(wire, "orders", offset)
+
+        await asyncio.to_thread(send, 20)
+        assert await asyncio.to_thread(deleted, 5) == (ErrorCode.NONE, 5)
+        assert [each.log_start_offset for each in replicas.values()] == [5, 5, 5]
+        # one is out of the leader's reach, and may lead when this one is gone
+        lonely = nodes.brokers[second]._running()._replicas
+        assert lonely is not None
+        lonely._unfollow(replicas[second])
+        assert await asyncio.to_thread(deleted, 9) == (ErrorCode.REQUEST_TIMED_OUT, -1)
+        assert (replicas[leader].log_start_offset, replicas[second].log_start_offset) == (9, 5)
+        await nodes.kill(second)
+        assert await asyncio.to_thread(deleted, 9) == (ErrorCode.NONE, 9)
+        assert replicas[first].log_start_offset == 9

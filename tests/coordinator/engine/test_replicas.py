@@ -26,9 +26,14 @@ class Replicas:
         self._waiting: list[Callable[[KafkaError | None], None]] = []
 
     def when_committed(
-        self, _partition: int, end_offset: int | None, then: Callable[[KafkaError | None], None]
+        self, _partition: int, end_offset: int, then: Callable[[KafkaError | None], None]
     ) -> bool:
         self.asked.append(end_offset)
+        self._waiting.append(then)
+        return False
+
+    def when_loaded(self, _partition: int, then: Callable[[KafkaError | None], None]) -> bool:
+        self.asked.append(None)
         self._waiting.append(then)
         return False
 
