@@ -107,11 +107,11 @@ class Parts:
             report,
             polled=wake,
             member=lambda: self.membership.identity,
+            first_seen=self.driver.first_seen,
         )
         if self.registry is not None:
             reading = replace(reading, stored=self.registry.committed)
             self.tracker.with_metadata = False  # entries hold an offset and nothing else
-        self.fetcher = Fetcher(reading, config)
         self.committer = Committer(
             config,
             self.cluster,
@@ -124,7 +124,9 @@ class Parts:
             manual=manual or config.dual_commit,
             store=None if self.registry is None else self._store,
             read_in=self.positions.topic_id,
+            keeps_starts=config.commits and not manual,
         )
+        self.fetcher = Fetcher(replace(reading, keep=self.committer.keep), config)
         self.handover = self.driver.handover = Handover(
             config,
             callbacks,

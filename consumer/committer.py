@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from ..client.cluster import Cluster
 from ..client.errors import BrokerConnectionError, ConsumerClosedError
-from ..client.offsets import CommittedOffset, commit_once
+from ..client.offsets import CommittedOffset, Errors, commit_once
 from ..client.waiting import Backoff, Signal, now_ms
 from ..protocol import ApiKey, ErrorCode, KafkaError, KohortError, TopicPartition
 from . import done_ahead
@@ -129,6 +129,8 @@ class Committer:
         Callable[[Mapping[TopicPartition, CommittedOffset]], Awaitable[Mapping[TopicPartition, int]]] | None
     ) = None
     read_in: Callable[[TopicPartition], uuid.UUID | None] = lambda _: None
+    #: Whether to commit where the group begins; a service does so also where transactions commit the rest.
+    keeps_starts: bool = False
     #: Topics that the coordinator did not know. Later they may be recreated topics of the same name.
     _unknown: set[str] = field(default_factory=set)
     _one_at_a_time: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -177,6 +179,21 @@ class Committer:
             return False
         except ConsumerClosedError:
             return False
+        return True
+
+    async def keep(self, starts: Mapping[TopicPartition, int], errors: Errors) -> bool:
+        """Commit where the group begins in these partitions; ``errors`` has those that are to be tried again.
+
+        Returns whether starts are kept: False if this consumer commits nothing by itself.
+        """
+        if not self.keeps_starts:
+            return False
+        if not starts:
+            return True
+        try:
+            await self.commit(starts, self.config.request_timeout_ms)
+        except CommitFailedError as error:
+            errors.update(dict.fromkeys((*error.failed, *error.lost), error))
         return True
 
     async def run(self, interval_ms: float) -> None:

@@ -41,6 +41,7 @@ from .events import (
     PollIntervalExceeded,
     TopicMissing,
 )
+from .first_seen import FirstSeen
 from .handover import Handover
 from .manual_assignment import ManualAssignment
 from .member import GroupMember
@@ -78,6 +79,7 @@ class Driver:
     #: Carries out the effects of a member of a group without a coordinator.
     registry: Callable[[RegistryEffect], Awaitable[frozenset[TopicPartition]]] | None = None
     handover: Handover = field(init=False)
+    first_seen: FirstSeen = field(default_factory=FirstSeen)
     #: The error of a topic that this client may not read; polls raise it while it lasts.
     topic_error: KafkaError | None = None
     _changed: Signal = field(default_factory=Signal)
@@ -343,6 +345,7 @@ class Driver:
                 continue
             if self._matches:
                 self._match(known)
+            self.first_seen.look(self._selection.topics, known)
             self._tell_missing(known)
             if not self._prepared and self._wanted & known.topics.keys():
                 # during the rebalance, so that what is assigned then can be fetched at once

@@ -1,9 +1,10 @@
 """Positions of partitions: finding the start offset, the next offset to fetch, pauses. No I/O.
 
 A partition starts in *seeking*: its committed offset is looked up. Without one, or if it is out of range, it
-is *resetting*: ``auto_offset_reset``, or the topic's own policy, says which offset to ask the log for. With
-one it is *validating*: the leader is asked whether the log was truncated before it, and again whenever the
-leader changes. Then it is *reading*, or *failed* if the policy is to fail.
+is *resetting*: ``auto_offset_reset``, or the topic's own policy, says which offset to ask the log for.
+"latest" says where a group begins: a partition that is newer than that begins at its first record. With a
+committed offset it is *validating*: the leader is asked whether the log was truncated before it, and again
+whenever the leader changes. Then it is *reading*, or *failed* if the policy is to fail.
 """
 
 from __future__ import annotations
@@ -34,10 +35,15 @@ class Phase(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Reset:
-    """A reset in progress: ``asked`` cannot be read because of ``reason``; None if none was committed."""
+    """A reset in progress: ``asked`` cannot be read because of ``reason``; None if none was committed.
+
+    ``keep``: what it finds has to be committed before records are read. Asked again, the policy may say
+    another offset: after a reader that was killed before its first commit, others would skip what it had.
+    """
 
     asked: int | None
     reason: str
+    keep: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -167,9 +173,16 @@ class Positions:
     # start
 
     def found_committed(
-        self, partition: TopicPartition, committed: CommittedOffset | None, leader_epoch: int = -1
+        self,
+        partition: TopicPartition,
+        committed: CommittedOffset | None,
+        leader_epoch: int = -1,
+        *,
+        newer: bool = False,
     ) -> None:
         """The committed offset was looked up; None if there is none. Ignored when no longer needed.
+
+        ``newer``: the partition was made after this member had begun to watch its topic.
 
         If its leader epoch is still the known leader's, the log was not truncated: a Fetch with another epoch
         would be refused. So the leader is not asked, unless the log does not have the offset.
@@ -178,7 +191,7 @@ class Positions:
         if position is None or position.phase is not Phase.SEEKING:
             return
         if committed is None:
-            self._start_reset(position, Reset(None, "nothing is committed"))
+            self._start_reset(position, None, "nothing is committed", newer=newer)
         else:
             self._read_from(position, committed.offset)
             position.committed = committed
@@ -194,14 +207,18 @@ class Positions:
         if position.phase is Phase.READING and position.unasked:
             self.validate(position)
         elif position.phase is Phase.READING:
-            self._start_reset(position, Reset(position.fetch_offset, reason))
+            self._start_reset(position, position.fetch_offset, reason)
 
-    def reset_found(self, position: Position, offset: int) -> Reset | None:
-        """A reset has found its offset; returns the reset to report, None if it is no longer needed."""
+    def reset_found(self, position: Position, offset: int, *, kept: bool = False) -> Reset | None:
+        """A reset has found its offset, which is committed if ``kept``.
+
+        Returns the reset to report, None if it is no longer needed.
+        """
         reset = position.reset
         if position.phase is not Phase.RESETTING or reset is None:
             return None
         self._read_from(position, offset)
+        position.committed = CommittedOffset(offset) if kept else None
         return reset
 
     def is_of(self, partition: TopicPartition, topic_id: uuid.UUID) -> None:
@@ -255,7 +272,11 @@ class Positions:
 
     def cut_somewhere(self, position: Position, reason: str) -> None:
         """The log was truncated, and nothing that was read is left."""
-        self._start_reset(position, Reset(position.fetch_offset, reason))
+        self._start_reset(position, position.fetch_offset, reason)
+
+    def made_anew(self, position: Position) -> None:
+        """Its topic was deleted and recreated: all records of the new one were written since."""
+        self._start_reset(position, position.fetch_offset, "the topic was deleted and recreated", newer=True)
 
     def fail(self, position: Position, error: Exception) -> None:
         """The partition cannot be read; polls raise the error until a seek or a revocation."""
@@ -282,16 +303,21 @@ class Positions:
     def _policy_of(self, position: Position) -> ResetPolicy:
         return self.policies.get(position.partition.topic, self._policy)
 
-    def _start_reset(self, position: Position, reset: Reset) -> None:
+    def _start_reset(
+        self, position: Position, asked: int | None, reason: str, *, newer: bool = False
+    ) -> None:
         policy = self._policy_of(position)
         if policy == "fail":
-            asked = "nothing is committed" if reset.asked is None else f"offset {reset.asked}: {reset.reason}"
-            text = f"{asked}, and auto_offset_reset is 'fail': seek, or allow a reset"
+            why = "nothing is committed" if asked is None else f"offset {asked}: {reason}"
+            text = f"{why}, and auto_offset_reset is 'fail': seek, or allow a reset"
             self.fail(position, NoOffsetError(position.partition, text))
             return
+        keep = policy != "earliest"  # which says the same again
+        if newer and policy == "latest":
+            policy = "earliest"
         ends = {"earliest": EARLIEST, "latest": LATEST}
         position.reset_to = ends[policy] if isinstance(policy, str) else policy
-        self._to_reset(position, reset)
+        self._to_reset(position, Reset(asked, reason, keep))
 
     def _to_reset(self, position: Position, reset: Reset) -> None:
         position.reset = reset

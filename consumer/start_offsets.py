@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import KW_ONLY, dataclass, replace
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import TypeVar
 
 from ..client.cluster import Cluster
@@ -15,9 +15,14 @@ from . import done_ahead
 from .delivery import Delivery
 from .errors import LogTruncatedError
 from .events import BrokerUnavailable, Event, LogTruncated, OffsetReset, PartitionFailed
+from .first_seen import FirstSeen
 from .positions import Phase, Position, Positions
 
 T = TypeVar("T")
+
+
+async def _keep_nothing(_starts: Mapping[TopicPartition, int], _errors: Errors) -> bool:
+    return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +30,8 @@ class Reading:
     """The objects that fetcher and start offsets share.
 
     ``polled`` is called when a waiting poll may have something to raise; ``member`` returns the member id and
-    epoch that ask for committed offsets.
+    epoch that ask for committed offsets. ``keep`` commits where the group begins, collects errors, and
+    returns whether this consumer commits anything by itself.
     """
 
     cluster: Cluster
@@ -37,6 +43,8 @@ class Reading:
     member: Callable[[], tuple[str | None, int]] = lambda: (None, -1)
     #: The offsets that are stored elsewhere than in the group.
     stored: Callable[[list[TopicPartition]], dict[TopicPartition, CommittedOffset]] = lambda _: {}
+    first_seen: FirstSeen = field(default_factory=FirstSeen)
+    keep: Callable[[Mapping[TopicPartition, int], Errors], Awaitable[bool]] = _keep_nothing
 
 
 #: The member's epoch is another by now, or its partitions are lost: its heartbeats tell.
@@ -78,8 +86,11 @@ class StartOffsets:
 
     def found(self, position: Position, committed: CommittedOffset | None) -> None:
         """The committed offset of a partition is known; None if there is none."""
-        epoch = self.reading.cluster.known.leader_epoch(position.partition)
-        self.reading.positions.found_committed(position.partition, _certain(committed), epoch)
+        partition, known = position.partition, self.reading.cluster.known
+        newer = self.reading.first_seen.is_newer(partition, known.topic_id(partition.topic))
+        self.reading.positions.found_committed(
+            partition, _certain(committed), known.leader_epoch(partition), newer=newer
+        )
         self.moved(position)
 
     async def _committed(
@@ -108,21 +119,33 @@ class StartOffsets:
         before = [(p, p.changed) for p in resetting]
         missed = [p.partition for p in resetting if p.reset is not None and p.reset.asked is not None]
 
-        async def ask() -> tuple[dict[TopicPartition, int], dict[TopicPartition, str]]:
-            return await self._offsets_at(at, errors), await self._ranges(missed)
+        async def ask() -> tuple[dict[TopicPartition, int], dict[TopicPartition, str], bool]:
+            found, ranges = await self._offsets_at(at, errors), await self._ranges(missed)
+            starts = {p.partition: found[p.partition] for p in resetting if p.partition in found}
+            starts = {p: offset for p, offset in starts.items() if self._is_to_be_kept(p)}
+            return found, ranges, await self.reading.keep(starts, errors)
 
         answer = await self._guarded(resetting, "resetting offsets", errors, ask)
         if answer is None:
             return
-        found, ranges = answer
+        found, ranges, kept = answer
         for position in self._unmoved(before, errors):
             partition = position.partition
-            reset = self.reading.positions.reset_found(position, found[partition])
+            keep = kept and self._is_to_be_kept(partition)
+            reset = self.reading.positions.reset_found(position, found[partition], kept=keep)
             if reset is not None:
                 reason = reset.reason + ranges.get(partition, "")
                 policy = _POLICIES.get(at[partition], f"timestamp {at[partition]}")
                 self.reading.report(OffsetReset(partition, reset.asked, reason, policy, found[partition]))
             self.moved(position, moved_by_reset=True)
+
+    def _is_to_be_kept(self, partition: TopicPartition) -> bool:
+        position = self.reading.positions.get(partition)
+        if position is None or position.reset is None or not position.reset.keep or position.leaving:
+            return False
+        # a commit says that what is before it is done
+        session = self.reading.delivery.session(partition)
+        return session is None or not session.undone
 
     async def _ranges(self, partitions: list[TopicPartition]) -> dict[TopicPartition, str]:
         """The offset ranges of the logs, as texts for the reason of a reset."""
@@ -206,7 +229,7 @@ class StartOffsets:
     def made_anew(self, position: Position) -> None:
         """Handle a topic that was created again: the records read so far are from another log."""
         self.reading.delivery.end(position.partition)
-        self.reading.positions.cut_somewhere(position, "the topic was deleted and recreated")
+        self.reading.positions.made_anew(position)
         # its leader epochs start again as well
         position.checked_epoch = -1
         self.moved(position)

@@ -98,6 +98,8 @@ class Engine:
         self._dead_letters = DeadLetters(lambda: self._consumer.config, group)
         self._stored = None if once is None else StoredOffsets(once, self._consumer, self._fail)
         self._output = None if output is None else self._transactions(output)
+        if output is not None:
+            self._consumer.parts.committer.keeps_starts = True  # whatever transactions commit later
         for handler in handlers:
             handler.output = None if self._output is None else self._output.add
             handler.encoders = None if output is None else output.encoders

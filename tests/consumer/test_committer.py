@@ -9,7 +9,7 @@ import pytest
 
 from kohort.consumer import BrokerConnectionError, CommitFailedError, CommittedOffset, ConsumerClosedError
 from kohort.consumer.events import CommitFailed
-from kohort.protocol import ErrorCode, KafkaError, TopicPartition
+from kohort.protocol import ErrorCode, KafkaError, KohortError, TopicPartition
 from kohort.statemachine import MemberState
 from tests.consumer.commits import A, B, Bench, Step, nothing
 
@@ -355,3 +355,16 @@ async def test_nothing_more_is_committed_of_what_the_coordinator_has_given_to_ot
     with pytest.raises(CommitFailedError) as caught:
         await bench.committer.commit({A: 3}, 2_000)
     assert caught.value.lost == (A,)
+
+
+async def test_where_a_group_begins_is_committed_and_what_fails_is_for_later() -> None:
+    bench = Bench({1: ErrorCode.TOPIC_AUTHORIZATION_FAILED})
+    errors: dict[TopicPartition, KohortError] = {}
+    assert not await bench.committer.keep({A: 7, B: 9}, errors)
+    assert bench.coordinator.sent == [], "of a consumer that commits nothing by itself"
+    bench.committer.keeps_starts = True
+    assert await bench.committer.keep({}, errors)
+    assert await bench.committer.keep({A: 7, B: 9}, errors)
+    assert bench.coordinator.sent == [(3, {0: 7, 1: 9})]
+    assert list(errors) == [B]
+    assert isinstance(errors[B], CommitFailedError)

@@ -284,9 +284,37 @@ def test_an_offset_that_nobody_was_asked_about_is_asked_about_when_the_log_does_
 
 def test_a_log_of_which_nothing_is_left_is_read_by_the_policy() -> None:
     positions, position = _reading("latest")
-    positions.cut_somewhere(position, "it was recreated")
+    positions.cut_somewhere(position, "epoch 3 is gone")
     assert (position.phase, position.reset_to) == (Phase.RESETTING, LATEST)
-    assert position.reset == Reset(50, "it was recreated")
+    assert position.reset == Reset(50, "epoch 3 is gone", keep=True)
+
+
+def test_latest_is_where_a_group_begins_and_what_is_newer_is_read_from_its_first_record() -> None:
+    positions, position = _one("latest")
+    positions.found_committed(ORDERS, None, newer=True)
+    assert (position.phase, position.reset_to) == (Phase.RESETTING, EARLIEST)
+    positions, position = _reading("latest")
+    positions.made_anew(position)
+    assert (position.phase, position.reset_to) == (Phase.RESETTING, EARLIEST)
+
+
+@pytest.mark.parametrize("policy", ["earliest", "fail", 1_700_000_000_000])
+def test_other_policies_are_the_same_for_what_is_newer(policy: ResetPolicy) -> None:
+    of_old, of_new = _one(policy), _one(policy)
+    of_old[0].found_committed(ORDERS, None)
+    of_new[0].found_committed(ORDERS, None, newer=True)
+    assert (of_new[1].phase, of_new[1].reset_to) == (of_old[1].phase, of_old[1].reset_to)
+
+
+def test_a_start_is_kept_where_the_policy_may_say_another_one_later() -> None:
+    for policy, keep in (("earliest", False), ("latest", True), (1_700_000_000_000, True)):
+        positions, position = _one(policy)
+        positions.found_committed(ORDERS, None)
+        assert position.reset == Reset(None, "nothing is committed", keep)
+    positions.seek(ORDERS, LATEST)
+    assert position.reset == Reset(None, "asked for by seek")
+    positions.reset_found(position, 7, kept=True)
+    assert position.committed == CommittedOffset(7)
 
 
 @pytest.mark.parametrize(

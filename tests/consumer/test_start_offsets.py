@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, cast
 
 import pytest
 
+from kohort.client.offsets import LATEST, Errors, OffsetAndTimestamp
 from kohort.client.waiting import Backoff
 from kohort.consumer import Cluster, CommittedOffset, EpochEnd, LogTruncatedError
 from kohort.consumer.decode import ChunkReader
 from kohort.consumer.delivery import Delivery
 from kohort.consumer.done_ahead import encode
+from kohort.consumer.errors import CommitFailedError
 from kohort.consumer.events import Event, LogTruncated, PartitionFailed
 from kohort.consumer.positions import Phase, Position, Positions
 from kohort.consumer.start_offsets import Reading, StartOffsets
@@ -40,6 +43,14 @@ class _Cluster:
 
     def leader_epoch(self, _: TopicPartition) -> int:
         return 7
+
+    def topic_id(self, _: str) -> None:
+        """It has none."""
+
+    async def list_offsets(
+        self, at: dict[TopicPartition, int], **_: object
+    ) -> dict[TopicPartition, OffsetAndTimestamp]:
+        return {partition: OffsetAndTimestamp(25, -1, 7) for partition in at}
 
     async def epoch_ends(
         self, epochs: dict[TopicPartition, int], **_: object
@@ -350,3 +361,60 @@ async def test_a_member_that_the_coordinator_knows_otherwise_asks_again_later(co
     await bench.starts.find_committed([bench.position])
     assert bench.position.phase is Phase.SEEKING
     assert bench.position.retry_at > 0
+
+
+class _Keeper:
+    """Commits starts, or fails to; ``reading`` are the phases in which it was asked to."""
+
+    def __init__(self, bench: _Bench) -> None:
+        self.kept: list[Mapping[TopicPartition, int]] = []
+        self.phases: list[Phase] = []
+        self.error: CommitFailedError | None = None
+        self._bench = bench
+        bench.starts.reading = replace(bench.starts.reading, keep=self.keep)
+
+    async def keep(self, starts: Mapping[TopicPartition, int], errors: Errors) -> bool:
+        self.phases.append(self._bench.position.phase)
+        if self.error is not None:
+            errors.update(dict.fromkeys(starts, self.error))
+        self.kept.append(starts)
+        return True
+
+
+async def test_where_a_group_begins_is_committed_before_anything_is_read() -> None:
+    bench = _Bench(EpochEnd(5, 10))
+    keeper = _Keeper(bench)
+    bench.positions.cut_somewhere(bench.position, "epoch 5 is gone")
+    keeper.error = CommitFailedError("not committed in time")
+    await bench.starts.reset([bench.position])
+    assert not bench.position.readable, "nothing is read before it is committed"
+    keeper.error = None
+    await bench.starts.reset([bench.position])
+    assert keeper.kept == [{ORDERS: 25}] * 2
+    assert keeper.phases == [Phase.RESETTING] * 2
+    session = bench.tracker.get(ORDERS)
+    assert bench.position.phase is Phase.READING
+    assert session is not None
+    assert session.committed == CommittedOffset(25), "it is not committed once more"
+    assert bench.tracker.committable() == {}
+
+
+async def test_a_seek_and_a_reset_to_the_first_record_are_not_committed() -> None:
+    bench = _Bench(EpochEnd(5, 10), policy="earliest")
+    keeper = _Keeper(bench)
+    bench.positions.cut_somewhere(bench.position, "epoch 5 is gone")
+    await bench.starts.reset([bench.position])
+    bench.positions.seek(ORDERS, LATEST)
+    await bench.starts.reset([bench.position])
+    assert keeper.kept == [{}, {}]
+    assert bench.tracker.committable() == {ORDERS: CommittedOffset(25)}
+
+
+async def test_a_start_is_not_committed_over_records_that_are_not_done() -> None:
+    bench = _Bench(EpochEnd(5, 40))
+    keeper = _Keeper(bench)
+    await bench.read_to(20, 20)
+    await bench.validate()
+    bench.positions.out_of_range(bench.position, "the log starts at 22")
+    await bench.starts.reset([bench.position])
+    assert keeper.kept == [{}]
