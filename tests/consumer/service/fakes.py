@@ -47,6 +47,7 @@ class FakeConsumer:
             cluster=SimpleNamespace(last_failure=None, metadata=_no_topics),
             delivery=SimpleNamespace(halting=lambda _: None),
             positions=SimpleNamespace(policies={}),
+            committer=SimpleNamespace(keeps_starts=False),
         )
         self.config = consumer_config(**{k: v for k, v in config.items() if not k.startswith("on_")})
 
