@@ -24,7 +24,9 @@ class Suspects:
 
     def part(self, task: Hashable, wanted: list[Position]) -> list[Position]:
         """Return which of the wanted partitions the task's next request names: all, if none is suspected."""
-        self._set(task, [position for position in self._all.get(task, ()) if position in wanted])
+        if (suspects := self._all.get(task)) is not None:
+            there = set(wanted)
+            self._set(task, [position for position in suspects if position in there])
         return self._half(task) or wanted
 
     def seeks(self, task: Hashable) -> bool:
