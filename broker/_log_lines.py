@@ -27,7 +27,9 @@ def printable(text: str) -> str:
 
 
 class RateLimitedLog:
-    """One kind of line. ``say`` writes it, or counts it for the next."""
+    """One kind of line. ``say`` writes it, or counts it for the next; ``fail`` adds the stack trace of the
+    exception that is being handled.
+    """
 
     def __init__(
         self,
@@ -43,6 +45,12 @@ class RateLimitedLog:
         self._left_out = 0
 
     def say(self, text: str, *arguments: object) -> None:
+        self._write(text, arguments, with_trace=False)
+
+    def fail(self, text: str, *arguments: object) -> None:
+        self._write(text, arguments, with_trace=True)
+
+    def _write(self, text: str, arguments: tuple[object, ...], *, with_trace: bool) -> None:
         now = self._now()
         if now - self._since >= 1:
             self._since, self._left = now, LINES
@@ -51,4 +59,4 @@ class RateLimitedLog:
             return
         more = f" ({self._left_out} lines like this one were left out)" if self._left_out else ""
         self._left, self._left_out = self._left - 1, 0
-        self._log.log(self._level, text + more, *arguments)
+        self._log.log(self._level, text + more, *arguments, exc_info=with_trace)

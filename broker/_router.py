@@ -28,6 +28,7 @@ from ..protocol import (
     encode_response_parts,
     encode_response_steps,
 )
+from ._log_lines import RateLimitedLog
 from ._node import Node
 from ._peer import Peer
 from ._pending_response import Caller, KnownResponse, MeteredResponse, PendingResponse, Route, TimedResponse
@@ -56,11 +57,12 @@ _Frame: TypeAlias = "bytes | bytearray | Sequence[Part] | None"
 class Router:
     """Answers frames. ``apis`` returns the served APIs by number; it is called at the first frame."""
 
-    __slots__ = ("_apis", "_gate", "_load", "_node", "_without_task")
+    __slots__ = ("_apis", "_failures", "_gate", "_load", "_node", "_without_task")
 
     def __init__(self, node: Node, apis: Callable[[], Mapping[int, ServedApi]]) -> None:
         self._node = node
         self._load = apis
+        self._failures = RateLimitedLog(logging.ERROR)
         self._apis: Mapping[int, ServedApi] = {}
         self._gate = None if node.authorizer is None else Gate(node.authorizer)
         # by API number and version; None: those requests have a task
@@ -172,7 +174,7 @@ class Router:
         try:
             node.coordinator.submit(key, codec.version, body, context, call)
         except Exception:
-            log.exception("%s v%d failed: answered UNKNOWN_SERVER_ERROR", codec.api.name, codec.version)
+            self._failures.fail("%s v%d failed: answered UNKNOWN_SERVER_ERROR", codec.api.name, codec.version)
             if call.response is None:
                 request = Request(api, codec.version, body, context, peer.endpoint)
                 call.set(request.error_answer(ErrorCode.UNKNOWN_SERVER_ERROR))
@@ -340,7 +342,9 @@ class Router:
             )
             return request.error_answer(ErrorCode.KAFKA_STORAGE_ERROR)
         except Exception:
-            log.exception("%s v%d failed: answered UNKNOWN_SERVER_ERROR", request.api.name, request.version)
+            self._failures.fail(
+                "%s v%d failed: answered UNKNOWN_SERVER_ERROR", request.api.name, request.version
+            )
             return request.error_answer(ErrorCode.UNKNOWN_SERVER_ERROR)
 
 

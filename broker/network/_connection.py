@@ -10,7 +10,6 @@ Requests that a client sent before it disconnected are carried out, except those
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
@@ -43,8 +42,6 @@ from ._flow import (
 )
 from ._sender import Outbox, Sender
 
-log = logging.getLogger("kohort.broker")
-
 #: Most bytes that are read when a connection is accepted.
 FIRST_READ_BYTES = 65_536
 
@@ -62,6 +59,8 @@ class Host(Protocol):
     backpressure: Backpressure
     #: Log lines about connections that are closed.
     complaints: RateLimitedLog
+    #: Those about connections whose requests failed unexpectedly.
+    failures: RateLimitedLog
     stopping: bool
 
     def introduce(self, connection: Connection, acceptor: Acceptor) -> tuple[Peer, str]:
@@ -426,7 +425,9 @@ class Connection(asyncio.Protocol):
         except ProtocolError as error:
             self.end(str(error))
         except Exception:
-            log.exception("connection from %s closed: its requests cannot be answered", self.peer_name)
+            self._server.failures.fail(
+                "connection from %s closed: its requests cannot be answered", self.peer_name
+            )
         finally:
             self._server.backpressure.hold(self, -self.held_bytes)
             self._waiting.close()

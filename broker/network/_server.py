@@ -63,6 +63,7 @@ class Server:
         self._clients = clients
         #: Of connections that are closed.
         self.complaints = RateLimitedLog()
+        self.failures = RateLimitedLog(logging.ERROR)
         self.backpressure = Backpressure(settings, self.loop)
         self.turn = Turn(self.loop, self._let_in)
         self.connections_made = 0

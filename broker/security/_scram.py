@@ -65,8 +65,8 @@ class ScramExchange(Exchange):
         credential, hash_name = self._credential, HASHES[self._mechanism]
         assert credential is not None, "the second message comes after the first"
         without_proof, mark, encoded = text.rpartition(",p=")
-        fields = without_proof.split(",")
-        if not mark or fields[0] != f"c={self._binding}" or fields[1] != f"r={self._nonce}":
+        binding, nonce, *_ = without_proof.split(",")
+        if not mark or binding != f"c={self._binding}" or nonce != f"r={self._nonce}":
             raise ValueError
         proof = base64.b64decode(encoded, validate=True)
         signed = f"{self._messages},{without_proof}".encode()

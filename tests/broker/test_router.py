@@ -15,6 +15,7 @@ import pytest
 
 from kohort.broker import _turns
 from kohort.broker._features import Features
+from kohort.broker._log_lines import LINES, RateLimitedLog
 from kohort.broker._node import Node
 from kohort.broker._peer import Peer
 from kohort.broker._router import Router
@@ -123,6 +124,18 @@ def test_a_bug_is_logged_with_the_api_and_answered(caplog: pytest.LogCaptureFixt
     (record,) = caplog.records
     assert record.getMessage() == "ListGroups v4 failed: answered UNKNOWN_SERVER_ERROR"
     assert record.exc_info is not None
+
+
+def test_a_bug_that_every_request_meets_does_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    async def handler(_node: Node, _request: Request) -> Any:
+        raise RuntimeError("a bug")
+
+    router = routed(handler)
+    router._failures = RateLimitedLog(logging.ERROR, lambda: 0.0)
+    with caplog.at_level(logging.ERROR, "kohort.broker"):
+        for _ in range(2 * LINES):
+            assert ask(router, ApiKey.LIST_GROUPS, 4).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert len(caplog.records) == LINES
 
 
 def test_a_protocol_error_is_the_connections_matter() -> None:

@@ -601,3 +601,14 @@ async def test_what_comes_before_a_login_ends_the_connection_with_its_number(key
     with pytest.raises(ProtocolError) as caught:
         await client.ask(key, 1, **fields)
     assert str(caught.value) == f"API number {int(key)} before it said who it is (ILLEGAL_SASL_STATE)"
+
+
+def test_a_scram_client_without_a_nonce_is_told_that_it_failed(
+    wire: Wire, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO, "kohort.broker"):
+        handshake(wire, "SCRAM-SHA-256")
+        assert authenticate(wire, b"n,,n=alice,r=abc").error_code == 0
+        assert authenticate(wire, b"c=biws,p=AAAA").error_code == 58
+        assert wire.closed_by_broker()
+    assert [record for record in caplog.records if record.exc_info] == []

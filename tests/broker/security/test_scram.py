@@ -184,6 +184,15 @@ async def test_a_last_message_with_another_part_is_refused(
     assert not exchange.done
 
 
+@pytest.mark.parametrize("last", ["c=biws,p=AAAA", "c=biws", "", ",p=", "p=AAAA", "c=biws,,p=AAAA"])
+async def test_a_last_message_without_all_its_parts_is_refused(users: ScramUsers, last: str) -> None:
+    exchange = ScramExchange(MECHANISM, users)
+    await exchange.step(b"n,,n=alice,r=abc")
+    with pytest.raises(AuthenticationError, match="not a message of this mechanism"):
+        await exchange.step(last.encode())
+    assert not exchange.done
+
+
 @given(st.lists(st.binary(max_size=80), max_size=3))
 async def test_bytes_of_any_kind_let_nobody_in(users: ScramUsers, messages: list[bytes]) -> None:
     exchange = ScramExchange(MECHANISM, users)
