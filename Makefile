@@ -29,6 +29,7 @@ help:
 	@echo "make test-spark-executors  kohort.spark on executors that share neither disk nor process with their driver"
 	@echo "make test-spark-matrix  kohort.spark on PySpark 3.5 to 4.3, on the system's Java and on the wheel's (2 GB)"
 	@echo "make test-connect  Kafka Connect's workers on kohort and on an Apache Kafka (Java 17+ and Maven)"
+	@echo "make test-foreign  the own tests of franz-go, kafka-go (Go), kafka-python and librdkafka (a checkout), half an hour"
 	@echo "make soak        for ten minutes each: members that come, go, die and hang; a broker under load that is killed,"
 	@echo "                 stopped, cut off and out of disk; counts go into docs/reliability-report.md"
 	@echo "make torture-cluster  three brokers and a ZooKeeper in network namespaces (Linux, root), FAULTS=500 of every kind,"
@@ -107,6 +108,12 @@ test-kafka: $(VENV)/.installed
 test-connect: $(VENV)/.installed
 	$(BIN)/python -m pytest --connect tests/clients/test_connect.py $(PYTEST_ARGS)
 	$(MAKE) test-kafka PYTEST_ARGS="--connect tests/clients/test_connect.py $(PYTEST_ARGS)"
+
+# FOREIGN_ARGS: names of suites, --apache-kafka, --bootstrap HOST:PORT, --update-docs
+FOREIGN_ARGS ?=
+.PHONY: test-foreign
+test-foreign: $(VENV)/.installed
+	PYTHONPATH=.src $(BIN)/python -m tests.foreign $(FOREIGN_ARGS)
 
 .PHONY: test-spark-executors
 test-spark-executors: $(VENV)/.installed

@@ -427,6 +427,12 @@ CASES: tuple[Case, ...] = (
         lambda _world: {"timeout_ms": 1_000, "topics": None},
         (_c(_D),),
     ),
+    Case(
+        ApiKey.LIST_CONFIG_RESOURCES,
+        1,
+        lambda _world: {"resource_types": [4]},
+        (_c(_OP.DESCRIBE_CONFIGS),),
+    ),
     *(
         Case(
             ApiKey.PRODUCE,

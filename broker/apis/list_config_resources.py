@@ -1,0 +1,52 @@
+"""ListConfigResources (74), v0-1: names of what has configs, of the types that are asked for (KIP-1142).
+
+Version 0 asks for client metrics alone, of which there are none here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from ...protocol import ApiKey, ErrorCode
+from .._node import Node
+from ..authorizer import Operation, ResourceType, right
+from ._api import Request, ServedApi
+from ._configs import ConfigResource
+from ._guards import whole
+
+
+async def handle(node: Node, request: Request) -> Any:
+    wanted = set(request.body.resource_types) if request.version >= 1 else {ConfigResource.CLIENT_METRICS}
+    if not wanted <= set(ConfigResource):
+        return request.answer(error_code=ErrorCode.UNSUPPORTED_VERSION)
+    make = request.part("ConfigResource")
+    return request.answer(
+        config_resources=[
+            make(resource_name=name, resource_type=int(kind))
+            for kind in ConfigResource
+            if kind in wanted or not wanted
+            for name in _names(node, kind)
+        ]
+    )
+
+
+def _names(node: Node, kind: ConfigResource) -> Iterable[str]:
+    match kind:
+        case ConfigResource.TOPIC:
+            return [topic.name for topic in node.topics.all()]
+        case ConfigResource.BROKER:
+            return [str(node_id) for node_id in node.image.brokers]
+        case ConfigResource.GROUP:
+            return list(node.group_configs.of_group)
+        case _:
+            return ()  # there are no configs of loggers and of client metrics
+
+
+API = ServedApi(
+    key=ApiKey.LIST_CONFIG_RESOURCES,
+    versions=(0, 1),
+    handler=handle,
+    guard=whole(right(Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER, "the names of all that has configs")),
+    reads_only=True,
+)
