@@ -274,7 +274,7 @@ SUITES = (
             "0103_transactions": "its topics have three replicas: needs three brokers",
         },
         known={
-            "0081_admin": "alters `sasl.kerberos.min.time.before.relogin`: kohort refuses what it does not have",
+            "0081_admin": "alters `sasl.kerberos.min.time.before.relogin`, which kohort does not know",
         },
     ),
 )
