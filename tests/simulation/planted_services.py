@@ -135,7 +135,7 @@ SERVICE_BUGS = (
     _Bug(
         "a topic that was recreated is read on where the one before was",
         "consumer.start_offsets:StartOffsets.made_anew",
-        'self.reading.positions.cut_somewhere(position, "the topic was deleted and recreated")',
+        "self.reading.positions.made_anew(position)",
         "return",
     ),
     _Bug(
