@@ -99,6 +99,8 @@ class Replication:
         # the in-sync replicas to ask the controller for, and whether the request was handed out
         self._pending_isr: frozenset[int] | None = None
         self._is_requested = False
+        # an earlier request for these replicas may be carried out yet
+        self._is_unsure = False
         self._followers: dict[int, Follower] = {}
         self._set_replicas(replicas, now_ms)
         self._advance(now_ms)
@@ -155,7 +157,7 @@ class Replication:
             return False
         if partition_epoch > self.partition_epoch:
             # the new state decides the pending change, or makes it obsolete
-            self._pending_isr, self._is_requested = None, False
+            self._pending_isr, self._is_requested, self._is_unsure = None, False, False
         self.partition_epoch = partition_epoch
         self.isr = frozenset(isr)
         self._recovering = recovering
@@ -165,12 +167,17 @@ class Replication:
     def refused(self, request: IsrChangeRequest, code: ErrorCode, now_ms: int) -> bool:
         """Note that the controller refused a request, or could not be reached. Unless the state is certainly
         unchanged, the change stays pending: it is requested again, or decided by the controller's next state.
+        It is not if the outcome of an earlier request is unknown: that may arrive when replicas that join can
+        be used again. Under another epoch of their brokers it would be refused.
         """
         if request.partition_epoch != self.partition_epoch or self._pending_isr is None:
             return False
         self._is_requested = False
-        if code in _REFUSED_FOR_SURE:
-            self._pending_isr = None
+        joining = self._pending_isr - self.isr
+        if code not in _REFUSED_FOR_SURE:
+            self._is_unsure = True
+        elif not (self._is_unsure and joining and all(map(self._is_eligible, joining))):
+            self._pending_isr, self._is_unsure = None, False
         return self._advance(now_ms)
 
     def brokers_changed(self, eligible: Mapping[int, int], now_ms: int) -> bool:

@@ -206,6 +206,27 @@ def test_a_change_that_is_refused_for_sure_is_over(code: ErrorCode) -> None:
     assert partition.take_isr_change() == request
 
 
+def test_a_refusal_ends_no_change_of_which_an_earlier_request_may_arrive_yet() -> None:
+    """The replica can be used again by then: it would be in sync without what was acknowledged meanwhile."""
+    partition = led(isr=(1, 2))
+    fetch(partition, 2, 10)
+    fetch(partition, 3, 10)
+    request = partition.take_isr_change()
+    assert request is not None
+    partition.refused(request, ErrorCode.REQUEST_TIMED_OUT, 0)
+    assert partition.take_isr_change() == request
+    partition.refused(request, ErrorCode.INELIGIBLE_REPLICA, 0)
+    assert partition.maximal_isr == {1, 2, 3}
+    partition.appended(11, 0)
+    fetch(partition, 2, 11, LAG_MS + 1)
+    assert partition.high_watermark == 10, "3 may be in sync"
+    # under another epoch of its broker the earlier request is refused
+    partition.brokers_changed({**BROKERS, 3: 301}, 0)
+    partition.refused(request, ErrorCode.INELIGIBLE_REPLICA, LAG_MS + 1)
+    assert partition.maximal_isr == {1, 2}
+    assert partition.high_watermark == 11
+
+
 def test_a_change_whose_answer_is_lost_stays_pending_and_is_requested_again() -> None:
     partition = led(isr=(1, 2))
     fetch(partition, 3, 10)
