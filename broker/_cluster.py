@@ -28,7 +28,7 @@ from ..cluster import (
 from ..cluster.controller import DELETIONS_KEPT_S
 from ..log import DataFolder
 from ..protocol import ErrorCode, KafkaError, TopicPartition
-from ..settings import SettingsError
+from ..settings import MAX_INT, SettingsError
 from ._control import Control
 from ._lost_replicas import LostReplicas
 from ._settings import BrokerSettings
@@ -201,6 +201,8 @@ class ClusterNode:
                 address,
                 client_id=f"broker-{self.node_id}",
                 timeout_ms=_CONNECT_MS,
+                # leaders send the first batch whole, and what a topic takes may be raised at any time
+                max_frame_bytes=MAX_INT,
                 ssl_context=between.tls_context(),
                 sasl=between.sasl,
             )

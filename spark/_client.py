@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from ..client import Cluster, ConfigError
 from ..client.security import Security
+from ..settings import MAX_INT
 
 
 class OptionsError(ConfigError):
@@ -76,6 +77,8 @@ class Client:
                 sasl=options.security.sasl(),
                 # twice, so that there is time for a second attempt after one without a response
                 default_api_timeout_ms=2 * options.request_timeout_ms,
+                # brokers send the first batch whole, and a range cannot be read without it
+                max_frame_bytes=MAX_INT,
             )
         return await call(self._cluster)
 

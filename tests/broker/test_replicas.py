@@ -26,7 +26,14 @@ from kohort.cluster import ClusterImage
 from kohort.cluster.controller import Controller
 from kohort.log import decode_records
 from kohort.offsets_topic import partition_for
-from kohort.protocol import ApiKey, ErrorCode, KafkaError, build_batch, iter_batches
+from kohort.protocol import (
+    MAX_FRAME_BYTES,
+    ApiKey,
+    ErrorCode,
+    KafkaError,
+    build_batch,
+    iter_batches,
+)
 from kohort.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from kohort.transactions import TransactionMarker
 from tests.broker.clusters import Nodes, cluster, in_sync
@@ -194,6 +201,19 @@ def test_why_a_partition_is_not_copied_is_told_once(
                 told = "orders-0 is not copied"
                 await nodes.until(lambda: tries > 8 and caplog.text.count(told) >= 2)
             assert caplog.text.count(told) == 2
+            await nodes.until(lambda: {replica(nodes, n).log_end_offset for n in nodes.brokers} == {1})
+
+    asyncio.run(run())
+
+
+def test_a_batch_larger_than_clients_take_is_copied() -> None:
+    """Leaders send the first batch whole, whatever the request's limits are."""
+
+    async def run() -> None:
+        async with cluster() as nodes:
+            await nodes.create("orders", configs={"max_message_bytes": 2 * MAX_FRAME_BYTES})
+            await in_sync(nodes)
+            append_alone(replica(nodes, nodes.state("orders").leader), bytes(MAX_FRAME_BYTES))
             await nodes.until(lambda: {replica(nodes, n).log_end_offset for n in nodes.brokers} == {1})
 
     asyncio.run(run())

@@ -13,11 +13,13 @@ import pytest
 from confluent_kafka import Producer
 
 from kohort.consumer import arrow
-from kohort.protocol import CorruptBatchError
+from kohort.protocol import MAX_FRAME_BYTES, CorruptBatchError, build_batch
 from kohort.spark import DataLossError, OffsetRange
 from kohort.spark import _fetch as fetch
-from kohort.spark._client import ConnectionOptions
+from kohort.spark._client import Client, ConnectionOptions
 from kohort.spark._fetch import ReadTask, read_task
+from kohort.testing import running_broker
+from tests.broker.wire import Wire, create_topic, produce
 from tests.spark.conftest import Side
 
 pytestmark = pytest.mark.kafka
@@ -79,6 +81,22 @@ def test_reads_batches_far_larger_than_a_fetch(
     side.produce(orders, {0: 3}, value=lambda n: bytes([n]) * 300_000)
     sizes = [len(value) for value in read(OffsetRange(orders, 0, 1, 3))["value"].to_pylist()]
     assert sizes == [300_000, 300_000]
+
+
+def test_reads_a_batch_in_a_response_of_any_size() -> None:
+    value, most = bytes(MAX_FRAME_BYTES), 2 * MAX_FRAME_BYTES
+    with (
+        running_broker(message_max_bytes=most, socket_request_max_bytes=most) as broker,
+        Wire(broker.bootstrap, timeout_s=60) as wire,
+    ):
+        create_topic(wire, "orders")
+        produced = produce(wire, "orders", bytes(build_batch([(None, value, ())], timestamp_ms=0)))
+        assert produced.error_code == 0
+        options = ConnectionOptions(broker.bootstrap)
+        client = Client(options)
+        (read,) = read_task(ReadTask(options, (OffsetRange("orders", 0, 0, 1),)), client)
+        client.close()
+    assert len(read["value"][0].as_py()) == len(value)
 
 
 def test_no_ranges_are_no_rows(read: Callable[..., pa.Table]) -> None:
