@@ -44,8 +44,11 @@ def plan_cut(segments: Sequence[Segment], producers: Producers, offset: int) -> 
     if last.size - position + sum(segment.size for segment in going) > GOING_BYTES:
         return None
     end_offset = last.base_offset
-    for step in last.steps(last.start_before(position), position):
-        end_offset = step.last_offset + 1
+    # a cut reads these headers, too: damage among them has to be met before it begins
+    for at, header in last.headers(last.start_before(position)):
+        if at >= position:
+            break
+        end_offset = header.next_offset
     gone = [each for segment in going for each in _written(segment, 0)]
     gone += _written(last, position)
     if not gone:

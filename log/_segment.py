@@ -325,12 +325,12 @@ class Segment:
         self.time_index.truncate(self.time_index.count_below(next_offset))
         if self.txn_index.entries and self.txn_index.entries[-1].last_offset >= next_offset:
             self.txn_index.truncate(sum(each.last_offset < next_offset for each in self.txn_index.entries))
-        last = self.index.last()
-        self._bytes_since_entry = position - (0 if last is None else last[1])
+        start = self._indexed(self.index.last())
+        self._bytes_since_entry = position - start
         if not position:
             self._first_timestamp_ms = None
         self._max_timestamp = self.time_index.last()
-        for _, header in self.headers(0 if last is None else last[1]):
+        for _, header in self.headers(start):
             if header.max_timestamp_ms > self._max_timestamp[0]:
                 self._max_timestamp = (header.max_timestamp_ms, header.last_offset)
 

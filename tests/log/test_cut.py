@@ -12,7 +12,7 @@ import pytest
 from kohort.log import LogConfig, PartitionLog, _partition, at_once
 from kohort.log._files import OsFile
 from kohort.log._producers import encode_snapshot
-from tests.log.batches import NOW_MS, batch, filled, marker, open_log
+from tests.log.batches import NOW_MS, batch, filled, marker, offsets_of, open_log
 from tests.log.test_replica import everything
 
 SMALL = LogConfig(segment_bytes=900, index_interval_bytes=150)
@@ -133,3 +133,28 @@ def test_a_producer_whose_batches_all_go_is_forgotten_and_a_cut_below_the_log_st
     log.delete_records(8)
     log = log.truncated(5, now_ms=NOW_MS)
     assert (log.log_start_offset, log.log_end_offset) == (8, 8)
+
+
+def test_damage_that_no_length_shows_is_found_before_anything_is_cut(tmp_path: Path) -> None:
+    log = filled(open_log(tmp_path), *[1] * 12)
+    path = Path(log._segments.active.file.path)
+    data = bytearray(path.read_bytes())
+    size = len(data) // 12
+    data[9 * size + 16] = 9  # no such format of batches
+    path.write_bytes(data)
+    cut = log.truncated(11, now_ms=NOW_MS)
+    assert (cut.log_end_offset, cut.first_damaged_offset) == (11, 9)
+
+
+def test_a_wrong_entry_of_the_offset_index_leads_no_cut_astray(tmp_path: Path) -> None:
+    log = filled(open_log(tmp_path, LogConfig(index_interval_bytes=150)), *[1] * 12)
+    index = log._segments.active.index
+    place, (_, position) = index.count - 1, index.entry(index.count - 1)
+    index.file.write(place * index.ENTRY.size, index.ENTRY.pack(10, position - 1))
+    cut = log.truncated(11, now_ms=NOW_MS)
+    assert (cut.log_end_offset, cut.is_damaged, len(offsets_of(everything(cut)))) == (
+        11,
+        False,
+        11,
+    )
+    assert cut._segments.active.max_timestamp[0] == NOW_MS
