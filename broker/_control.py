@@ -308,10 +308,12 @@ class Control:
         )
 
     async def reassign(
-        self, wanted: Mapping[TopicPartition, Sequence[int] | None]
+        self, wanted: Mapping[TopicPartition, Sequence[int] | None], *, same_factor: bool
     ) -> Mapping[TopicPartition, KafkaError | None]:
         """Give partitions other replicas, or cancel that (None); see ``reassign``."""
-        return await self._asked(lambda image, rules: reassign(image, wanted, rules))
+        return await self._asked(
+            lambda image, rules: reassign(image, wanted, rules, same_factor=same_factor)
+        )
 
     # -- inside ----------------------------------------------------------------------------------------------
 

@@ -1,60 +1,84 @@
 """AlterPartitionReassignments (45), v0-1: reassigns partitions to other replicas, or cancels that
-(KIP-455, KIP-860).
+(KIP-455, KIP-860); a single broker has all replicas already.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from ...cluster.controller import reassigned
 from ...protocol import ApiKey, ErrorCode, KafkaError, TopicPartition
+from ...protocol.messages.alter_partition_reassignments import (
+    ReassignablePartitionResponse,
+    ReassignableTopicResponse,
+)
 from .._node import Node
+from .._turns import Slices
 from ..authorizer import Operation, ResourceType, right
 from ._api import Request, ServedApi, always
 from ._errors import at_top
 from ._guards import whole
 
+if TYPE_CHECKING:
+    from .._control import Control
+
 
 async def handle(node: Node, request: Request) -> Any:
-    body, control = request.body, node.control
-    assert control is not None, "it is served in a cluster"
-    wanted = {
-        TopicPartition(topic.name, each.partition_index): each.replicas
-        for topic in body.topics
-        for each in topic.partitions
-    }
-    times = Counter((topic.name, each.partition_index) for topic in body.topics for each in topic.partitions)
-    refused: dict[TopicPartition, KafkaError | None] = {}
-    for key, replicas in wanted.items():
-        topic = node.image.topic(key.topic)
-        known = topic.partitions if topic is not None else ()
-        if times[key] > 1:
-            refused[key] = KafkaError(ErrorCode.INVALID_REQUEST, "a partition is in the request twice")
-        elif (
-            not body.allow_replication_factor_change
-            and replicas is not None
-            and 0 <= key.partition < len(known)
-            and len(replicas) != len(set(known[key.partition].replicas) - set(known[key.partition].adding))
-        ):
-            text = f"{len(replicas)} replicas are another replication factor: the request allows none"
-            refused[key] = KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, text)
-    refused |= await control.reassign({key: wanted[key] for key in wanted if key not in refused})
+    body, control, slices = request.body, node.control, Slices()
+    refused = None if control is None else await _by_controller(control, body)
     make = partial(request.result, "ReassignablePartitionResponse")
+    responses = []
+    for topic in body.topics:
+        results = []
+        for each in topic.partitions:
+            key = TopicPartition(topic.name, each.partition_index)
+            error = _by_itself(node, body, key, each.replicas) if refused is None else refused[key]
+            results.append(make(error, partition_index=each.partition_index))
+            await slices.end_if_due()
+        responses.append(ReassignableTopicResponse(topic.name, results))
     return request.answer(
         allow_replication_factor_change=body.allow_replication_factor_change,
         error_message=None,
-        responses=[
-            request.part("ReassignableTopicResponse")(
+        responses=responses,
+    )
+
+
+def _by_itself(node: Node, body: Any, key: TopicPartition, replicas: list[int] | None) -> KafkaError | None:
+    """What forbids this to a single broker; if nothing does, the partition is where it should be."""
+    try:
+        reassigned(node.image, key, replicas, same_factor=not body.allow_replication_factor_change)
+    except KafkaError as error:
+        return error
+    return None
+
+
+async def _by_controller(control: Control, body: Any) -> dict[TopicPartition, KafkaError | None]:
+    elements = [
+        (TopicPartition(topic.name, each.partition_index), each.replicas)
+        for topic in body.topics
+        for each in topic.partitions
+    ]
+    times = Counter(key for key, _replicas in elements)
+    twice = KafkaError(ErrorCode.INVALID_REQUEST, "a partition is in the request twice")
+    wanted = {key: replicas for key, replicas in elements if times[key] == 1}
+    same_factor = not body.allow_replication_factor_change
+    return {**dict.fromkeys(times, twice), **await control.reassign(wanted, same_factor=same_factor)}
+
+
+def _with_error(body: Any, _version: int, code: ErrorCode) -> dict[str, Any]:
+    # as in Apache Kafka: at the top, and for each partition
+    return {
+        "error_message": None,
+        "responses": [
+            ReassignableTopicResponse(
                 topic.name,
-                [
-                    make(refused[topic.name, each.partition_index], partition_index=each.partition_index)  # type: ignore[index]
-                    for each in topic.partitions
-                ],
+                [ReassignablePartitionResponse(each.partition_index, code, None) for each in topic.partitions],
             )
             for topic in body.topics
         ],
-    )
+    }
 
 
 API = ServedApi(
@@ -62,7 +86,6 @@ API = ServedApi(
     versions=(0, 1),
     handler=handle,
     guard=whole(right(Operation.ALTER, ResourceType.CLUSTER, "all partitions")),
-    errors=at_top(lambda _body, _version, _code: {"error_message": None}),
+    errors=at_top(_with_error),
     by_controller=always,
-    cluster_only=True,
 )

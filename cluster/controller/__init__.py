@@ -19,6 +19,7 @@ from .decisions import (
     elect_leaders,
     leaders_to_move,
     reassign,
+    reassigned,
     reassignments,
     tidied,
 )
@@ -44,6 +45,7 @@ __all__ = [
     "leaders_to_move",
     "place",
     "reassign",
+    "reassigned",
     "reassignments",
     "settled",
     "steps",

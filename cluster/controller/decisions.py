@@ -419,28 +419,50 @@ def _eligible(brokers: Mapping[int, BrokerRegistration], node_id: int, epoch: in
 
 
 def reassign(
-    image: ClusterImage, wanted: Mapping[TopicPartition, Sequence[int] | None], rules: Rules
+    image: ClusterImage,
+    wanted: Mapping[TopicPartition, Sequence[int] | None],
+    rules: Rules,
+    *,
+    same_factor: bool = False,
 ) -> Decision[Refusals[TopicPartition]]:
     """Give partitions other replicas (KIP-455), or cancel a reassignment (None).
 
-    New replicas are added and have to get in sync before old ones are removed. UNKNOWN_TOPIC_OR_PARTITION,
-    INVALID_REPLICA_ASSIGNMENT, NO_REASSIGNMENT_IN_PROGRESS.
+    New replicas are added and have to get in sync before old ones are removed. The errors are those of
+    ``reassigned``.
     """
     answer: Refusals[TopicPartition] = {}
     states: dict[str, dict[int, PartitionState]] = {}
     for key, target in wanted.items():
-        topic = image.topic(key.topic)
         try:
-            if topic is None or not 0 <= key.partition < len(topic.partitions):
-                raise _unknown(*key)
-            before = topic.partitions[key.partition]
-            after = _reverted(before) if target is None else _aimed(before, _checked(image, target))
+            after = reassigned(image, key, target, same_factor=same_factor)
         except KafkaError as error:
             answer[key] = error
             continue
         answer[key] = None
         states.setdefault(key.topic, {})[key.partition] = after
     return Decision(answer, _settled(image, states, rules))
+
+
+def reassigned(
+    image: ClusterImage, key: TopicPartition, target: Sequence[int] | None, *, same_factor: bool
+) -> PartitionState:
+    """The state of a partition whose reassignment to these replicas begins, or is cancelled (None); with
+    ``same_factor`` to as many as it has (KIP-860).
+
+    Raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION, INVALID_REPLICA_ASSIGNMENT, INVALID_REPLICATION_FACTOR,
+    NO_REASSIGNMENT_IN_PROGRESS.
+    """
+    topic = image.topic(key.topic)
+    if topic is None or not 0 <= key.partition < len(topic.partitions):
+        raise _unknown(*key)
+    before = topic.partitions[key.partition]
+    if target is None:
+        return _reverted(before)
+    replicas = _checked(image, target)
+    if same_factor and len(replicas) != len(set(before.replicas) - set(before.adding)):
+        text = f"{len(replicas)} replicas are another replication factor: the request allows none"
+        raise KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, text)
+    return _aimed(before, replicas)
 
 
 def _aimed(before: PartitionState, target: tuple[int, ...]) -> PartitionState:

@@ -197,6 +197,7 @@ def test_replicas_move_and_leaders_are_elected(cluster: RunningCluster, wire: Wi
     assert reassign([1, 9]) == "INVALID_REPLICA_ASSIGNMENT"
     assert reassign([1, 2], partition=7) == "UNKNOWN_TOPIC_OR_PARTITION"
     assert reassign([1, 2, 3], allow_replication_factor_change=False) == "INVALID_REPLICATION_FACTOR"
+    assert reassign([1, 2, 9], allow_replication_factor_change=False) == "INVALID_REPLICA_ASSIGNMENT"
     assert reassign([3, 1]) == "NONE"
     cluster._eventually(lambda: cluster.state("moves", 0).replicas == (3, 1) or None)
     assert wire.call(ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, topics=None).topics == []
@@ -260,7 +261,7 @@ def test_leaders_ask_the_controller_for_in_sync_replicas(cluster: RunningCluster
 def test_what_a_broker_alone_does_not_serve(cluster: RunningCluster) -> None:
     from kohort.testing import running_broker
 
-    ours = {ApiKey.ALTER_PARTITION, ApiKey.ENVELOPE, ApiKey.ALTER_PARTITION_REASSIGNMENTS}
+    ours = {ApiKey.ALTER_PARTITION, ApiKey.ENVELOPE}
     with running_broker() as alone, Wire(alone.bootstrap) as wire:
         served = {row.api_key for row in wire.call(ApiKey.API_VERSIONS, 2).api_keys}
     assert not served & ours

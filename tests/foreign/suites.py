@@ -274,7 +274,6 @@ SUITES = (
         },
         known={
             f"{_ADMIN}::test_describe_metadata_quorum": "DescribeQuorum: it has no quorum of controllers",
-            f"{_ADMIN}::test_alter_partition_reassignments": _REASSIGN,
         },
     ),
     Suite(

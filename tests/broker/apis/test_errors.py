@@ -29,6 +29,8 @@ EVERY = [
 
 #: As Apache Kafka says it: to all of the request and to each element, or by an answer with nothing in it.
 UNLIKE_OTHERS = {
+    (ApiKey.ALTER_PARTITION_REASSIGNMENTS, 0): 2,
+    (ApiKey.ALTER_PARTITION_REASSIGNMENTS, 1): 2,
     (ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, 0): 2,
     (ApiKey.ELECT_LEADERS, 1): 2,
     (ApiKey.ELECT_LEADERS, 2): 2,

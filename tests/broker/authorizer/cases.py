@@ -421,6 +421,15 @@ CASES: tuple[Case, ...] = (
         for version in (1, 2)
     ),
     *(Case(ApiKey.ELECT_LEADERS, version, topic.elected(), (_c(_OP.ALTER),)) for version in (0, 2)),
+    *(
+        Case(
+            ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+            version,
+            lambda world: {"topics": [(world["t/seen"], [(0, None)])], "timeout_ms": 1_000},
+            (_c(_OP.ALTER),),
+        )
+        for version in (0, 1)
+    ),
     Case(
         ApiKey.LIST_PARTITION_REASSIGNMENTS,
         0,
