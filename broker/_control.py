@@ -308,12 +308,10 @@ class Control:
         )
 
     async def reassign(
-        self, wanted: Mapping[TopicPartition, Sequence[int] | None], *, same_factor: bool
+        self, wanted: Mapping[TopicPartition, Sequence[int] | None], *, same_factor: bool = False
     ) -> Mapping[TopicPartition, KafkaError | None]:
         """Give partitions other replicas, or cancel that (None); see ``reassign``."""
-        return await self._asked(
-            lambda image, rules: reassign(image, wanted, rules, same_factor=same_factor)
-        )
+        return await self._asked(lambda image, rules: reassign(image, wanted, rules, same_factor=same_factor))
 
     # -- inside ----------------------------------------------------------------------------------------------
 

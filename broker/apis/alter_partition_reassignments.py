@@ -69,12 +69,12 @@ async def _by_controller(control: Control, body: Any) -> dict[TopicPartition, Ka
 
 def _with_error(body: Any, _version: int, code: ErrorCode) -> dict[str, Any]:
     # as in Apache Kafka: at the top, and for each partition
+    make = ReassignablePartitionResponse
     return {
         "error_message": None,
         "responses": [
             ReassignableTopicResponse(
-                topic.name,
-                [ReassignablePartitionResponse(each.partition_index, code, None) for each in topic.partitions],
+                topic.name, [make(each.partition_index, code, None) for each in topic.partitions]
             )
             for topic in body.topics
         ],

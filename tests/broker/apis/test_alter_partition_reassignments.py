@@ -38,7 +38,8 @@ def test_a_partition_stays_on_its_only_broker(link: Wire, name: str, own: int, v
     assert found == [(name, 1, "NONE"), (name, 0, "NONE")]
     topics = link.call(ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, timeout_ms=5_000, topics=None).topics
     assert topics == []
-    [topic] = link.call(ApiKey.METADATA, 8, topics=[part(ApiKey.METADATA, 8, "MetadataRequestTopic", name=name)]).topics
+    wanted = part(ApiKey.METADATA, 8, "MetadataRequestTopic", name=name)
+    [topic] = link.call(ApiKey.METADATA, 8, topics=[wanted]).topics
     assert [(one.leader_id, one.replica_nodes) for one in topic.partitions] == [(own, [own])] * 2
 
 
@@ -57,10 +58,11 @@ def test_no_reassignment_can_be_cancelled(link: Wire, name: str) -> None:
 
 def test_what_is_not_there_cannot_be_reassigned(link: Wire, name: str, own: int) -> None:
     create_topic(link, name, 1)
-    asked = [(name, [(7, [own]), (-1, None)]), ("nothing-is-named-so", [(0, [own + 98])]), ("..", [(0, None)])]
+    other = "nothing-is-named-so"
+    asked = [(name, [(7, [own]), (-1, None)]), (other, [(0, [own + 98])]), ("..", [(0, None)])]
     assert reassign(link, asked) == [
         (topic, index, "UNKNOWN_TOPIC_OR_PARTITION")
-        for topic, index in ((name, 7), (name, -1), ("nothing-is-named-so", 0), ("..", 0))
+        for topic, index in ((name, 7), (name, -1), (other, 0), ("..", 0))
     ]
 
 
