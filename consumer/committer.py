@@ -194,6 +194,8 @@ class Committer:
             await self.commit(starts, self.config.request_timeout_ms)
         except CommitFailedError as error:
             errors.update(dict.fromkeys((*error.failed, *error.lost), error))
+            # of a missing right polls have to hear
+            errors.update({p: why for p, why in error.failed.items() if isinstance(why, KafkaError)})
         return True
 
     async def run(self, interval_ms: float) -> None:

@@ -2,7 +2,7 @@
 
 Each broker has one pending Fetch, a long poll if there is nothing to read. It cannot be called off:
 partitions that come up meanwhile are read by short polls beside it, over a connection of their own, until it
-is answered. Nothing here waits for commits or for the user.
+is answered. Nothing here waits for the user, and only what begins without an offset waits for a commit.
 """
 
 from __future__ import annotations
@@ -106,10 +106,12 @@ class Fetcher:
         if seeking:
             self._start("committed", lambda: self._starts.find_committed(seeking))
         self._look_at_metadata(now)
-        for phase, work in ((Phase.RESETTING, self._starts.reset), (Phase.VALIDATING, self._starts.validate)):
+        resetting = self.reading.positions.to_reset(now)
+        validating = self.reading.positions.in_phase(Phase.VALIDATING, now)
+        for due, work in ((resetting, self._starts.reset), (validating, self._starts.validate)):
             # one task for each leader: one that does not answer delays no others
-            for node, positions in self._by_leader(self.reading.positions.in_phase(phase, now)).items():
-                self._start(f"{phase.value} at node {node}", partial(work, positions))
+            for node, positions in self._by_leader(due).items():
+                self._start(f"{positions[0].phase.value} at node {node}", partial(work, positions))
         by_node, enough = self._wanted(now)
         for node, positions in by_node.items():
             if now < self._node_retry_at.get(node, 0.0):

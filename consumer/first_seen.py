@@ -22,9 +22,16 @@ class FirstSeen:
         for name in topics:
             if (topic := known.topics.get(name)) is not None:
                 self._topics.setdefault(name, (topic.topic_id, len(topic.partitions)))
-            elif known.errors.get(name) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            elif known.errors.get(name) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and not self._has_id(name):
                 # a topic that may not be read yet has another error, and may have older records
                 self._topics[name] = (None, 0)
+
+    def _has_id(self, name: str) -> bool:
+        """Return whether a topic made anew will have another id: the one that was seen may come again.
+
+        A broker that lags does not know it.
+        """
+        return self._topics.get(name, (None, 0))[0] is not None
 
     def is_newer(self, partition: TopicPartition, topic_id: uuid.UUID | None) -> bool:
         """Return whether a partition, of the topic with this id, did not exist when its topic was first seen.
@@ -35,4 +42,4 @@ class FirstSeen:
         if seen is None:
             return False
         first_id, count = seen
-        return partition.partition >= count or (topic_id is not None and topic_id != first_id)
+        return partition.partition >= count or (None not in (topic_id, first_id) and topic_id != first_id)

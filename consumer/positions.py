@@ -127,6 +127,11 @@ class Positions:
         """Partitions of a phase whose back-off after an error is over."""
         return [p for p in self._all.values() if p.phase is phase and now >= p.retry_at]
 
+    def to_reset(self, now: float) -> list[Position]:
+        """Partitions whose reset is due. Where the group begins is the user's to say first, by a seek."""
+        resetting = self.in_phase(Phase.RESETTING, now)
+        return [p for p in resetting if not (p.held and p.reset is not None and p.reset.keep)]
+
     # life
 
     def add(

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from kohort.consumer import Cluster, GroupConsumer, NoOffsetError
+from kohort.consumer import AsyncGroupConsumer, Cluster, GroupConsumer, NoOffsetError
 from kohort.consumer.consumer import TURN_S
 from kohort.consumer.events import OffsetReset
+from kohort.consumer.positions import Phase
 from kohort.protocol import ErrorCode, KafkaError, TopicPartition
 from tests.consumer.conftest import QUICK, both_protocols
 from tests.consumer.members import Maker, numbers, read, until
@@ -40,6 +41,28 @@ async def test_without_a_committed_offset_the_policy_decides_and_an_event_says_s
     assert numbers(await read(consumer, 20 - first)) == list(range(first, 20))
     (event,) = _resets(consumer)
     assert (event.asked, event.policy, event.offset) == (None, policy, first)
+
+
+async def test_a_seek_at_the_assignment_comes_before_where_the_group_begins(
+    bootstrap: str, new_topic: NewTopic, group: Name, produce: Produce
+) -> None:
+    """Who goes to the first record where nothing is committed would skip all, had the end been committed."""
+    partition = TopicPartition(new_topic("orders", partitions=1), 0)
+    produce(partition.topic, range(10))
+
+    async def assigned(_: object) -> None:
+        (position,) = consumer.parts.positions
+        await until(lambda: position.phase is not Phase.SEEKING)
+        await asyncio.sleep(0.3)  # as long as it takes to ask for the end, and to commit it
+        if partition not in await consumer.committed(partition):
+            consumer.seek(partition, 0)
+
+    settings = QUICK | {"group": group("billing"), "auto_offset_reset": "latest"}
+    consumer = AsyncGroupConsumer(
+        partition.topic, bootstrap=bootstrap, on_partitions_assigned=assigned, **settings
+    )
+    async with consumer:
+        assert numbers(await read(consumer, 10)) == list(range(10))
 
 
 async def test_a_reader_that_never_waits_lets_others_have_their_turns(

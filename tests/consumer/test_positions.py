@@ -317,6 +317,18 @@ def test_a_start_is_kept_where_the_policy_may_say_another_one_later() -> None:
     assert position.committed == CommittedOffset(7)
 
 
+def test_where_a_group_begins_is_looked_for_when_the_user_has_been_told_and_has_not_sought() -> None:
+    positions, position = _one("latest")
+    positions.hold([ORDERS])
+    positions.found_committed(ORDERS, None)
+    assert positions.to_reset(0.0) == []
+    positions.hold([ORDERS], held=False)
+    assert positions.to_reset(0.0) == [position]
+    positions.hold([ORDERS])
+    positions.seek(ORDERS, LATEST)
+    assert positions.to_reset(0.0) == [position], "a seek commits nothing"
+
+
 @pytest.mark.parametrize(
     ("committed", "text"),
     [

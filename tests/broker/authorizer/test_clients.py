@@ -5,9 +5,11 @@ Users come over TLS and prove who they are by SCRAM.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
@@ -40,6 +42,9 @@ from kafka.errors import (
     KafkaError as PythonKafkaError,
 )
 
+from kohort.consumer import AsyncGroupConsumer
+from kohort.protocol import KafkaError as KohortKafkaError
+from kohort.protocol import TopicPartition
 from tests.broker.authorizer.conftest import PASSWORD, WAIT_S, eventually
 from tests.broker.authorizer.place import Place
 from tests.kafka_python import group_consumer
@@ -193,6 +198,39 @@ def test_confluent_kafka_is_refused_until_rules_allow(
     deny = AclPermissionType.DENY
     allowed(admin, rule("*", ResourceType.TOPIC, name, AclOperation.READ, permission=deny))
     assert _consumed(place, user, name) == KafkaError.TOPIC_AUTHORIZATION_FAILED
+
+
+@pytest.mark.parametrize("policy", ["latest", "earliest"])
+async def test_a_topic_that_may_be_described_and_not_read_is_raised_by_polls_until_it_may(
+    place: Place, admin: AdminClient, name: str, user: str, policy: Literal["latest", "earliest"]
+) -> None:
+    """Under latest the refusal is that of the commit of where the group begins."""
+    [made] = admin.create_topics([NewTopic(name, 1, 1)]).values()
+    made.result(WAIT_S)
+    allowed(
+        admin,
+        rule(user, ResourceType.GROUP, name, AclOperation.READ),
+        rule(user, ResourceType.TOPIC, name, AclOperation.DESCRIBE),
+    )
+    consumer = AsyncGroupConsumer(
+        name,
+        group=name,
+        bootstrap=place.scram,
+        security_protocol="SASL_SSL",
+        ssl_cafile=place.certificates.cafile,
+        sasl_mechanism="SCRAM-SHA-256",
+        sasl_plain_username=user,
+        sasl_plain_password=PASSWORD,
+        auto_offset_reset=policy,
+    )
+    async with consumer:
+        with pytest.raises(KohortKafkaError, match="TOPIC_AUTHORIZATION_FAILED"):
+            await consumer.getmany(timeout_ms=WAIT_S * 1_000)
+        allowed(admin, rule(user, ResourceType.TOPIC, name, AclOperation.READ))
+        async with asyncio.timeout(WAIT_S):
+            while consumer.position(TopicPartition(name, 0)) is None:
+                with suppress(KohortKafkaError):  # the rule may not be in force yet
+                    await consumer.getmany(timeout_ms=100)
 
 
 def _produced(place: Place, user: str, topic: str) -> int | None:
