@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Collection
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from aiokafka import AIOKafkaConsumer, TopicPartition
 
+from kohort.client.cluster import Cluster
+from kohort.cluster import TopicImage
 from kohort.protocol import ApiKey, ErrorCode
 from kohort.testing import RunningBroker, running_broker
+from tests.broker.clusters import cluster
 from tests.broker.wire import Wire, batch, commit_fields, create_topic, fetch, part, produce
 
 
@@ -98,3 +104,37 @@ def test_committed_offsets_go_with_the_topic(wire: Wire, name: str) -> None:
     assert committed() == 5
     ask(wire, name)
     assert committed() == -1
+
+
+def test_offsets_of_a_new_topic_stay_though_the_deletion_of_the_former_is_answered_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The controller answers once it has asked ZooKeeper; others know before that the topic is gone."""
+    place = TopicPartition("orders", 0)
+
+    async def run() -> None:
+        async with (
+            cluster(1, offsets_topic_replication_factor=1) as nodes,
+            Cluster(nodes.bootstrap()) as client,
+        ):
+            await nodes.create("orders")
+            consumer = AIOKafkaConsumer(
+                bootstrap_servers=nodes.bootstrap(), group_id="g", enable_auto_commit=False
+            )
+            async with consumer:
+                consumer.assign([place])
+                await consumer.commit({place: 1})
+                control = nodes.brokers[1].cluster.control  # type: ignore[union-attr]
+                delete = control.delete_topics
+
+                async def answered_late(topics: Collection[TopicImage]) -> None:
+                    await delete(topics)
+                    assert await consumer.committed(place) is None
+                    await nodes.create("orders")
+                    await consumer.commit({place: 2})
+
+                monkeypatch.setattr(control, "delete_topics", answered_late)
+                await client.delete_topics(["orders"])
+                assert await consumer.committed(place) == 2
+
+    asyncio.run(run())
