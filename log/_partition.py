@@ -525,13 +525,14 @@ class PartitionLog:
         for segment in reversed(plan.going):
             for path in segment.mark_deleted():
                 self._fs.remove(path)
-        plan.segment.cut(plan.position, plan.end_offset)
-        self._epochs.cut_end(plan.end_offset)
         self._segments.purge(None)
         snapshots = offsets_of(self._fs.list(self.path), SNAPSHOT)
         for stale in {each for each in snapshots if each > plan.end_offset}.union(self._segments.gone):
             remove_snapshot(self._fs, self.path, stale)
+        # only then is the segment the last one whatever happens, which the next start does not trust
         self._fs.sync_dir(self.path)
+        plan.segment.cut(plan.position, plan.end_offset)
+        self._epochs.cut_end(plan.end_offset)
         segments = self._segments.all[: len(self._segments) - len(plan.going)]
         opened = Opened(segments, plan.end_offset, plan.producers, self._epochs, RecoveryReport(found=True))
         log = PartitionLog(self.path, self.config, self.topic_id, opened, self._fs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import shutil
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,9 @@ import pytest
 from kohort.log import LogConfig, PartitionLog, _partition, at_once
 from kohort.log._files import OsFile
 from kohort.log._producers import encode_snapshot
+from kohort.testing.faults import SimulatedCrash
 from tests.log.batches import NOW_MS, batch, filled, marker, offsets_of, open_log
+from tests.log.disks import disk, opened
 from tests.log.test_replica import everything
 
 SMALL = LogConfig(segment_bytes=900, index_interval_bytes=150)
@@ -158,3 +161,26 @@ def test_a_wrong_entry_of_the_offset_index_leads_no_cut_astray(tmp_path: Path) -
         11,
     )
     assert cut._segments.active.max_timestamp[0] == NOW_MS
+
+
+def test_a_segment_is_cut_when_those_behind_it_are_gone_whenever_the_machine_stops() -> None:
+    stops = both = 0
+    while True:
+        fs = disk(page_bytes=64)
+        log = filled(opened(fs, SMALL), *[1] * 18)
+        log.flush()
+        first, second = (each.file.path for each in log._segments.all)
+        files = [path for path in fs.paths() if path.startswith(first.removesuffix("log"))]
+        whole = [fs.content(path) for path in files]
+        fs.crash_at(stops + 1)
+        with suppress(SimulatedCrash):
+            log.truncated(8, now_ms=NOW_MS)
+            break
+        stops += 1
+        for seed in range(20):
+            left = fs.after_crash(seed)
+            if left.exists(second):
+                both += 1
+                assert [left.content(path) for path in files] == whole
+    assert stops > 5
+    assert both > 20
