@@ -95,7 +95,7 @@ CLUSTER_BUGS = (
     _Bug(
         "a coordinator answers before other replicas have it",
         "broker._replicas:MovingShards.when_committed",
-        "return found.leadership.when_committed(end, then)",
+        "return found.leadership.when_committed(end_offset, then)",
         "return True",
     ),
     _Bug(

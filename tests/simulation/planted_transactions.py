@@ -84,8 +84,10 @@ TRANSACTION_BUGS = (
     _Bug(
         "an end is decided twice",
         "transactions.shards:_end_error",
-        "if now.state is _OPEN:",
-        "if now.state is _OPEN or now.state in _PREPARED:",
+        "    if now.state in _PREPARED:\n"
+        "        return ErrorCode.CONCURRENT_TRANSACTIONS\n"
+        "    if now.state is _OPEN:",
+        "    if now.state is _OPEN or now.state in _PREPARED:",
     ),
     _Bug(
         "a batch of a transaction that is not open is taken",

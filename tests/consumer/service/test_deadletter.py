@@ -199,5 +199,9 @@ def test_letters_go_over_connections_with_the_consumers_settings(monkeypatch: py
         "reconnect_backoff_ms": 5,
         "reconnect_backoff_max_ms": 6,
     }
-    assembly.make_cluster(consumer_config(bootstrap="broker:9092", client_id="me", **numbers))
-    assert made == [(("broker:9092", "me"), {**numbers, "ssl_context": None, "sasl": None})]
+    config = consumer_config(
+        bootstrap="broker:9092", client_id="me", receive_message_max_bytes=7 * 10**8, **numbers
+    )
+    assembly.make_cluster(config)
+    others = {"ssl_context": None, "sasl": None, "max_frame_bytes": config.max_response_bytes}
+    assert made == [(("broker:9092", "me"), {**numbers, **others})]
