@@ -276,10 +276,15 @@ class ZooKeeperStore(TreeStore):
             self._renewer = self._loop.create_task(self._renew())
 
     async def _renew(self) -> None:
-        self._zookeeper.close()
-        await asyncio.sleep(_RENEW_S)
-        self._zookeeper = self._zookeeper.another()
-        await self._zookeeper.begin(self._connection_changed, self._session_ended)
+        while True:
+            self._zookeeper.close()
+            await asyncio.sleep(_RENEW_S)
+            self._zookeeper = self._zookeeper.another()
+            try:
+                return await self._zookeeper.begin(self._connection_changed, self._session_ended)
+            except (OSError, RuntimeError) as error:
+                # no descriptor or thread to be had, maybe what has ended the last one, too
+                log.error("no client of ZooKeeper could begin, which is tried again: %r", error)
 
     async def _follow(self) -> None:
         """Read changes as long as the store is open."""

@@ -6,6 +6,8 @@ Covers: client/zookeeper.py.
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import socket
 import sys
 import threading
@@ -23,6 +25,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoAuthError
+from kazoo.protocol.connection import ConnectionHandler
 
 from kohort.client.zookeeper import ZooKeeperSettings
 from kohort.cluster import (
@@ -94,6 +97,28 @@ async def test_where_a_thread_of_the_client_ends_another_client_begins(
     assert SessionNote(tmp_path).read() == store._client.client_id
     store.close()
     other.close()
+
+
+async def test_a_client_that_cannot_begin_is_followed_by_one_that_can(
+    zookeeper: ZooKeeper, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = await zookeeper.home()()
+    states: list[SessionState] = []
+    store.on_session(states.append)
+    errors = [OSError(errno.EMFILE, os.strerror(errno.EMFILE)), RuntimeError("can't start new thread")]
+    begin = ConnectionHandler.start
+
+    def fails(handler: ConnectionHandler) -> None:
+        if errors:
+            raise errors.pop(0)
+        begin(handler)
+
+    monkeypatch.setattr(ConnectionHandler, "start", fails)
+    store._session_ended()
+    await until(lambda: states[-1:] == [SessionState.CONNECTED])
+    assert states == [SessionState.LOST, SessionState.CONNECTED]
+    assert caplog.text.count("no client of ZooKeeper could begin, which is tried again") == 2
+    store.close()
 
 
 async def test_a_connection_that_is_gone_before_its_session_is_noted_is_none(
