@@ -60,6 +60,8 @@ async def _resolve(host: str, port: int) -> list[_Info]:
     try:
         # needs no thread, and never blocks
         return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+    except UnicodeError as error:
+        raise OSError(f"{host!r} is no host name") from error
     except socket.gaierror:
         loop = asyncio.get_running_loop()
         return await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)

@@ -31,6 +31,7 @@ async def serving_again(
     ending = asyncio.Event()
     serving = asyncio.create_task(_serve_again(serve, ending), name="kohort service")
     try:
+        await asyncio.sleep(0)  # until it has begun, ``stop`` would be for the next block
         yield
     finally:
         ending.set()

@@ -11,6 +11,8 @@ import pytest
 
 from kohort.client import BrokerConnectionError, Cluster, addresses
 from kohort.client.addresses import connect_socket
+from kohort.client.connection import Connection
+from kohort.client.metadata import Address
 from tests.client.fake_broker import FakeBroker
 
 SILENT, REFUSES = "127.0.0.2", "127.0.0.3"
@@ -101,3 +103,10 @@ async def test_a_name_is_looked_up_and_an_address_is_not(monkeypatch: pytest.Mon
             assert connected.getpeername()[1] == broker.port
             connected.close()
     assert asked == ["localhost"]
+
+
+@pytest.mark.parametrize("host", ["a..b", "x" * 64])
+async def test_what_is_no_host_name_is_a_broker_that_cannot_be_reached(host: str) -> None:
+    """A broker may name itself so. For Python it is a UnicodeError, which nobody expects."""
+    with pytest.raises(BrokerConnectionError, match="is no host name"):
+        await Connection.open(Address(host, 9092), client_id="kohort")

@@ -50,6 +50,20 @@ async def test_it_begins_again_after_an_error_and_says_what_is_wrong_meanwhile(
     assert not service.ready
 
 
+@pytest.mark.parametrize("several", [False, True])
+async def test_an_application_that_ends_at_once_can_begin_again(several: bool) -> None:
+    service = make_service()
+
+    @service.handler("orders")
+    async def bill(_: Record) -> None: ...
+
+    application = Services(service) if several else service
+    async with application.keep_serving():
+        pass
+    async with application.keep_serving():
+        await until(lambda: service.ready)
+
+
 async def test_the_end_of_the_application_does_not_wait_for_the_next_beginning() -> None:
     service = make_service()
 
