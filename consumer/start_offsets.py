@@ -119,11 +119,13 @@ class StartOffsets:
         before = [(p, p.changed) for p in resetting]
         missed = [p.partition for p in resetting if p.reset is not None and p.reset.asked is not None]
 
-        async def ask() -> tuple[dict[TopicPartition, int], dict[TopicPartition, str], bool]:
+        async def ask() -> tuple[
+            dict[TopicPartition, int], dict[TopicPartition, str], Mapping[TopicPartition, int]
+        ]:
             found, ranges = await self._offsets_at(at, errors), await self._ranges(missed)
             starts = {p.partition: found[p.partition] for p in resetting if p.partition in found}
             starts = {p: offset for p, offset in starts.items() if self._is_to_be_kept(p)}
-            return found, ranges, await self.reading.keep(starts, errors)
+            return found, ranges, starts if await self.reading.keep(starts, errors) else {}
 
         answer = await self._guarded(resetting, "resetting offsets", errors, ask)
         if answer is None:
@@ -131,8 +133,7 @@ class StartOffsets:
         found, ranges, kept = answer
         for position in self._unmoved(before, errors):
             partition = position.partition
-            keep = kept and self._is_to_be_kept(partition)
-            reset = self.reading.positions.reset_found(position, found[partition], kept=keep)
+            reset = self.reading.positions.reset_found(position, found[partition], kept=partition in kept)
             if reset is not None:
                 reason = reset.reason + ranges.get(partition, "")
                 policy = _POLICIES.get(at[partition], f"timestamp {at[partition]}")

@@ -370,6 +370,7 @@ class _Keeper:
         self.kept: list[Mapping[TopicPartition, int]] = []
         self.phases: list[Phase] = []
         self.error: CommitFailedError | None = None
+        self.meanwhile = _nothing
         self._bench = bench
         bench.starts.reading = replace(bench.starts.reading, keep=self.keep)
 
@@ -378,6 +379,7 @@ class _Keeper:
         if self.error is not None:
             errors.update(dict.fromkeys(starts, self.error))
         self.kept.append(starts)
+        self.meanwhile()
         return True
 
 
@@ -418,3 +420,17 @@ async def test_a_start_is_not_committed_over_records_that_are_not_done() -> None
     bench.positions.out_of_range(bench.position, "the log starts at 22")
     await bench.starts.reset([bench.position])
     assert keeper.kept == [{}]
+
+
+async def test_a_start_that_was_not_committed_does_not_count_as_committed_when_the_records_are_done() -> None:
+    bench = _Bench(EpochEnd(5, 40))
+    keeper = _Keeper(bench)
+    await bench.read_to(30, 30)
+    await bench.validate()
+    bench.positions.out_of_range(bench.position, "the log ends at 25")
+    session = bench.tracker.get(ORDERS)
+    assert session is not None
+    keeper.meanwhile = lambda: session.done_before(30)
+    await bench.starts.reset([bench.position])
+    assert keeper.kept == [{}]
+    assert bench.tracker.committable() == {ORDERS: CommittedOffset(25)}
