@@ -21,6 +21,7 @@ from tests.ports import free_ports
 KOHORT, APACHE_KAFKA = "kohort", "apache-kafka"
 _SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "apache-kafka"
 _MODULES = "org.apache.kafka.common.security"
+PLAIN_LOGIN = f"{_MODULES}.plain.PlainLoginModule"
 
 #: What suites presume: their makers run them on brokers with such settings.
 SETTINGS: Mapping[str, str] = {
@@ -33,8 +34,7 @@ SETTINGS: Mapping[str, str] = {
     "allow.everyone.if.no.acl.found": "true",
     "super.users": "User:ANONYMOUS",
     "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
-    "listener.name.sasl.plain.sasl.jaas.config": f"{_MODULES}.plain.PlainLoginModule required "
-    'user_adminplain="admin-secret";',
+    "listener.name.sasl.plain.sasl.jaas.config": f'{PLAIN_LOGIN} required user_adminplain="admin-secret";',
     "listener.name.sasl.scram-sha-256.sasl.jaas.config": f"{_MODULES}.scram.ScramLoginModule required;",
     "listener.name.sasl.scram-sha-512.sasl.jaas.config": f"{_MODULES}.scram.ScramLoginModule required;",
 }

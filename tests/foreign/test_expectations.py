@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.foreign import expectations
+from tests.foreign.brokers import Target
 from tests.foreign.expectations import Figures, differences
 from tests.foreign.results import Outcome, read_go
-from tests.foreign.suites import LIBRDKAFKA, SUITES, Command, LeftOutError, Suite, _go_chosen
+from tests.foreign.suites import AIOKAFKA, LIBRDKAFKA, SUITES, Command, LeftOutError, Suite, _go_chosen
 
 EXPECTED = Figures("1.0", passed=3, left_out=1, failed=("b",))
 
@@ -25,6 +28,10 @@ def suite(**changes: object) -> Suite:
         "left_out": {"c": "needs a moon"},
     }
     return Suite(**told | changes)  # type: ignore[arg-type]  # of the fields' types
+
+
+def named(name: str) -> Suite:
+    return next(each for each in SUITES if each.name == name)
 
 
 def test_a_run_as_recorded_differs_in_nothing() -> None:
@@ -97,18 +104,89 @@ def test_go_is_told_whole_names_of_what_it_leaves_out_and_runs() -> None:
     assert _go_chosen(suite(left_out={}), ["kgo:TestC/x", "kgo:TestC/y"]) == ("-run", "^TestC$")
 
 
-def test_librdkafka_asks_for_a_checkout_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    one = next(each for each in SUITES if each.name == "librdkafka")
-    monkeypatch.delenv(LIBRDKAFKA, raising=False)
-    with pytest.raises(LeftOutError, match=f"^.*set {LIBRDKAFKA} to a checkout of v{one.version}$"):
+@pytest.mark.parametrize(
+    ("client", "variable"), [("librdkafka", LIBRDKAFKA), ("aiokafka", AIOKAFKA)], ids=lambda word: word
+)
+def test_a_suite_that_no_package_has_asks_for_a_checkout_in_one_line(
+    client: str, variable: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = named(client)
+    monkeypatch.delenv(variable, raising=False)
+    with pytest.raises(LeftOutError, match=f"^.*set {variable} to a checkout of v{one.version}$"):
         one.prepare(one, tmp_path)
-    monkeypatch.setenv(LIBRDKAFKA, str(tmp_path))
-    with pytest.raises(LeftOutError, match="is no checkout of librdkafka"):
+    monkeypatch.setenv(variable, str(tmp_path))
+    with pytest.raises(LeftOutError, match=f"is no checkout of {client}"):
         one.prepare(one, tmp_path)
+
+
+CONFTEST = """
+import docker, pytest
+
+@pytest.fixture
+def kafka_server():
+    return docker.from_env()
+
+@pytest.fixture
+def their_own():
+    return 7
+
+def pytest_addoption(parser):
+    parser.addoption("--docker-image")
+"""
+TEST = """
+from confluent_kafka.admin import AclOperation, AclPermissionType, ResourceType
+from aiokafka_fixtures import _rule
+
+class TestKafkaIntegrationTestCase:
+    def test_fixtures(self, kafka_server, their_own):
+        assert (kafka_server.hosts, kafka_server.sasl_plain_port, their_own) == (["127.0.0.1:1"], 2, 7)
+
+    def test_rules(self, acl_manager):
+        one = _rule({"deny_principal": "test", "operation": "READ", "group": "g"})
+        assert (one.restype, one.name, one.principal) == (ResourceType.GROUP, "g", "User:test")
+        assert (one.operation, one.permission_type) == (AclOperation.READ, AclPermissionType.DENY)
+        one = _rule({"allow_principal": "test", "operation": "All", "cluster": True})
+        assert (one.restype, one.name) == (ResourceType.BROKER, "kafka-cluster")
+        assert (one.operation, one.permission_type) == (AclOperation.ALL, AclPermissionType.ALLOW)
+"""
+
+
+def test_aiokafkas_tests_get_a_broker_without_docker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    checkout = tmp_path / "checkout"
+    (checkout / "tests").mkdir(parents=True)
+    (checkout / "tests" / "__init__.py").touch()
+    (checkout / "tests" / "conftest.py").write_text(CONFTEST)
+    (checkout / "tests" / "test_some.py").write_text(TEST)
+    (checkout / "tests" / "test_other.py").write_text("def test_without_broker(): pass")
+    (checkout / "pyproject.toml").write_text("[tool.pytest.ini_options]\n")
+    monkeypatch.setenv(AIOKAFKA, str(checkout))
+    one = named("aiokafka")
+    monkeypatch.setattr("importlib.metadata.version", lambda _package: one.version)
+    folder = one.prepare(one, tmp_path)
+    command = one.command(one, folder, Target("kohort", "127.0.0.1:1", "127.0.0.1:2"), ())
+    done = subprocess.run(
+        command.words, cwd=folder, env={**os.environ, **command.environment}, capture_output=True, text=True
+    )
+    assert one.read(done.stdout) == {
+        f"tests/test_some.py::TestKafkaIntegrationTestCase::{test}": Outcome.PASSED
+        for test in ("test_fixtures", "test_rules")
+    }
+
+
+def test_aiokafkas_tests_are_left_out_beside_another_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "conftest.py").touch()
+    monkeypatch.setenv(AIOKAFKA, str(tmp_path))
+    monkeypatch.setattr("importlib.metadata.version", lambda _package: "0.1")
+    one = named("aiokafka")
+    with pytest.raises(LeftOutError, match=f"tests of aiokafka {one.version}, and 0.1 is installed"):
+        one.prepare(one, tmp_path / "cache")
 
 
 def test_a_missing_toolchain_leaves_the_suite_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    one = next(each for each in SUITES if each.name == "franz-go")
+    one = named("franz-go")
     with pytest.raises(LeftOutError, match="there is no go here: install Go"):
         one.prepare(one, tmp_path)
