@@ -31,6 +31,16 @@ def test_a_record_has_the_id_of_its_topic_whatever_the_request_says(version: int
     assert ids == [TOPIC_IDS["t"].bytes, TOPIC_IDS["u"].bytes, last]
 
 
+def test_all_offsets_of_a_topic_share_the_bytes_of_its_id() -> None:
+    world = World()
+    for group in "gh":
+        world.commit(group, {("t", 0): 1})
+    first, second = (world.shard.state.durable.offset(group, TopicPartition("t", 0)) for group in "gh")
+    assert first is not None
+    assert second is not None
+    assert first.topic_id is second.topic_id
+
+
 @pytest.mark.row("3.7/2", "3.1/OffsetCommit-v9")
 @pytest.mark.parametrize(
     ("version", "error"), [(8, ErrorCode.ILLEGAL_GENERATION), (9, ErrorCode.GROUP_ID_NOT_FOUND)]
