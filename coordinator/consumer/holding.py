@@ -158,7 +158,7 @@ def with_given_up(shard: GroupShard, request: Request, now_ms: int) -> Request |
     for topic_id, rows in body.gives_up:
         name, own = group.topics.topic_of_id(topic_id), has.get(topic_id, ())
         for number, *told in rows:
-            if number in own and not _is_committed(shard, body.group_id, name, number, told):
+            if number in own and not _is_committed(shard, body.group_id, name, topic_id, number, told):
                 if not shard.is_busy(body.group_id):
                     return replace(request, body=plain)
                 shard.defer(request, now_ms)
@@ -173,17 +173,17 @@ def with_given_up(shard: GroupShard, request: Request, now_ms: int) -> Request |
     return replace(request, body=body._replace(topic_partitions=left))
 
 
-def _is_committed(shard: GroupShard, group_id: str, name: str | None, number: int, told: list[Any]) -> bool:
+def _is_committed(
+    shard: GroupShard, group_id: str, name: str | None, topic_id: UUID, number: int, told: list[Any]
+) -> bool:
     """Return whether this is committed: offset, -1 for whatever it is, leader epoch and metadata."""
     offset, leader_epoch, metadata = told
     if offset < 0:
         return True
     entry = None if name is None else shard.state.durable.offset(group_id, TopicPartition(name, number))
-    return entry is not None and (entry.offset, entry.leader_epoch, entry.metadata) == (
-        offset,
-        leader_epoch,
-        metadata or "",
-    )
+    if entry is None or not entry.is_of(topic_id.bytes):
+        return False
+    return (entry.offset, entry.leader_epoch, entry.metadata) == (offset, leader_epoch, metadata or "")
 
 
 def starts(

@@ -561,6 +561,17 @@ def test_nothing_is_given_up_of_which_something_else_is_committed(row: tuple[int
     assert answer.member_epoch == 3
 
 
+@pytest.mark.parametrize(("former", "epoch"), [(False, 3), (True, 2)])
+def test_nothing_is_given_up_whose_offset_is_that_of_a_former_topic(former: bool, epoch: int) -> None:
+    world, _ = moving()
+    topic_id = UUID(int=1) if former else world.ids["t"]
+    world.shard.state.durable.commit(
+        [OffsetCommitted("g", "t", 2, 7, 9, "m", world.now_ms, -1, topic_id.bytes)], 0, -1
+    )
+    (answer,) = give_up(world, (2, 7, 9, "m"), (3, -1, -1, ""))
+    assert answer.member_epoch == epoch
+
+
 @pytest.mark.parametrize("full", [True, False])
 def test_nothing_is_given_up_whose_commit_is_refused(full: bool) -> None:
     world, held = moving()
