@@ -49,6 +49,7 @@ OTHER: Final[dict[str, Any]] = {
     "fetch_max_wait_ms": 10,
     "prefetch_max_bytes": 1,
     "max_decompressed_batch_bytes": 10_000,
+    "receive_message_max_bytes": 200_000_000,
     "check_crcs": False,
     "default_api_timeout_ms": 30_000,
     "allow_auto_create_topics": True,
