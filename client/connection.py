@@ -83,7 +83,9 @@ class Connection(asyncio.BufferedProtocol):
         #: Finalized feature levels (KIP-584), by name.
         self.features: dict[str, int] = {}
         self._client_id = client_id
-        self._frames = FrameReceiver(max_frame_bytes)
+        self._max_frame_bytes = max_frame_bytes
+        # what is no broker begins with bytes that announce more, and may then wait for ever
+        self._frames = FrameReceiver(min(max_frame_bytes, MAX_FRAME_BYTES))
         self._waiting: dict[int, _Waiting] = {}
         self._next_id = 0
         #: When to check for overdue requests, in seconds of the loop's clock: not after the first deadline.
@@ -291,6 +293,7 @@ class Connection(asyncio.BufferedProtocol):
             response = await self._ask_versions(min(offered.get(api.key, 0), api.max_version))
         if response.error_code:
             raise KafkaError(response.error_code, f"{self.address} refused ApiVersions")
+        self._frames.limit(self._max_frame_bytes)
         self.versions = {row.api_key: (row.min_version, row.max_version) for row in response.api_keys}
         self.features = {row.name: row.max_version_level for row in response.finalized_features or ()}
         for feature in response.supported_features or ():

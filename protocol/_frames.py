@@ -123,6 +123,10 @@ class FrameReceiver:
     def __repr__(self) -> str:
         return f"FrameReceiver({self._held or self._filled} bytes waiting)"
 
+    def limit(self, max_frame_bytes: int) -> None:
+        """Set the size of the largest frame, in bytes, from now on."""
+        self._max_frame_bytes = max_frame_bytes
+
     def buffer(self) -> memoryview:
         """Return where to receive the next bytes, at least one; valid until the next call of ``received``."""
         if self._long is None:

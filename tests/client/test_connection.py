@@ -171,6 +171,18 @@ async def test_bytes_that_are_no_answer_end_the_connection(garbage: bytes) -> No
         assert connection.closed
 
 
+async def test_what_is_no_broker_is_known_by_its_first_bytes_however_large_answers_may_be() -> None:
+    async def greet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        await reader.read(-1)
+        writer.close()
+
+    async with await asyncio.start_server(greet, "127.0.0.1", 0) as server:
+        address = Address("127.0.0.1", server.sockets[0].getsockname()[1])
+        with pytest.raises(BrokerConnectionError, match="frame of 1213486160 bytes"):
+            await Connection.open(address, client_id="test", timeout_ms=3_000, max_frame_bytes=2**31 - 1)
+
+
 async def test_an_answer_over_the_frame_limit_is_refused() -> None:
     async with FakeBroker() as broker:
         connection = await _open(broker, max_frame_bytes=10_000)
