@@ -29,7 +29,7 @@ help:
 	@echo "make test-spark-executors  kohort.spark on executors that share neither disk nor process with their driver"
 	@echo "make test-spark-matrix  kohort.spark on PySpark 3.5 to 4.3, on the system's Java and on the wheel's (2 GB)"
 	@echo "make test-connect  Kafka Connect's workers on kohort and on an Apache Kafka (Java 17+ and Maven)"
-	@echo "make test-foreign  the own tests of franz-go, kafka-go (Go), kafka-python, librdkafka and aiokafka (checkouts), an hour"
+	@echo "make test-foreign  the own tests of franz-go, kafka-go (Go), kafka-python, librdkafka and aiokafka (checkouts), half an hour"
 	@echo "make soak        for ten minutes each: members that come, go, die and hang; a broker under load that is killed,"
 	@echo "                 stopped, cut off and out of disk; counts go into docs/reliability-report.md"
 	@echo "make torture-cluster  three brokers and a ZooKeeper in network namespaces (Linux, root), FAULTS=500 of every kind,"

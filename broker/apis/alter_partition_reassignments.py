@@ -8,7 +8,7 @@ from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ...cluster.controller import reassigned
+from ...cluster.controller import reassign_partition
 from ...protocol import ApiKey, ErrorCode, KafkaError, TopicPartition
 from ...protocol.messages.alter_partition_reassignments import (
     ReassignablePartitionResponse,
@@ -48,7 +48,7 @@ async def handle(node: Node, request: Request) -> Any:
 def _by_itself(node: Node, body: Any, key: TopicPartition, replicas: list[int] | None) -> KafkaError | None:
     """What forbids this to a single broker; if nothing does, the partition is where it should be."""
     try:
-        reassigned(node.image, key, replicas, same_factor=not body.allow_replication_factor_change)
+        reassign_partition(node.image, key, replicas, same_factor=not body.allow_replication_factor_change)
     except KafkaError as error:
         return error
     return None

@@ -19,7 +19,7 @@ from .decisions import (
     elect_leaders,
     leaders_to_move,
     reassign,
-    reassigned,
+    reassign_partition,
     reassignments,
     tidied,
 )
@@ -45,7 +45,7 @@ __all__ = [
     "leaders_to_move",
     "place",
     "reassign",
-    "reassigned",
+    "reassign_partition",
     "reassignments",
     "settled",
     "steps",

@@ -428,13 +428,13 @@ def reassign(
     """Give partitions other replicas (KIP-455), or cancel a reassignment (None).
 
     New replicas are added and have to get in sync before old ones are removed. The errors are those of
-    ``reassigned``.
+    ``reassign_partition``.
     """
     answer: Refusals[TopicPartition] = {}
     states: dict[str, dict[int, PartitionState]] = {}
     for key, target in wanted.items():
         try:
-            after = reassigned(image, key, target, same_factor=same_factor)
+            after = reassign_partition(image, key, target, same_factor=same_factor)
         except KafkaError as error:
             answer[key] = error
             continue
@@ -443,7 +443,7 @@ def reassign(
     return Decision(answer, _settled(image, states, rules))
 
 
-def reassigned(
+def reassign_partition(
     image: ClusterImage, key: TopicPartition, target: Sequence[int] | None, *, same_factor: bool
 ) -> PartitionState:
     """The state of a partition whose reassignment to these replicas begins, or is cancelled (None); with
