@@ -14,6 +14,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
@@ -129,6 +130,12 @@ class CommitRequest:
         )
 
 
+@lru_cache(maxsize=4_096)
+def _stored_id(topic_id: uuid.UUID) -> bytes:
+    """The bytes of a topic's id: one object for all offsets of the topic, which are kept for days."""
+    return topic_id.bytes
+
+
 def resolve_commit(version: int, body: Any, directory: TopicDirectory, max_partitions: int) -> CommitRequest:
     """Read an OffsetCommit body, and mark the topics and partitions that do not exist: all of them
     INVALID_REQUEST if there are more than ``max_partitions``.
@@ -154,7 +161,7 @@ def resolve_commit(version: int, body: Any, directory: TopicDirectory, max_parti
         else:
             missing = _UNKNOWN_PARTITION
             known_id = directory.id_of_topic(topic.name) if topic_id is NO_TOPIC_ID else topic_id
-            stored_id = b"" if known_id is None else known_id.bytes
+            stored_id = b"" if known_id is None else _stored_id(known_id)
         outcomes = [
             _new(_Outcome, (number, 0 if 0 <= number < count else missing)) for number, _, _, _ in partitions
         ]
