@@ -87,6 +87,8 @@ class _Job:
     #: What is given up with this commit.
     giving: Collection[TopicPartition] = ()
     unknown_topic_tries: int = 1
+    #: These are starts of sessions to come: once another one has begun, by a seek, they are no longer true.
+    are_starts: bool = False
     lost: list[TopicPartition] = field(default_factory=list)
     failed: dict[TopicPartition, Exception] = field(default_factory=dict)
 
@@ -191,7 +193,10 @@ class Committer:
         if not starts:
             return True
         try:
-            await self.commit(starts, self.config.request_timeout_ms)
+            job = self._job(starts, UNKNOWN_TOPIC_TRIES)
+            job.given = {partition: self._given(partition, offset) for partition, offset in starts.items()}
+            job.are_starts = True
+            await self._commit(job, self.config.request_timeout_ms)
         except CommitFailedError as error:
             errors.update(dict.fromkeys((*error.failed, *error.lost), error))
             # of a missing right polls have to hear
@@ -241,6 +246,9 @@ class Committer:
     def _set_aside_lost(self, job: _Job) -> None:
         for partition in list(job.left):
             began, session = job.sessions.get(partition), self.tracker.get(partition)
+            if job.are_starts and session is not began:
+                job.left.discard(partition)
+                continue
             if partition in self.membership.given_up:
                 # the coordinator has what was done, and maybe another member's commit since
                 lost = job.given is not None

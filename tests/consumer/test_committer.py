@@ -368,3 +368,16 @@ async def test_where_a_group_begins_is_committed_and_what_fails_is_for_later() -
     assert bench.coordinator.sent == [(3, {0: 7, 1: 9})]
     assert list(errors) == [B]
     assert isinstance(errors[B], KafkaError), "polls have to raise what is refused for want of a right"
+
+
+async def test_where_a_group_begins_is_not_committed_over_a_seek_that_came_meanwhile() -> None:
+    """It would be ahead of what is done from there on, which then would not be committed."""
+    bench = Bench(BrokerConnectionError("b:1", "gone"))
+    bench.committer.keeps_starts = True
+    for partition in (A, B):
+        bench.tracker.end(partition)
+    bench.coordinator.meanwhile = lambda: bench.begin(A, 0)
+    errors: dict[TopicPartition, KohortError] = {}
+    assert await bench.committer.keep({A: 7, B: 9}, errors)
+    assert bench.coordinator.sent == [(3, {0: 7, 1: 9}), (3, {1: 9})]
+    assert errors == {}
