@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
@@ -98,7 +97,8 @@ class Producer:
         self._encoders = encoders
         self._owns = cluster is None
         self._cluster = config.cluster(config.max_block_ms) if cluster is None else cluster
-        self._rng = SURROUNDINGS.get().make_random()
+        around = SURROUNDINGS.get()
+        self._rng, self._time_ms = around.make_random(), around.time_ms
         self._topics: dict[str, _Topic] = {}
         self._sender: Sender | None = None
         self._accumulator: Accumulator
@@ -250,7 +250,7 @@ class Producer:
             or self._in_line
         ):
             await self._within_transaction(self._room(size))
-        timestamp_ms = time.time_ns() // 1_000_000 if timestamp_ms is None else _as_time(timestamp_ms)
+        timestamp_ms = self._time_ms() if timestamp_ms is None else _as_time(timestamp_ms)
         future, began, full = waiting.add(queue, (key, value, headers, timestamp_ms), size)
         if began or full:
             self._running().wake()
@@ -297,7 +297,7 @@ class Producer:
         """
         topic, value, key, partition, timestamp_ms, headers = record
         assert partition is not None, "its reader says which"
-        timestamp_ms = time.time_ns() // 1_000_000 if timestamp_ms is None else timestamp_ms
+        timestamp_ms = self._time_ms() if timestamp_ms is None else timestamp_ms
         size = record_size(key, value, headers)
         while (queue := self._place(topic, key, partition, size)) is None:
             await self._within_transaction(self._learn(topic, partition))

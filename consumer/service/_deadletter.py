@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 import traceback
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ...client.cluster import Cluster
 from ...client.errors import BrokerConnectionError
+from ...client.pool import SURROUNDINGS
 from ...producer import Producer, ProducerError, ProducerRecord
 from ...protocol import ErrorCode, KafkaError
 from ...settings import MAX_INT, MAX_LONG
@@ -162,7 +162,7 @@ def error_headers(
 
 def wall_ms() -> int:
     """The time now, in ms since 1970."""
-    return time.time_ns() // 1_000_000
+    return SURROUNDINGS.get().time_ms()
 
 
 def _cut(text: str, limit: int, *, from_end: bool = False) -> str:

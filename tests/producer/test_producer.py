@@ -17,11 +17,13 @@ import pytest
 from kohort.client import Cluster
 from kohort.client.connection import Connection
 from kohort.client.errors import BrokerConnectionError
+from kohort.client.pool import Surroundings
 from kohort.producer import (
     BufferFullError,
     DeliveryTimeoutError,
     Producer,
     ProducerClosedError,
+    ProducerRecord,
     RecordTooLargeError,
     TransactionStateError,
     partition_of_key,
@@ -31,6 +33,7 @@ from tests.broker.apis.test_client_quotas import alter
 from tests.broker.wire import Wire
 from tests.broker_process import BrokerProcess
 from tests.producer.reading import read, read_values
+from tests.producer.test_disturbed import surrounded
 
 pytestmark = pytest.mark.kafka
 
@@ -49,6 +52,18 @@ async def test_a_record_is_written_as_it_was_sent(bootstrap: str, new_topic: Top
     assert (first.key, first.value, list(first.headers)) == (b"key", b"value", headers)
     assert (second.key, second.value) == (None, None)
     assert abs(second.timestamp_ms - time.time() * 1_000) < 60_000
+
+
+async def test_records_without_a_time_get_that_of_the_surroundings(bootstrap: str, new_topic: Topics) -> None:
+    topic = new_topic("prod", partitions=1)
+    with surrounded(Surroundings(time_ms=lambda: 1_234_567)):
+        async with Producer(bootstrap_servers=bootstrap) as producer:
+            await producer.send_and_wait(topic, b"sent")
+            await (await producer.forward(ProducerRecord(topic, b"forwarded", partition=0)))
+    assert [(r.value, r.timestamp_ms) for r in await read(bootstrap, topic)] == [
+        (b"sent", 1_234_567),
+        (b"forwarded", 1_234_567),
+    ]
 
 
 @pytest.mark.parametrize("compression", ["none", "gzip", "snappy", "lz4", "zstd"])
