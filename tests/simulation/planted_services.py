@@ -15,6 +15,24 @@ _Bug = partial(Bug, simulate=simulate_service)
 
 SERVICE_BUGS = (
     _Bug(
+        "letters in a retry topic are read by the user's reset policy",
+        "consumer.positions:Positions._policy_of",
+        "self.policies.get(position.partition.topic, self._policy)",
+        "self._policy",
+    ),
+    _Bug(
+        "where a group begins is committed with what is done, and not at once",
+        "consumer.committer:Committer.keep",
+        "if not self.keeps_starts:",
+        "if True:",
+    ),
+    _Bug(
+        "a partition that is added begins at its end",
+        "consumer.first_seen:FirstSeen.is_newer",
+        "if seen is None:",
+        "if True:",
+    ),
+    _Bug(
         "a partition is released while its handlers run",
         "consumer.service._queues:QueueScheduler.release",
         "await asyncio.wait(ends, timeout=timeout_s)",

@@ -91,6 +91,8 @@ class Entry:
     row: Row = (None, None)
     finished: int = 0
     aside: int = 0
+    #: How often it went to a retry topic.
+    postponed: int = 0
     gone: bool = False
     #: Its whole topic was deleted.
     deleted: bool = False
@@ -134,6 +136,10 @@ class Ledger:
         self._late_until: dict[str, int] = {}
         self._passed_over: dict[TopicPartition, int] = {}
         self._first: dict[TopicPartition, int] = {}
+        #: Where the group began, in partitions of plans that leave that to ``latest``.
+        self._begun_at: dict[TopicPartition, int] = {}
+        #: When the metadata of topics was first given to the present life of a process.
+        self._sees: dict[str, int] = {}
         #: Records that are being handled.
         self.at_work: dict[Entry, None] = {}
         #: When a record of each partition was last done.
@@ -193,6 +199,7 @@ class Ledger:
                 entry.deleted = True
             self.cut(partition, 0)
             self._committed.pop(partition, None)
+            self._begun_at.pop(partition, None)
             self._before[partition] = self._progress.pop(partition, Progress())
         self.remade.add(topic)
 
@@ -286,6 +293,13 @@ class Ledger:
             if not entry.poison and self._schedule.plan.calm and topic:
                 self._schedule.found("S14", f"{entry} is set aside, which would have been handled")
 
+    def postponed(self, data: bytes) -> None:
+        """Letters were written to a retry topic: their records are done in their own, and to be handled."""
+        for letter in ChunkReader(TopicPartition("", 0), data, 0).read():
+            entry = self._origin(letter)
+            entry.postponed += 1
+            self._done(entry)
+
     def _origin(self, letter: Record) -> Entry:
         """Return the record that a dead letter was made of."""
         if self._make_record is None:
@@ -296,6 +310,7 @@ class Ledger:
 
     def gone(self, process: Process) -> None:
         """A process has ended, with its handlers."""
+        self._sees.pop(process.name, None)
         self.gives_up(process, self.running(process))
 
     def running(self, process: Process) -> list[Entry]:
@@ -317,6 +332,44 @@ class Ledger:
         progress = self._before if entry.deleted else self._progress
         progress[entry.partition].done(entry.offset)
         self.moved_ms[entry.partition] = self._schedule.heap.now
+
+    # --- where a group begins -----------------------------------------------------------------------------
+
+    def sees(self, name: str) -> None:
+        """A process is given metadata."""
+        self._sees.setdefault(name, self._schedule.heap.now)
+
+    def fetches(self, name: str, partition: TopicPartition, offset: int) -> None:
+        """A process asks for records: the group has begun there, and what follows is due."""
+        if self._is_to_begin(partition):
+            self._look_at_start(name, partition, offset)
+            self._begins_at(partition, offset)
+
+    def _is_to_begin(self, partition: TopicPartition) -> bool:
+        return (
+            self._schedule.plan.latest
+            and partition not in self._begun_at
+            and self._topics.log(partition) is not None
+        )
+
+    def _look_at_start(self, name: str, partition: TopicPartition, offset: int) -> None:
+        """A process says where the group begins, by a commit or a fetch."""
+        known = partition.topic in self._schedule.plan.topics and partition.topic not in self.remade
+        made_ms = self._topics.made_ms(partition)
+        if offset and known and self._sees.get(name, made_ms) < made_ms and self._knows_all():
+            where = f"{partition.topic}-{partition.partition}"
+            text = f"{name} begins at {offset} of {where}, which was made after it had looked"
+            self._schedule.found("S11", text)
+
+    def _knows_all(self) -> bool:
+        """Return whether what a process was given is what its consumer knows."""
+        plan = self._schedule.plan
+        return plan.sound and plan.kind != "app" and not self._schedule.healed
+
+    def _begins_at(self, partition: TopicPartition, offset: int) -> None:
+        if self._schedule.plan.latest and partition not in self._begun_at:
+            self._begun_at[partition] = offset
+            self._pass_over(partition, offset)
 
     # --- what is committed --------------------------------------------------------------------------------
 
@@ -347,6 +400,11 @@ class Ledger:
         self._acknowledged(partition, offset)
 
     def _committing(self, process: Process, partition: TopicPartition, row: Any) -> None:
+        plan = self._schedule.plan
+        if self._is_to_begin(partition):
+            self._look_at_start(process.name, partition, row.committed_offset)
+        if partition.topic not in plan.topics or (plan.latest and partition not in self._begun_at):
+            return  # letters are done by records of other topics; or it says where the group begins
         progress = self._progress[partition]
         offset, name = row.committed_offset, f"{partition.topic}-{partition.partition}"
         if offset > progress.prefix:
@@ -373,6 +431,7 @@ class Ledger:
         log = self._topics.log(partition)
         if log is None:
             return
+        self._begins_at(partition, offset)
         if partition.topic in self.remade:
             progress = self._progress[partition]
             if offset > progress.prefix and self._is_late(partition, offset):

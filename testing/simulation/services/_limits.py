@@ -97,7 +97,7 @@ class Limits:
             return
         for partition in world.cluster.topics.ends():
             entry = world.ledger.oldest(partition)
-            if entry is None or partition in at_work or not self._good(partition, now):
+            if entry is None or entry.postponed or partition in at_work or not self._good(partition, now):
                 continue
             moved_ms = world.ledger.moved_ms.get(partition, 0)
             if now - max(entry.made_ms, calm_since, moved_ms) > _PATIENCE_MS:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from ....broker.apis import served_apis
@@ -40,6 +40,7 @@ COORDINATOR: Final = 0
 _EARLIEST: Final = -2
 _BY_ID: Final = 13
 _NO_RECORDS: Final = b""
+_RETRY: Final = ".retry."
 
 
 class Cluster:
@@ -63,6 +64,17 @@ class Cluster:
         if node is not None:
             return node
         return next((node for node in self.nodes.values() if node.reachable), None)
+
+    def make_retry_topics(self, names: Iterable[str]) -> None:
+        """Make those of these topics that are for retries: their first letter is about to come."""
+        for name in names:
+            if self.is_retry_topic(name) and name not in self.topics.topics:
+                count = self.schedule.plan.topics[_origin(name)]
+                self.topics.make(name, count, self.schedule.heap.now)
+
+    def is_retry_topic(self, name: str) -> bool:
+        """Return whether records of a topic of the plan, on which their handler failed, wait in this one."""
+        return _RETRY in name and _origin(name) in self.schedule.plan.topics
 
     def _topics_changed(self) -> None:
         for node in self.nodes.values():
@@ -131,6 +143,9 @@ class Node:
             by_id = (self._cluster.topics.by_id(row.topic_id) for row in call.body.topics if row.name is None)
             asked = [row.name for row in call.body.topics if row.name is not None]
             asked += [topic.name for topic in by_id if topic is not None]
+            if call.body.allow_auto_topic_creation:
+                self._cluster.make_retry_topics(asked)
+        self._cluster.ledger.sees(call.client.name)
         nodes = [node.number for node in self._cluster.nodes.values() if node.reachable]
         return MetadataResponse(
             brokers=[MetadataResponseBroker(number, HOST, PORT + number) for number in nodes],
@@ -174,16 +189,24 @@ class Node:
         return OffsetForLeaderEpochResponse(topics=topics)
 
     def _produce(self, call: Call) -> ProduceResponse:
-        (topic,) = call.body.topic_data
-        (data,) = topic.partition_data
-        log, error = self._led(TopicPartition(topic.name, data.index), -1)
+        topics = []
+        for topic in call.body.topic_data:
+            rows = [self._append(topic.name, data) for data in topic.partition_data]
+            topics.append(TopicProduceResponse(topic.name, None, rows))
+        return ProduceResponse(topics)
+
+    def _append(self, name: str, data: Any) -> PartitionProduceResponse:
+        log, error = self._led(TopicPartition(name, data.index), -1)
         base = -1
-        if log is not None:
+        if log is not None and self._cluster.is_retry_topic(name):
+            base = log.append_batch(bytes(data.records))
+            self._cluster.ledger.postponed(bytes(data.records))
+            self._cluster.topics.changed()
+        elif log is not None:
             base = log.end
             log.end += 1
-            self._cluster.ledger.set_aside(topic.name, bytes(data.records))
-        row = PartitionProduceResponse(data.index, error, base)
-        return ProduceResponse([TopicProduceResponse(topic.name, None, [row])])
+            self._cluster.ledger.set_aside(name, bytes(data.records))
+        return PartitionProduceResponse(data.index, error, base)
 
     # --- records ------------------------------------------------------------------------------------------
 
@@ -208,7 +231,8 @@ class Node:
             found = known.by_id(topic.topic_id) if by_id else known.topics.get(topic.topic)
             rows = []
             for asked in topic.partitions:
-                row = self._read(found, asked, max(body.max_bytes - size, 1), by_id=by_id)
+                left = max(body.max_bytes - size, 1)
+                row = self._read(call.client.name, found, asked, left, by_id=by_id)
                 size += len(row.records or b"")
                 worth = worth or bool(row.error_code) or size >= body.min_bytes
                 rows.append(row)
@@ -218,7 +242,10 @@ class Node:
             call.connection.answered(call, FetchResponse(responses=_in_one_frame(topics)))
         return worth
 
-    def _read(self, topic: Topic | None, asked: Any, max_bytes: int, *, by_id: bool) -> PartitionData:
+    def _read(
+        self, name: str, topic: Topic | None, asked: Any, max_bytes: int, *, by_id: bool
+    ) -> PartitionData:
+        """What a partition has for the process of this name."""
         if topic is None:
             unknown = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             return _failed(asked, unknown)
@@ -230,6 +257,7 @@ class Node:
         if not 0 <= asked.fetch_offset <= log.end:
             return _failed(asked, ErrorCode.OFFSET_OUT_OF_RANGE)
         records = _NO_RECORDS
+        self._cluster.ledger.fetches(name, TopicPartition(topic.name, asked.partition), asked.fetch_offset)
         if asked.fetch_offset < log.end:
             records = log.read(asked.fetch_offset, min(asked.partition_max_bytes, max_bytes))
         return PartitionData(asked.partition, 0, log.end, log.end, 0, records=records)
@@ -246,6 +274,10 @@ class Node:
         if epoch > log.epoch:
             return None, ErrorCode.UNKNOWN_LEADER_EPOCH
         return log, ErrorCode.NONE
+
+
+def _origin(retry_topic: str) -> str:
+    return retry_topic.rpartition(_RETRY)[0]
 
 
 def _in_one_frame(topics: list[FetchableTopicResponse]) -> list[FetchableTopicResponse]:

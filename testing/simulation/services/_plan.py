@@ -142,6 +142,14 @@ class ServicePlan(Plan):
     dead_letter_topics: list[str] = field(default_factory=lambda: [DEAD_LETTERS])
     #: No member may lose its session, its partitions or its commits.
     sound: bool = False
+    #: Members leave ``auto_offset_reset`` at its default: the group begins at the ends of its topics.
+    latest: bool = False
+    #: Topics that do not exist yet, and when they are made.
+    made_at_ms: dict[str, int] = field(default_factory=dict)
+    #: A service has a handler for each topic.
+    several: bool = False
+    #: Records that fail go to retry topics, which their first letters make.
+    retry_after_ms: list[int] = field(default_factory=list)
 
     @property
     def group(self) -> str:
@@ -242,7 +250,31 @@ def draw_service_plan(seed: int) -> ServicePlan:
         _lose_a_topic(plan, rng)
     elif flavour == "crowd":
         _crowd(plan, rng)
+    # by chances of its own: schedules without these stay as they are
+    _leave_defaults(plan, Random(f"defaults {seed}"))
     return plan
+
+
+def _leave_defaults(plan: ServicePlan, rng: Random) -> None:
+    """In some schedules, users leave settings alone and topics to whoever writes first."""
+    if rng.random() < 0.7:
+        return
+    plan.several = rng.random() < 0.5
+    if rng.random() < 0.6:
+        plan.latest = True
+        del plan.config["auto_offset_reset"]
+        # of a log that is cut somewhere, what is read is a matter of the policy
+        plan.incidents = [each for each in plan.incidents if each.kind != "cut"]
+    if rng.random() < 0.5:
+        late = [topic for topic in plan.topics if rng.random() < 0.6]
+        plan.made_at_ms = {topic: rng.randint(300, plan.faults_ms // 2) for topic in late}
+    if plan.kind in ("async", "plain", "batch") and rng.random() < 0.5:
+        plan.retry_after_ms = [rng.choice((20, 200)), rng.choice((20, 400))]
+        plan.work.fails, plan.work.cancels = max(plan.work.fails, 0.1), 0.0
+    if not plan.calm and rng.random() < 0.4:
+        plan.incidents.append(
+            Incident("early", rng.randint(300, 1_500), "process-kill", rng.getrandbits(16), 0.0, 500)
+        )
 
 
 def _lanes(rng: Random, kind: str, flavour: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from ....protocol import TopicPartition, build_batch, compress_batch
+from ....protocol import TopicPartition, build_batch, compress_batch, parse_batch_header, stamp_batch
 
 #: The wall clock of records.
 _TIMESTAMP_MS = 1_700_000_000_000
@@ -33,6 +33,7 @@ class Log:
     epochs: list[tuple[int, int]] = field(default_factory=lambda: [(0, 0)])
     #: When it last got a leader again.
     led_since_ms: int = 0
+    made_ms: int = 0
     #: The lowest offset at which it was truncated.
     cut_at: int | None = None
 
@@ -44,6 +45,14 @@ class Log:
         )
         base, self.end = self.end, self.end + len(records)
         self.batches.append(Batch(base, self.end, bytes(compress_batch(data, codec) if codec else data)))
+        return base
+
+    def append_batch(self, data: bytes) -> int:
+        """Append a batch that a client made; return the offset of its first record."""
+        base, placed = self.end, bytearray(data)
+        stamp_batch(placed, 0, base_offset=base, leader_epoch=self.epoch)
+        self.end += parse_batch_header(placed).record_count
+        self.batches.append(Batch(base, self.end, bytes(placed)))
         return base
 
     def elected(self, leader: int, now_ms: int) -> None:
@@ -121,7 +130,7 @@ class Topics:
 
     def grow(self, name: str, now_ms: int) -> None:
         topic = self.topics[name]
-        topic.logs.append(Log(self.leader_of(len(topic.logs)), led_since_ms=now_ms))
+        topic.logs.append(Log(self.leader_of(len(topic.logs)), led_since_ms=now_ms, made_ms=now_ms))
 
     def delete(self, name: str) -> None:
         self.topics.pop(name, None)
@@ -133,6 +142,11 @@ class Topics:
         if topic is None or partition.partition >= len(topic.logs):
             return None
         return topic.logs[partition.partition]
+
+    def made_ms(self, partition: TopicPartition) -> int:
+        """When an existing partition was made."""
+        topic = self.topics[partition.topic]
+        return max(topic.made_ms, topic.logs[partition.partition].made_ms)
 
     def by_id(self, topic_id: UUID) -> Topic | None:
         return next((topic for topic in self.topics.values() if topic.topic_id == topic_id), None)

@@ -40,6 +40,9 @@ class UsersService:
             service.group: GroupPlan(service.group, tuple(plan.topics), group.make_assignors, eager=False)
         }
         plan.kind, plan.calm = "users", False
+        # all records are theirs to handle, whatever the service says
+        plan.latest, plan.made_at_ms = False, {}
+        plan.config["auto_offset_reset"] = "earliest"
         plan.dead_letter_topics = service.dead_letter_topics
 
     def program(self, process: Process) -> ServiceProgram:

@@ -78,14 +78,18 @@ def make_service(process: Process) -> ConsumerService:
         "dead_letter": DEAD_LETTERS if plan.dead_letters else None,
     }
     handlers = Handlers(process)
-    if plan.kind == "batch":
-        service.batch_handler(*plan.topics, max_records=5, **options)(handlers.batch)
-    elif plan.kind == "once":
+    if plan.retry_after_ms:
+        options |= {"retry_after_ms": plan.retry_after_ms, "retry": Retry(attempts=1)}
+    if plan.kind == "once":
         service.exactly_once(DbApiSink(process.connect))
-        service.handler(*plan.topics, **options)(handlers.once)
-    else:
-        handler = handlers.plain if plan.kind == "plain" else handlers.coroutine
-        service.handler(*plan.topics, lanes=plan.lanes, **options)(handler)
+    for topics in [[topic] for topic in plan.topics] if plan.several else [list(plan.topics)]:
+        if plan.kind == "batch":
+            service.batch_handler(*topics, max_records=5, **options)(handlers.batch)
+        elif plan.kind == "once":
+            service.handler(*topics, **options)(handlers.once)
+        else:
+            handler = handlers.plain if plan.kind == "plain" else handlers.coroutine
+            service.handler(*topics, lanes=plan.lanes, **options)(handler)
     return service
 
 

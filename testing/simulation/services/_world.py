@@ -229,7 +229,10 @@ class ServiceWorld(World[ServicePlan], ServiceSchedule):
         random.seed(plan.run_seed)
         try:
             for name in plan.topics:
-                self.make_topic(name)
+                if (at_ms := plan.made_at_ms.get(name)) is None:
+                    self.make_topic(name)
+                else:
+                    self.heap.at(at_ms, self.make_topic, name)
             for name in plan.dead_letter_topics:
                 self.topics.make(name, 2, 0)
             self.broker.start()
@@ -362,5 +365,7 @@ class ServiceWorld(World[ServicePlan], ServiceSchedule):
             "drain (ms)": plan.drain_ms,
             "work": work,
             "settings": {k: v for k, v in plan.config.items() if k != "assignor"},
+            "topics made at (ms)": plan.made_at_ms,
+            "a handler for each topic, retries after (ms)": (plan.several, plan.retry_after_ms),
             "processes": [process.name for process in plan.processes],
         }

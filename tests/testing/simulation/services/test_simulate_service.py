@@ -6,8 +6,11 @@ import asyncio
 import os
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from itertools import count
 from random import Random
 
 import pytest
@@ -39,6 +42,17 @@ def test_a_seed_is_the_same_schedule_in_every_process() -> None:
         command = [sys.executable, "-c", _TRACE]
         said.add(subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout)
     assert len(said) == 1
+
+
+def test_a_schedule_with_retry_topics_does_not_look_at_the_clock_of_the_machine(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    traces = []
+    for step_ns in (0, 1_000_000_000):
+        monkeypatch.setattr(time, "time_ns", partial(next, count(0, step_ns)))
+        traces.append(trace_service(7)[0])
+    assert traces[0] == traces[1]
+    assert any("t0.retry.1" in line for line in traces[0])
 
 
 async def test_the_event_loop_of_the_caller_stays() -> None:
@@ -102,6 +116,39 @@ def test_a_service_that_loses_records_fails_with_what_the_user_says() -> None:
         run(range(6), lambda: Shop(loses=True))
     assert failure.value.violation.name == "A"
     assert "the application" in str(failure.value)
+
+
+class Returns(Shop):
+    """Some of its records are taken at their second try, in a retry topic, and some never."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.refused: set[bytes | None] = set()
+
+    def service(self) -> ConsumerService:
+        service = ConsumerService(bootstrap="localhost:9092", group="billing", auto_offset_reset="earliest")
+
+        @service.handler(
+            "orders", retry=Retry(attempts=1), retry_after_ms=[100], dead_letter="odd.retry.never"
+        )
+        async def bill(record: Record) -> None:
+            if record.offset == 3 or (record.offset in (4, 9) and record.value not in self.refused):
+                self.refused.add(record.value)
+                raise ValueError("not yet")
+            self.billed[record.value] += 1
+
+        return service
+
+    def settled(self, records: Mapping[TopicPartition, Sequence[tuple[bytes | None, bytes | None]]]) -> None:
+        values = {value for rows in records.values() for at, (_, value) in enumerate(rows) if at != 3}
+        assert values <= self.billed.keys()
+
+
+def test_a_service_of_the_user_may_have_retry_topics_and_any_topic_of_dead_letters() -> None:
+    for seed in range(4):
+        shop = Returns()
+        simulate_service([seed], service=shop.service, record=shop.record, settled=shop.settled)
+        assert shop.refused & shop.billed.keys()
 
 
 def test_the_command_runs_schedules_of_services(
