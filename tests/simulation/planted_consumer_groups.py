@@ -153,7 +153,7 @@ CONSUMER_GROUP_BUGS = (
     _Bug(
         "a partition is given up although its commit was refused",
         "coordinator.consumer.holding:with_given_up",
-        "if number in own and not _is_committed(shard, body.group_id, name, number, told):",
+        "if number in own and not _is_committed(shard, body.group_id, name, topic_id, number, told):",
         "if False:",
     ),
     _Bug(
