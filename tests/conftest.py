@@ -42,9 +42,11 @@ settings.load_profile("kohort")
 def pytest_configure(config: pytest.Config) -> None:
     # tests that run side by side are told the terminal's width, commands under test write to a pipe
     os.environ.pop("COLUMNS", None)
-    # started in the background by a shell, we ignore Ctrl-C, and so would every command under test
+    # started in the background by a shell, or under nohup, we ignore these, and so would commands under test
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
     config.pluginmanager.register(_RootIsNoPackage(), "kohort-root-is-no-package")
 
 

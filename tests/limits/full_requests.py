@@ -183,7 +183,7 @@ class _Filler:
         if field.name in self._chosen:
             return self._chosen[field.name]
         if inside and naming.distinct and ("partition" in field.name or field.array):
-            return self._number
+            return self._number % (1 << _LARGEST[field.kind])
         if naming.largest:
             return (1 << _LARGEST[field.kind]) - 1
         return _NUMBERS.get(field.name, 0)

@@ -47,13 +47,15 @@ MOST_STEPS: Final = 1_200
 #: and its answer written, as a whole.
 TURN_STEPS, TURN_STEPS_OF_ELEMENT = 6_000, 110
 
-#: Requests that are carried out as a whole, since they change things at once. Their elements may cost more.
+#: Requests whose elements may cost more in one turn: most are carried out as a whole, since they change
+#: things at once.
 WHOLE: Final = {
     ApiKey.CREATE_PARTITIONS: "partitions are counted and added in one turn",
     ApiKey.FETCH: "what a session has sent is noted in one turn",
     ApiKey.DELETE_GROUPS: "one step of the coordinator",
     ApiKey.OFFSET_COMMIT: "one step of the coordinator, of kohort.commit.max.partitions at most",
     ApiKey.TXN_OFFSET_COMMIT: "one step of the coordinator",
+    ApiKey.WRITE_TXN_MARKERS: "markers are read with two arrays and tagged fields each",
 }
 WHOLE_STEPS_OF_ELEMENT = 200
 

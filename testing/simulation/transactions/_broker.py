@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
+from contextvars import copy_context
 from pathlib import Path
 from random import Random
 from typing import Any, Final, cast
@@ -17,6 +18,7 @@ from ....broker._topics import FolderTopics, TopicPlan
 from ....broker._turns import LongWork
 from ....broker.apis import served_apis
 from ....broker.apis._api import Request
+from ....client.pool import SURROUNDINGS, Surroundings
 from ....cluster import Change, FolderStore
 from ....cluster._tree import Tree
 from ....log import CorruptLogError, DataFolderError, Result, Steps
@@ -78,6 +80,10 @@ class Broker(FailingDisk):
         self._plan = schedule.plan
         self._tree = Tree()
         self._loop: ProcessLoop | None = None
+        self._context = copy_context()
+        # a slice of work ends by virtual time, however busy the machine is
+        around = Surroundings(time_ms=schedule.clock_ms, work_clock=lambda: schedule.heap.now / 1_000)
+        self._context.run(SURROUNDINGS.set, around)
         self._apis = served_apis()
         self._serving: dict[asyncio.Task[None], None] = {}
         self._settings = BrokerSettings(**schedule.plan.settings)
@@ -91,7 +97,7 @@ class Broker(FailingDisk):
         assert self._loop is not None
         self._schedule.stats.requests += 1
         call.on_set = lambda _call, _body: None
-        task = self._loop.create_task(self._serve(call))
+        task = self._context.run(self._loop.create_task, self._serve(call))
         self._serving[task] = None
         task.add_done_callback(lambda done: self._serving.pop(done, None))
 
@@ -137,7 +143,7 @@ class Broker(FailingDisk):
         self._loop = loop = ProcessLoop(  # type: ignore[abstract]
             schedule.heap, failed=self._failed, delay_ms=self._delay_ms
         )
-        loop.create_task(self._start())
+        self._context.run(loop.create_task, self._start())
 
     async def _start(self) -> None:
         schedule = self._schedule
@@ -227,7 +233,7 @@ class Broker(FailingDisk):
     def _meet_stop(self, _incident: Incident) -> None:
         if self.reachable and self._loop is not None:
             self.reachable = False
-            self._loop.create_task(self._stop())
+            self._context.run(self._loop.create_task, self._stop())
 
     async def _stop(self) -> None:
         parts = self.parts

@@ -118,7 +118,7 @@ async def serving(service: ConsumerService) -> AsyncIterator[FakeConsumer]:
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    for _ in range(2_000):
+    for _ in range(20_000):  # longer than a busy machine takes
         if holds():
             return
         await asyncio.sleep(0.001)

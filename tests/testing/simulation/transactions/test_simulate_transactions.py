@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 
 import pytest
 
+from kohort.client.pool import SURROUNDINGS, Surroundings
 from kohort.testing import SimulationFailed, simulate_transactions
 from kohort.testing.simulation.__main__ import main
 from kohort.testing.simulation.transactions import trace_transactions
@@ -17,6 +19,17 @@ def test_a_seed_gives_the_same_schedule_each_time() -> None:
     assert violation is None
     assert trace_transactions(7) == (first, None)
     assert any("END_TXN" in line for line in first)
+
+
+def test_a_schedule_does_not_look_at_the_clock_of_the_machine() -> None:
+    first, _ = trace_transactions(7)
+    late = itertools.count()
+    slow = Surroundings(time_ms=lambda: next(late), work_clock=lambda: float(next(late)))
+    token = SURROUNDINGS.set(slow)
+    try:
+        assert trace_transactions(7) == (first, None)
+    finally:
+        SURROUNDINGS.reset(token)
 
 
 def test_what_fails_is_shrunk_and_can_be_run_again() -> None:
