@@ -313,9 +313,16 @@ class ClusterView(View):
 
     async def look(self, admin: GroupAdmin) -> None:
         found = await status(admin.cluster)
-        if found != self.found:
-            self.found = found
+        is_new = self.found is None or _as_shown(found) != _as_shown(self.found)
+        self.found = found
+        if is_new:
             self.tell("page", None)
+
+
+def _as_shown(found: Status) -> tuple[Status, list[str]]:
+    """What a page shows of a status. The free bytes of disks change all the time, and are rounded there."""
+    brokers = [replace(each, disk=None) for each in found.brokers]
+    return replace(found, brokers=brokers), [str(each.disk) for each in found.brokers]
 
 
 def matching(rows: Sequence[Any], text: str, name: str) -> list[Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -18,6 +19,7 @@ from kohort.admin import (
     ListedGroup,
     PartitionOffsets,
 )
+from kohort.admin.cluster_commands import Broker, Disk, Status
 from kohort.protocol import ErrorCode, EventName, KafkaError
 from kohort.testing import running_broker
 from kohort.ui import views
@@ -230,6 +232,27 @@ async def test_lists_tell_pages_when_something_is_new() -> None:
             with pytest.raises(KafkaError):
                 await looked[2].look(admin)
             assert looked[2].found is None
+
+
+async def test_pages_are_told_of_a_disk_when_what_they_show_of_it_changes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    disks = [Disk(80_100_000, 100_000_000, False), Disk(80_000_000, 100_000_000, False)]
+    disks += [Disk(40_000_000, 100_000_000, False), Disk(40_000_000, 100_000_000, True)]
+    brokers = [Broker(1, "localhost:9092", "", True, 0, 0, 0, disk) for disk in disks]
+    found = iter([Status("id", [broker], 0, 0, [], []) for broker in brokers])
+
+    async def status(_cluster: object) -> Status:
+        return next(found)
+
+    monkeypatch.setattr(views, "status", status)
+    view, versions = ClusterView(), []
+    for disk in disks:
+        await view.look(cast("Any", SimpleNamespace(cluster=None)))
+        versions.append(view.version)
+        assert view.found is not None
+        assert view.found.brokers[0].disk == disk
+    assert versions == [1, 1, 2, 3]
 
 
 def test_names_are_found_whatever_their_case() -> None:
