@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from types import SimpleNamespace
 from typing import Any
 
@@ -101,6 +101,8 @@ async def _no_topics(_: Any) -> SimpleNamespace:
 
 
 def make_service(**options: Any) -> ConsumerService:
+    with suppress(AttributeError):
+        del FakeConsumer.made  # an earlier test's
     return ConsumerService(bootstrap="localhost:9092", group="billing", **options)
 
 
@@ -114,7 +116,6 @@ async def serving(service: ConsumerService) -> AsyncIterator[FakeConsumer]:
     finally:
         service.stop()
         await asyncio.wait_for(task, 30)
-        del FakeConsumer.made
 
 
 async def until(holds: Callable[[], bool]) -> None:

@@ -103,7 +103,6 @@ async def test_one_that_raises_fails_the_record_and_one_may_deal_with_the_handle
     consumer.give(0, 1)
     with pytest.raises(HandlerFailedError, match=r"offset 1 .*no route"):
         await asyncio.wait_for(task, 30)
-    del FakeConsumer.made
     assert tries == [0, 1, 1]
     assert consumer.done_offsets == [("orders", 0, 0)]
 
@@ -123,7 +122,6 @@ async def test_one_that_hangs_is_within_the_handlers_timeout() -> None:
     FakeConsumer.made.give(0)
     with pytest.raises(HandlerFailedError, match="longer than timeout_ms=20"):
         await asyncio.wait_for(task, 30)
-    del FakeConsumer.made
 
 
 async def test_it_may_go_on_with_a_changed_record() -> None:

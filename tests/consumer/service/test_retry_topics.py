@@ -667,6 +667,5 @@ async def test_without_its_retry_topic_it_stops_and_the_record_stays(
     consumer.give(0)
     with pytest.raises(DeadLetterError, match=r"to its retry topic 'orders\.retry\.1'.*may write to it"):
         await asyncio.wait_for(task, 30)
-    del FakeConsumer.made
     assert consumer.done_offsets == []
     assert cluster.asked[0] == "orders.retry.1"

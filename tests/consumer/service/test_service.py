@@ -181,7 +181,6 @@ async def test_a_failure_without_dead_letters_stops_the_service_in_order(
     consumer.give(0, 1, 2)
     with pytest.raises(HandlerFailedError, match="orders-0 at offset 1"):
         await asyncio.wait_for(task, 30)
-    del FakeConsumer.made
 
     assert consumer.done_offsets == [("orders", 0, 0)]
     assert consumer.log == ["joined", "committed 1 and left"]
@@ -277,7 +276,6 @@ async def test_of_a_batch_without_dead_letters_what_is_before_the_one_to_blame_i
     consumer.give(*range(400))
     with pytest.raises(HandlerFailedError, match="orders-0 at offset 300"):
         await asyncio.wait_for(task, 30)
-    del FakeConsumer.made
     assert [offset for _, _, offset in consumer.done_offsets] == list(range(300))
 
 
@@ -393,4 +391,3 @@ def test_run_returns_after_sigterm() -> None:
     service.run()
 
     assert FakeConsumer.made.log == ["joined", "told the group", "committed 0 and left"]
-    del FakeConsumer.made

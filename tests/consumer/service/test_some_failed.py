@@ -75,7 +75,6 @@ async def test_without_dead_letters_the_service_stops_and_what_is_beyond_the_fai
     consumer.give(*range(4))
     with pytest.raises(HandlerFailedError, match=r"orders-0 at offset 1 .*full"):
         await asyncio.wait_for(task, 30)
-    del FakeConsumer.made
     assert offsets(consumer) == [0, 2, 3]
 
 
