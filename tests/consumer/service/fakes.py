@@ -51,6 +51,12 @@ class FakeConsumer:
         )
         self.config = consumer_config(**{k: v for k, v in config.items() if not k.startswith("on_")})
 
+    @classmethod
+    def forget_made(cls) -> None:
+        """Forget the consumer of an earlier run: it gets no records of the next one."""
+        with suppress(AttributeError):
+            del cls.made
+
     @property
     def state(self) -> SimpleNamespace:
         return SimpleNamespace(state=self.member_state)
@@ -101,14 +107,14 @@ async def _no_topics(_: Any) -> SimpleNamespace:
 
 
 def make_service(**options: Any) -> ConsumerService:
-    with suppress(AttributeError):
-        del FakeConsumer.made  # an earlier test's
+    FakeConsumer.forget_made()
     return ConsumerService(bootstrap="localhost:9092", group="billing", **options)
 
 
 @asynccontextmanager
 async def serving(service: ConsumerService) -> AsyncIterator[FakeConsumer]:
     """The service runs within the block, and is stopped at its end."""
+    FakeConsumer.forget_made()
     task = asyncio.create_task(service.serve())
     await until(lambda: hasattr(FakeConsumer, "made") and "joined" in FakeConsumer.made.log)
     try:
