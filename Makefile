@@ -36,8 +36,8 @@ help:
 	@echo "                 drawn by SEED=1: an hour or two; counts go into docs/reliability-report.md"
 	@echo "make fuzz        malformed inputs, guided by coverage, FUZZ_SECONDS=60 for each of eleven targets"
 	@echo "make soak-transactions  200 kills, pauses and full disks under processors that work in transactions"
-	@echo "make soak-simulation  50,000 simulated schedules and 400,000 crashes of the coordinator, some hours;"
-	@echo "                 100 logs that are cut at every byte, 200 scenarios with an error of every operation"
+	@echo "make soak-simulation  new simulated schedules of every kind for SIMULATION_SECONDS=7200 of processor time,"
+	@echo "                 from SIMULATION_SEED=20000000 on, and the planted bugs that take long"
 	@echo "make docs        writes the parts of docs/ that are generated from the code"
 	@echo "make site        docs/ as a site, in build/site"
 	@echo "make bench       the benchmarks"
@@ -143,11 +143,12 @@ fuzz: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet atheris || echo "atheris has no wheel for this Python: inputs are damaged by chance"
 	PYTHONPATH=.src $(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS) --report docs/reliability-report.md
 
+SIMULATION_SECONDS ?= 7200
+SIMULATION_SEED ?= 20000000
 soak-simulation: $(VENV)/.installed
-	$(BIN)/python -m pytest tests/simulation/test_schedules.py tests/simulation/test_services.py \
-		tests/simulation/test_transactions.py tests/simulation/test_cluster.py \
-		tests/simulation/test_planted_bugs.py tests/log/test_every_byte.py tests/log/test_crashes.py \
-		-s --soak 1 $(PYTEST_ARGS)
+	PYTHONPATH=.src $(BIN)/python -m tests.simulation --seconds $(SIMULATION_SECONDS) --seed $(SIMULATION_SEED) \
+		--report docs/reliability-report.md
+	$(BIN)/python -m pytest tests/simulation/test_planted_bugs.py -s --soak 1 $(PYTEST_ARGS)
 
 docs: $(VENV)/.installed
 	$(BIN)/python scripts/generated_docs.py

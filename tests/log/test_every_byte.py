@@ -21,8 +21,6 @@ pytestmark = pytest.mark.slow(4)
 CONFIG = LogConfig(segment_bytes=2_700, index_interval_bytes=600)
 RECORDS = 1_000
 PRODUCERS = (5, 6)
-#: So many logs with ``--soak``, one without.
-SOAKED_LOGS = 100
 
 Batches = list[tuple[int, int, bytes]]
 
@@ -125,19 +123,8 @@ def states(written: Written) -> list[State]:
     return found
 
 
-@pytest.mark.timeout(36_000)
-def test_a_log_of_1000_records_cut_at_every_byte_keeps_exactly_its_whole_batches(
-    soaks: bool, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for seed in range(SOAKED_LOGS if soaks else 1):
-        written = thousand(seed)
-        cut_at_every_byte(written)
-        if soaks:
-            with capsys.disabled():
-                print(
-                    f"\nlog {seed}: cut at {sum(ends[-1] for ends in written.ends.values()):,} bytes",
-                    flush=True,
-                )
+def test_a_log_of_1000_records_cut_at_every_byte_keeps_exactly_its_whole_batches() -> None:
+    cut_at_every_byte(thousand(0))
 
 
 def cut_at_every_byte(written: Written) -> None:
