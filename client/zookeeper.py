@@ -46,22 +46,42 @@ class ZooKeeperSettings:
         )
 
 
+#: Pause before a new client takes the place of one whose thread has ended, in seconds.
+_RENEW_S = 1.0
+
+
 class ZooKeeperSession:
     """Sessions with an ensemble, one after the other, for the running event loop.
 
-    ``client``: kazoo's client, which is not started yet. ``joined``: id and password of a session to
-    continue. Raises ModuleNotFoundError without kazoo, and ValueError for an invalid address or digest.
+    ``client``: kazoo's client, which is not started yet. A client whose thread ends by itself, refused or
+    failed, would be without a session for ever: another one takes its place. ``joined``: id and password of a
+    session to continue. Raises ModuleNotFoundError without kazoo, and ValueError for an invalid address or
+    digest.
     """
 
     def __init__(
         self, settings: ZooKeeperSettings, log: logging.Logger, joined: tuple[int, bytes] | None = None
     ) -> None:
+        self._settings = settings
+        self._log = log
+        self._loop = asyncio.get_running_loop()
+        #: None until it begins, and when it is closed.
+        self._on_state: Callable[[str], None] | None = None
+        #: What was told last; kazoo's clients begin with it.
+        self._state = "LOST"
+        #: The client that has ended, until there is another one; the task that makes that.
+        self._ended: Any = None
+        self._renewer: asyncio.Task[None] | None = None
+        self._waiting: set[asyncio.Future[Any]] = set()
+        self.client = self._new_client(joined)
+
+    def _new_client(self, joined: tuple[int, bytes] | None = None) -> Any:
         from kazoo.client import KazooClient
         from kazoo.handlers.threading import SequentialThreadingHandler
         from kazoo.retry import KazooRetry
         from kazoo.security import make_acl, make_digest_acl
 
-        self._closing = False
+        settings, log = self._settings, self._log
 
         class OneQueue(SequentialThreadingHandler):  # type: ignore[misc]
             """Puts watches into the queue of responses, so that both arrive in ZooKeeper's order."""
@@ -75,7 +95,7 @@ class ZooKeeperSession:
                         func(*arguments, **options)
                     except Exception:
                         log.exception("a thread of the session with ZooKeeper has failed")
-                    ended()
+                    hand_over(ended, client)
 
                 return super().spawn(run)
 
@@ -89,16 +109,8 @@ class ZooKeeperSession:
         elif settings.set_acl:
             acl = [make_acl("auth", "", all=True), make_acl("world", "anyone", read=True)]
 
-        def ended() -> None:
-            if not self._closing:
-                self._closing = True  # its other threads end, too
-                self.hand_over(self._on_end)
-
-        self._settings = settings
-        self._log = log
-        self._loop = asyncio.get_running_loop()
-        self._on_end: Callable[[], None] = lambda: None
-        self.client = KazooClient(
+        hand_over, ended = self.hand_over, self._client_ended
+        client = KazooClient(
             settings.connect,
             timeout=settings.session_timeout_ms / 1_000,
             client_id=joined,
@@ -112,22 +124,61 @@ class ZooKeeperSession:
             keyfile=settings.key,
             logger=log.getChild("zookeeper"),
         )
+        client.add_listener(lambda state: hand_over(self._state_changed, client, state))
+        return client
 
-    def another(self) -> ZooKeeperSession:
-        """A session to begin after this one, with the same settings."""
-        return ZooKeeperSession(self._settings, self._log)
-
-    async def begin(self, on_state: Callable[[str], None], on_end: Callable[[], None] = lambda: None) -> None:
-        """Start to connect. ``on_state`` is called with each new state: CONNECTED, SUSPENDED or LOST;
-        ``on_end`` if a thread ends that nobody has stopped, so that there will be no other state.
-        """
-        self._on_end = on_end
-        self.client.add_listener(lambda state: self.hand_over(on_state, state))
+    async def begin(self, on_state: Callable[[str], None]) -> None:
+        """Start to connect. ``on_state`` is called with each new state: CONNECTED, SUSPENDED or LOST."""
+        self._on_state = on_state
         await asyncio.to_thread(self.client.start_async)
+
+    def _state_changed(self, client: Any, state: str) -> None:
+        # the threads of a client that has ended may tell of it for a while
+        if client is self.client and client is not self._ended:
+            self._tell(state)
+
+    def _tell(self, state: str) -> None:
+        if self._on_state is not None and state != self._state:
+            self._state = state
+            self._on_state(state)
+
+    def _client_ended(self, client: Any) -> None:
+        """Called for each thread of a client that ends: nobody has stopped it unless the session is closed."""
+        if self._on_state is None or client is not self.client or client is self._ended:
+            return
+        self._log.error("the client of ZooKeeper has ended: another one begins a new session")
+        self._ended = client
+        from kazoo.exceptions import ConnectionLoss
+
+        for future in list(self._waiting):
+            if not future.done():
+                future.set_exception(ConnectionLoss())
+        self._tell("LOST")
+        self._renewer = self._loop.create_task(self._renew())
+
+    async def _renew(self) -> None:
+        while True:
+            self._stop_in_thread(self.client)
+            await asyncio.sleep(_RENEW_S)
+            self.client = self._new_client()
+            try:
+                return await asyncio.to_thread(self.client.start_async)
+            except (OSError, RuntimeError) as error:
+                # no descriptor or thread to be had, maybe what has ended the last one, too
+                self._ended = self.client
+                self._log.error("no client of ZooKeeper could begin, which is tried again: %r", error)
 
     def call(self, request: Callable[..., Any], *arguments: Any) -> asyncio.Future[Any]:
         """Call one of the client's asynchronous methods. The future has its result, or a KazooException."""
         future = self._loop.create_future()
+        if self.client is self._ended:
+            from kazoo.exceptions import ConnectionLoss
+
+            # its threads do not answer any more
+            future.set_exception(ConnectionLoss())
+            return future
+        self._waiting.add(future)
+        future.add_done_callback(self._waiting.discard)
 
         def answered(result: Any) -> None:
             if future.done():
@@ -148,26 +199,31 @@ class ZooKeeperSession:
 
     async def end_other(self, session: tuple[int, bytes]) -> None:
         """End another session with the ensemble, by its id and password. It may have ended already."""
-        other = ZooKeeperSession(self._settings, self._log, session)
+        other = self._new_client(session)
 
         def end() -> None:
             try:
-                other.client.start(self._settings.connection_timeout_ms / 1_000)
+                other.start(self._settings.connection_timeout_ms / 1_000)
             except Exception as error:
                 self._log.warning("a former session with ZooKeeper ends by its timeout: %r", error)
-            other._close()
+            self._stop(other)
 
         await asyncio.to_thread(end)
 
     def close(self) -> None:
         """End the session in a thread, since it takes until ZooKeeper answers or the connection times out."""
-        threading.Thread(target=self._close, name="kohort-zookeeper-close").start()
+        self._on_state = None
+        if self._renewer is not None:
+            self._renewer.cancel()
+        self._stop_in_thread(self.client)
 
-    def _close(self) -> None:
-        self._closing = True
+    def _stop_in_thread(self, client: Any) -> None:
+        threading.Thread(target=self._stop, args=(client,), name="kohort-zookeeper-close").start()
+
+    def _stop(self, client: Any) -> None:
         try:
-            self.client.stop()
-            self.client.close()
+            client.stop()
+            client.close()
         except Exception as error:
             self._log.warning("the session with ZooKeeper was not closed, it ends by its timeout: %r", error)
 

@@ -45,9 +45,6 @@ _ORPHAN_MS: Final = 3_600_000
 #: Nodes that hold no entries.
 _FOREIGN: Final = ("/zookeeper", _PIECES)
 
-#: Pause before a new client takes the place of one whose thread has ended, in seconds.
-_RENEW_S: Final = 1.0
-
 #: Rounds of reading after which the result is shown, even if entries keep changing.
 _MAX_ROUNDS: Final = 100
 
@@ -106,7 +103,6 @@ class ZooKeeperStore(TreeStore):
         self._is_new = False
         self._follower: asyncio.Task[None] | None = None
         self._sweeper: asyncio.Task[None] | None = None
-        self._renewer: asyncio.Task[None] | None = None
         self._opened: asyncio.Future[None] = self._loop.create_future()
         self._note: SessionNote | None = None
 
@@ -133,7 +129,7 @@ class ZooKeeperStore(TreeStore):
         if self._closed:
             return
         self._closed = True
-        for task in (self._follower, self._sweeper, self._renewer):
+        for task in (self._follower, self._sweeper):
             if task is not None:
                 task.cancel()
         self._zookeeper.close()
@@ -219,7 +215,7 @@ class ZooKeeperStore(TreeStore):
 
     async def _open(self) -> None:
         self._follower = self._loop.create_task(self._follow())
-        await self._zookeeper.begin(self._connection_changed, self._session_ended)
+        await self._zookeeper.begin(self._connection_changed)
         await self._opened
         self._sweeper = self._loop.create_task(self._sweep())
 
@@ -266,25 +262,6 @@ class ZooKeeperStore(TreeStore):
             self._wake.set()
         else:
             self._become(SessionState(state.lower()))
-
-    def _session_ended(self) -> None:
-        """Called when the client has ended by itself: it was refused, or its thread has failed."""
-        if not self._closed:
-            log.error("the client of ZooKeeper has ended: another one begins a new session")
-            self._connections += 1
-            self._become(SessionState.LOST)
-            self._renewer = self._loop.create_task(self._renew())
-
-    async def _renew(self) -> None:
-        while True:
-            self._zookeeper.close()
-            await asyncio.sleep(_RENEW_S)
-            self._zookeeper = self._zookeeper.another()
-            try:
-                return await self._zookeeper.begin(self._connection_changed, self._session_ended)
-            except (OSError, RuntimeError) as error:
-                # no descriptor or thread to be had, maybe what has ended the last one, too
-                log.error("no client of ZooKeeper could begin, which is tried again: %r", error)
 
     async def _follow(self) -> None:
         """Read changes as long as the store is open."""

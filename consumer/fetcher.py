@@ -109,9 +109,16 @@ class Fetcher:
         resetting = self.reading.positions.to_reset(now)
         validating = self.reading.positions.in_phase(Phase.VALIDATING, now)
         for due, work in ((resetting, self._starts.reset), (validating, self._starts.validate)):
-            # one task for each leader: one that does not answer delays no others
+            tasks: dict[str, list[Position]] = defaultdict(list)
+            # one task for each leader: one that does not answer delays no others; nor does the coordinator,
+            # which those wait for that begin with a commit
             for node, positions in self._by_leader(due).items():
-                self._start(f"{positions[0].phase.value} at node {node}", partial(work, positions))
+                for position in positions:
+                    begins = self._starts.begins_with_commit(position)
+                    what = "beginning" if begins else position.phase.value
+                    tasks[f"{what} at node {node}"].append(position)
+            for key, positions in tasks.items():
+                self._start(key, partial(work, positions))
         by_node, enough = self._wanted(now)
         for node, positions in by_node.items():
             if now < self._node_retry_at.get(node, 0.0):

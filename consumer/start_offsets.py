@@ -123,8 +123,9 @@ class StartOffsets:
             dict[TopicPartition, int], dict[TopicPartition, str], Mapping[TopicPartition, int]
         ]:
             found, ranges = await self._offsets_at(at, errors), await self._ranges(missed)
-            starts = {p.partition: found[p.partition] for p in resetting if p.partition in found}
-            starts = {p: offset for p, offset in starts.items() if self._is_to_be_kept(p)}
+            current = [p for p in resetting if self.reading.positions.get(p.partition) is p]
+            starts = {p.partition: found[p.partition] for p in current if p.partition in found}
+            starts = {p.partition: starts[p.partition] for p in current if self.begins_with_commit(p)}
             return found, ranges, starts if await self.reading.keep(starts, errors) else {}
 
         answer = await self._guarded(resetting, "resetting offsets", errors, ask)
@@ -140,12 +141,12 @@ class StartOffsets:
                 self.reading.report(OffsetReset(partition, reset.asked, reason, policy, found[partition]))
             self.moved(position, moved_by_reset=True)
 
-    def _is_to_be_kept(self, partition: TopicPartition) -> bool:
-        position = self.reading.positions.get(partition)
-        if position is None or position.reset is None or not position.reset.keep or position.leaving:
+    def begins_with_commit(self, position: Position) -> bool:
+        """Return whether what its reset finds has to be committed before records are read."""
+        if position.reset is None or not position.reset.keep or position.leaving:
             return False
         # a commit says that what is before it is done
-        session = self.reading.delivery.session(partition)
+        session = self.reading.delivery.session(position.partition)
         return session is None or not session.undone
 
     async def _ranges(self, partitions: list[TopicPartition]) -> dict[TopicPartition, str]:

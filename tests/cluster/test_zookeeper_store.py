@@ -114,7 +114,7 @@ async def test_a_client_that_cannot_begin_is_followed_by_one_that_can(
         begin(handler)
 
     monkeypatch.setattr(ConnectionHandler, "start", fails)
-    store._session_ended()
+    store._zookeeper._client_ended(store._client)
     await until(lambda: states[-1:] == [SessionState.CONNECTED])
     assert states == [SessionState.LOST, SessionState.CONNECTED]
     assert caplog.text.count("no client of ZooKeeper could begin, which is tried again") == 2

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from kohort.client.errors import BrokerConnectionError
+from kohort.client.offsets import Errors, OffsetAndTimestamp
 from kohort.client.pool import Channel
 from kohort.client.waiting import Backoff
 from kohort.consumer import Cluster, CommittedOffset, FetchedPartition, FetchFrom
@@ -43,6 +44,8 @@ class ScriptedCluster:
     #: Answers to polls beside a long one; when there are no more, those wait for ``answered``.
     beside: list[dict[TopicPartition, FetchedPartition]] = field(default_factory=list)
     answered: asyncio.Event = field(default_factory=asyncio.Event)
+    #: Whether ListOffsets is answered.
+    lists: asyncio.Event = field(default_factory=asyncio.Event)
     nodes: set[int] = field(default_factory=lambda: {LEADER, NEAR})
     #: Nodes that the next metadata has too.
     back: set[int] = field(default_factory=set)
@@ -70,6 +73,12 @@ class ScriptedCluster:
 
     def topic_id(self, topic: str) -> uuid.UUID | None:
         return self.topic_ids.get(topic)
+
+    async def list_offsets(
+        self, at: Mapping[TopicPartition, int], **_: Any
+    ) -> dict[TopicPartition, OffsetAndTimestamp]:
+        await self.lists.wait()
+        return {partition: OffsetAndTimestamp(0, -1, -1) for partition in at}
 
     async def metadata(self, _: Any) -> None:
         self.nodes |= self.back
@@ -104,12 +113,19 @@ class ScriptedCluster:
 
 class FetchBench:
     def __init__(
-        self, answers: dict[int, list[dict[TopicPartition, FetchedPartition]]], **settings: Any
+        self,
+        answers: dict[int, list[dict[TopicPartition, FetchedPartition]]],
+        *,
+        policy: str = "earliest",
+        **settings: Any,
     ) -> None:
         self.cluster = ScriptedCluster(answers)
         self.events: list[Event] = []
-        self.positions, self.tracker = Positions("earliest"), Tracker()
+        self.positions, self.tracker = Positions(policy), Tracker()
         self.backoff = Backoff(1, 1)
+        #: What the coordinator was asked to commit as starts; it answers when the event is set.
+        self.kept: list[frozenset[TopicPartition]] = []
+        self.coordinator = asyncio.Event()
         #: Called when there are records to take.
         self.wake: Callable[[], None] = nothing
         self.delivery = Delivery(
@@ -134,6 +150,7 @@ class FetchBench:
             self.backoff,
             report=self.events.append,
             polled=nothing,
+            keep=self._keep,
         )
         self.fetcher = Fetcher(reading, given.model_copy(update=settings))
 
@@ -145,6 +162,19 @@ class FetchBench:
             position = self.positions.get(partition)
             assert position is not None
             self.delivery.start(position)
+
+    def begin_anew(self, *partitions: TopicPartition) -> None:
+        """Without a committed offset, as the policy says."""
+        self.positions.add(partitions, 1)
+        self.positions.hold(partitions, held=False)
+        for partition in partitions:
+            self.positions.found_committed(partition, None)
+
+    async def _keep(self, starts: Mapping[TopicPartition, int], _: Errors) -> bool:
+        if starts:
+            self.kept.append(frozenset(starts))
+            await self.coordinator.wait()
+        return True
 
     async def run(self, requests: int) -> list[tuple[int, dict[TopicPartition, FetchFrom], int]]:
         """Until so many requests were made."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from kohort.client.offsets import EARLIEST
 from kohort.client.pool import Channel
 from kohort.consumer import CommittedOffset, FetchFrom
 from kohort.consumer.positions import Phase
@@ -161,3 +162,25 @@ async def test_a_partition_whose_committed_offset_is_told_is_fetched_without_ask
     position = bench.positions.get(B)
     assert position is not None
     assert position.phase is Phase.RESETTING
+
+
+async def test_a_seek_does_not_wait_for_the_coordinator_that_other_partitions_begin_with() -> None:
+    bench = FetchBench({LEADER: [{B: fetched(batch([b"x"]))}]}, policy="latest")
+    bench.cluster.lists.set()
+    bench.begin_anew(A)
+    running = asyncio.create_task(bench.fetcher.run())
+    try:
+        await until(lambda: bench.kept == [frozenset({A})])
+        bench.begin(B)
+        bench.positions.seek(B, EARLIEST)
+        bench.fetcher.wake()
+        await until(lambda: bench.delivery.buffered(B) > 0)
+        position = bench.positions.get(A)
+        assert position is not None
+        assert position.phase is Phase.RESETTING, "it is not read before its start is committed"
+        bench.coordinator.set()
+        await until(lambda: position.phase is Phase.READING)
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+    assert bench.kept == [frozenset({A})]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import closing, suppress
 from typing import Any
@@ -102,6 +103,29 @@ def lost(worker: Worker) -> list[TopicPartition]:
     return [
         partition for event in events if isinstance(event, PartitionsLost) for partition in event.partitions
     ]
+
+
+async def test_a_member_whose_client_of_zookeeper_has_ended_is_a_member_again_with_another_one(
+    join: Maker, new_topic: Callable[..., str], group: Callable[[str], str], produce: Callable[..., None]
+) -> None:
+    topic, name = new_topic("orders", partitions=PARTITIONS), group("billing")
+    worker = Worker(await join(topic, group=name, session_timeout_ms=1_500))
+    await until(lambda: owned(worker) == [[0, 1, 2, 3]])
+    registry = worker.consumer.parts.registry
+    assert registry is not None
+    assert registry._session is not None
+    former = registry._session.client
+
+    def fails(*_: object) -> None:
+        raise OSError("the clock has gone back")
+
+    former._connection._connect_attempt = fails
+    former._connection._socket.shutdown(socket.SHUT_RDWR)
+    await until(lambda: sorted(lost(worker)) == [TopicPartition(topic, each) for each in range(PARTITIONS)])
+    await until(lambda: owned(worker) == [[0, 1, 2, 3]])
+    assert registry._session.client is not former
+    await asyncio.to_thread(produce, topic, range(20), partitions=PARTITIONS)
+    await until(lambda: len(worker.seen) >= 20)
 
 
 async def test_members_take_their_ranges_and_every_record_is_read_once_as_they_come_and_go(
