@@ -87,6 +87,12 @@ def _lowest_free(number: int) -> int:
     return found
 
 
+def is_reserved(number: int) -> bool:
+    """Return whether a descriptor is one of those that connections leave free."""
+    limit = process_limit()
+    return number >= limit - left_by_connections(limit)
+
+
 def _is_for_others(number: int) -> bool:
     limit = process_limit()
     return number >= limit - left_by_connections(limit) // LEFT_BY_LOG_FILES

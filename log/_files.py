@@ -13,7 +13,7 @@ import os
 import shutil
 from typing import Protocol
 
-from ._descriptors import OPEN_FILES, Descriptor
+from ._descriptors import OPEN_FILES, Descriptor, is_reserved
 from ._errors import SyncError
 
 
@@ -174,9 +174,20 @@ class OsFile:
         opened = self._open(os.O_CREAT)
         os.ftruncate(opened.number, size)
 
-    def range(self, position: int, size: int) -> FileRange:
-        """Return a range of the file that is read later, if possible by the operating system (sendfile)."""
-        return FileRange(self._open(), position, size)
+    def range(self, position: int, size: int) -> FileRange | None:
+        """Return a range of the file that is read later, if possible by the operating system (sendfile).
+
+        A slow client keeps its descriptor open, whoever else may need one; so None if only one of those is
+        free that connections leave to files.
+        """
+        opened = self._open()
+        if is_reserved(opened.number):
+            del opened
+            self.close()
+            opened = self._open()  # with the lowest free number
+            if is_reserved(opened.number):
+                return None
+        return FileRange(opened, position, size)
 
     def sync(self) -> None:
         opened = self._open()

@@ -246,7 +246,9 @@ class Segment:
         return end, None
 
     def range(self, position: int, end: int) -> FileRange | None:
-        """Return the bytes of ``read`` as a range, unread; None if the file is not the operating system's."""
+        """Return the bytes of ``read`` as a range, unread; None if the file is not the operating system's, or
+        no descriptor may be kept open for it.
+        """
         if not isinstance(self.file, OsFile):
             return None
         if (size := self.file.size()) < end:

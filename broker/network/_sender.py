@@ -14,7 +14,7 @@ import socket
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from ...log import FileRange
+from ...log import OPEN_FILES, FileRange
 from ...protocol import Part
 from .._log_lines import RateLimitedLog
 
@@ -172,7 +172,10 @@ class Sender:
         if not isinstance(asyncio.get_running_loop(), asyncio.SelectorEventLoop):
             # uvloop writes at the end of a turn, and does not count buffered bytes before
             await asyncio.sleep(0)
-        return not transport.is_closing() and transport.get_write_buffer_size() == 0
+        if transport.is_closing() or transport.get_write_buffer_size() != 0:
+            return False
+        # a client may read as slowly as it likes: the duplicate counts as one more connection
+        return OPEN_FILES.make_room(transport.get_extra_info("socket").fileno())
 
     async def _send_range(self, link: socket.socket, part: FileRange) -> None:
         at, end = part.position, part.position + len(part)

@@ -211,3 +211,9 @@ def test_idle_log_files_make_room_for_connections_and_these_leave_room_for_files
     )
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) >= 50
+
+
+@pytest.mark.parametrize(("number", "reserved"), [(0, False), (191, False), (192, True), (255, True)])
+def test_the_last_quarter_is_reserved(monkeypatch: pytest.MonkeyPatch, number: int, reserved: bool) -> None:
+    monkeypatch.setattr(_descriptors, "process_limit", lambda: 256)
+    assert _descriptors.is_reserved(number) is reserved

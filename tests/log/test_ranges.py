@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kohort.log import CorruptLogError, LogConfig
+from kohort.log import CorruptLogError, LogConfig, _files
+from kohort.log._files import OsFile
 from tests.log.batches import NOW_MS, batch, open_log
 from tests.log.faulty import FaultyFiles
 
@@ -84,6 +85,31 @@ def test_ranges_of_a_file_need_no_descriptors_of_their_own(tmp_path: Path) -> No
     assert [each.read() for each in ranges if each is not None] == [expected] * 10
     ranges.clear()
     assert open_descriptors() < before
+
+
+def test_what_slow_clients_may_keep_open_is_none_of_the_descriptors_that_connections_leave_free(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = open_log(tmp_path)
+    log.append(batch(5), now_ms=NOW_MS)
+    file = log._segments.active.file
+    assert isinstance(file, OsFile)
+    file.close()
+    lower = os.dup(0)
+    whole = log.read(0, 1 << 20).records
+    assert file.descriptor is not None
+    taken = file.descriptor.number
+    with monkeypatch.context() as patch:
+        patch.setattr(_files, "is_reserved", lambda _number: True)
+        found = log.read(0, 1 << 20, range_bytes=1)
+        assert (found.range, found.records) == (None, whole)
+    # a connection has gone: the file gives its descriptor up for a lower one
+    os.close(lower)
+    monkeypatch.setattr(_files, "is_reserved", lambda number: number >= taken)
+    found = log.read(0, 1 << 20, range_bytes=1)
+    assert found.range is not None
+    assert found.range.fileno() < taken
+    assert found.range.read() == whole
 
 
 def test_a_file_that_was_cut_is_damage(tmp_path: Path) -> None:

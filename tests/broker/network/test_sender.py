@@ -154,6 +154,20 @@ async def test_a_peer_that_reads_nothing_costs_two_pieces_of_memory_whatever_it_
     assert link.sender.left == 0
 
 
+async def test_a_peer_that_reads_nothing_takes_no_descriptor_of_those_that_connections_leave_free(
+    link: Link, content: tuple[bytes, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kohort.log._descriptors.process_limit", lambda: 8)
+    data, path = content
+    part = a_range(path)
+    before = len(os.listdir("/proc/self/fd"))
+    sending = asyncio.create_task(link.sender.send([HEAD, part, TAIL]))
+    begun = await asyncio.get_running_loop().sock_recv(link.peer, 1)
+    assert len(os.listdir("/proc/self/fd")) == before
+    assert begun + await link.received(len(HEAD) + SIZE + len(TAIL) - 1) == HEAD + data + TAIL
+    await sending
+
+
 @pytest.mark.parametrize("plain", [False, True])
 async def test_a_file_that_ends_early_ends_the_connection(
     link: Link, content: tuple[bytes, Path], plain: bool, monkeypatch: pytest.MonkeyPatch
