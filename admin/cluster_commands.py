@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import sys
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -101,9 +102,27 @@ class Status:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Give ``kohort cluster`` its commands."""
     command = add_commands(parser)
-    command(
+    shown = command(
         "status",
         "brokers and their disks, the controller, partitions that lack replicas or a leader, reassignments",
+    )
+    shown.add_argument(
+        "--wait",
+        action="store_true",
+        help="first wait until every broker answers, all know the same, one is controller, and all replicas "
+        "are in sync; exit code 1 if that is not so after --timeout",
+    )
+    shown.add_argument(
+        "--brokers",
+        metavar="N,...",
+        type=reader(_numbers),
+        default=[],
+        help="with --wait: these must be there; one that is away and has no replicas is not missed otherwise",
+    )
+    shown.add_argument(
+        "--preferred",
+        action="store_true",
+        help="with --wait: each partition must be led by its first replica, too",
     )
     words = "give partitions of a topic other replicas; without --execute the plan is shown"
     reassign = command("reassign", words, "topic")
@@ -171,6 +190,11 @@ async def _perform(options: argparse.Namespace) -> int:
     from ..client import ConfigError
     from ._connection import connected
 
+    if options.action == "status":
+        if options.wait:
+            return await _wait(options)
+        if options.brokers or options.preferred:
+            raise ConfigError("--brokers and --preferred need --wait")
     if options.action == "reassign":
         if bool(options.brokers) + options.cancel + options.verify != 1:
             raise ConfigError("give --brokers, or --verify, or --cancel")
@@ -181,6 +205,30 @@ async def _perform(options: argparse.Namespace) -> int:
     screen = Screen(as_json=options.json)
     async with connected(options, _CLIENT) as cluster:
         return await _ACTIONS[options.action](cluster, options, screen)
+
+
+async def _wait(options: argparse.Namespace) -> int:
+    from ._connection import cluster_of, connection_of
+    from .cluster_health import wait_until_whole
+
+    screen = Screen(as_json=options.json)
+
+    def tell(lacking: list[str]) -> None:
+        screen.remark(f"waits: {'; '.join(lacking)}")
+
+    cluster = cluster_of(connection_of(options), _CLIENT, max(1, round(options.timeout * 1_000)))
+    try:
+        lacking = await wait_until_whole(
+            cluster, options.timeout, tell, brokers=options.brokers, preferred=options.preferred
+        )
+        if not lacking:
+            return await _status(cluster, options, screen)
+    finally:
+        await cluster.close()
+    if screen.as_json:
+        screen.document({"lacking": lacking})
+    print(f"kohort cluster: after {options.timeout:g} s still: {'; '.join(lacking)}", file=sys.stderr)
+    return REFUSED
 
 
 async def _status(cluster: Cluster, _: argparse.Namespace, screen: Screen) -> int:
