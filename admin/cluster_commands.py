@@ -6,12 +6,20 @@ import argparse
 import asyncio
 import sys
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from ._screen import OK, REFUSED, Screen, plain
+from ._screen import OK, REFUSED, Screen
 from .commands import add_commands, reader, run_program, whole
+from .reassignment import (
+    Moving,
+    check_reassign,
+    listed,
+    reassign_replicas,
+    reassignments,
+    tell_outcomes,
+)
 
 if TYPE_CHECKING:
     from ..client import Cluster
@@ -21,12 +29,6 @@ if TYPE_CHECKING:
 _CLIENT: Final = "kohort-cluster"
 #: Types of elections.
 _PREFERRED, _UNCLEAN = 0, 1
-#: Configs of topics and of brokers that throttle replication (KIP-73).
-_THROTTLED_REPLICAS: Final = (
-    "leader.replication.throttled.replicas",
-    "follower.replication.throttled.replicas",
-)
-_THROTTLED_RATES: Final = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 _GIB: Final = 1 << 30
 
 
@@ -76,18 +78,6 @@ class Ailing:
 
 
 @dataclass(frozen=True, slots=True)
-class Moving:
-    """A partition that is being reassigned; ``missing`` are replicas that are added and not in sync yet."""
-
-    topic: str
-    partition: int
-    replicas: list[int]
-    adding: list[int]
-    removing: list[int]
-    missing: list[int]
-
-
-@dataclass(frozen=True, slots=True)
 class Status:
     """The state of a cluster. ``offline`` partitions are among those that are ``under_replicated``."""
 
@@ -124,14 +114,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="with --wait: each partition must be led by its first replica, too",
     )
-    words = "give partitions of a topic other replicas; without --execute the plan is shown"
-    reassign = command("reassign", words, "topic")
+    words = "give partitions other replicas; without --execute the plan is shown"
+    reassign = command("reassign", words)
+    reassign.add_argument("topic", metavar="TOPIC", nargs="?", help="(with --from, default: all topics)")
+    reassign.add_argument(
+        "--from",
+        dest="source",
+        metavar="N",
+        type=lambda text: whole(text, 0),
+        help="partitions that have a replica on this broker get another one in its place",
+    )
     reassign.add_argument(
         "--brokers",
         metavar="N,...",
         type=reader(_numbers),
         default=[],
-        help="brokers that have the replicas; each partition begins with the next of them",
+        help="brokers that have the replicas; each partition begins with the next of them. With --from: those"
+        " that may take its place (default: all others)",
     )
     reassign.add_argument(
         "--replication-factor",
@@ -151,7 +150,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     reassign.add_argument(
         "--verify",
         action="store_true",
-        help="tell which partitions are still moving; throttles end when none is",
+        help="tell which partitions are still moving, with --from also what the broker still has; throttles "
+        "end when there is none",
     )
     elect = command("elect", "let the first replicas lead, where they are in sync and others do")
     elect.add_argument("topics", metavar="TOPIC", nargs="*", help="(default: all topics)")
@@ -196,10 +196,7 @@ async def _perform(options: argparse.Namespace) -> int:
         if options.brokers or options.preferred:
             raise ConfigError("--brokers and --preferred need --wait")
     if options.action == "reassign":
-        if bool(options.brokers) + options.cancel + options.verify != 1:
-            raise ConfigError("give --brokers, or --verify, or --cancel")
-        if options.throttle and not options.execute:
-            raise ConfigError("--throttle needs --execute")
+        check_reassign(options)
     if options.action == "elect" and options.partitions and len(options.topics) != 1:
         raise ConfigError("--partition is one of one topic: name the topic")
     screen = Screen(as_json=options.json)
@@ -240,71 +237,6 @@ async def _status(cluster: Cluster, _: argparse.Namespace, screen: Screen) -> in
     return OK
 
 
-async def _reassign(cluster: Cluster, options: argparse.Namespace, screen: Screen) -> int:
-    from ..protocol import TopicPartition
-    from ._topics import topic_rows
-
-    (row,) = await topic_rows(cluster, [options.topic])
-    there = {each.partition_index: list(each.replica_nodes) for each in row.partitions}
-    chosen = sorted(options.partitions or there)
-    if missing := [number for number in chosen if number not in there]:
-        raise _no_partition(options.topic, missing[0])
-    wanted: dict[TopicPartition, list[int] | None] = {}
-    moving = {each.partition: each for each in await reassignments(cluster) if each.topic == options.topic}
-    if options.verify:
-        return await _verify(cluster, options.topic, {number: number in moving for number in chosen}, screen)
-    if options.cancel:
-        wanted = {TopicPartition(options.topic, number): None for number in chosen if number in moving}
-    else:
-        ring = options.brokers
-        for number in chosen:
-            count = options.replication_factor or len(there[number])
-            turned = [*ring[number % len(ring) :], *ring[: number % len(ring)]]
-            wanted[TopicPartition(options.topic, number)] = turned[:count]
-            if count > len(ring):
-                from ..client import ConfigError
-
-                raise ConfigError(f"{count} replicas need {count} brokers: --brokers names {len(ring)}")
-    if not wanted:
-        screen.remark(f"nothing of {options.topic} is being reassigned")
-        return OK
-    if options.throttle:
-        targets = {key.partition: set(replicas or ()) for key, replicas in wanted.items()}
-        await throttle(cluster, options.topic, there, targets, moving.values(), options.throttle)
-    if options.execute or options.cancel:
-        done = await reassign(cluster, wanted)
-        if options.cancel:
-            await end_throttle(cluster, options.topic)
-        return _tell(screen, done, "cancelled" if options.cancel else "begun")
-    rows = [(key.topic, key.partition, there[key.partition], replicas) for key, replicas in wanted.items()]
-    if screen.as_json:
-        names = ("topic", "partition", "replicas", "then")
-        screen.document({"plan": [dict(zip(names, each, strict=True)) for each in rows]})
-    else:
-        from .tables import table
-
-        head = ["TOPIC", "PARTITION", "REPLICAS", "THEN"]
-        screen.show(table(head, ((t, str(n), _list(a), _list(b or ())) for t, n, a, b in rows)))
-        screen.remark("nothing is changed: --execute does it")
-    return OK
-
-
-async def _verify(cluster: Cluster, topic: str, moving: Mapping[int, bool], screen: Screen) -> int:
-    ended = not any(moving.values()) and await end_throttle(cluster, topic)
-    rows = [(topic, number, "moving" if moves else "done") for number, moves in moving.items()]
-    if screen.as_json:
-        names = ("topic", "partition", "result")
-        screen.document({"partitions": [dict(zip(names, each, strict=True)) for each in rows]})
-    else:
-        from .tables import table
-
-        lines = ((name, str(number), result) for name, number, result in rows)
-        screen.show(table(["TOPIC", "PARTITION", "RESULT"], lines))
-        if ended:
-            screen.remark(f"throttles of {topic} are removed")
-    return REFUSED if any(moving.values()) else OK
-
-
 async def _elect(cluster: Cluster, options: argparse.Namespace, screen: Screen) -> int:
     from ..protocol import TopicPartition
     from ._topics import topic_rows
@@ -320,10 +252,10 @@ async def _elect(cluster: Cluster, options: argparse.Namespace, screen: Screen) 
     done = await elect(cluster, wanted, unclean=options.unclean)
     if not done:
         screen.remark("no partition needed an election")
-    return _tell(screen, done, "elected")
+    return tell_outcomes(screen, done, "elected")
 
 
-_ACTIONS: Final = {"status": _status, "reassign": _reassign, "elect": _elect}
+_ACTIONS: Final = {"status": _status, "reassign": reassign_replicas, "elect": _elect}
 
 
 # --- requests -----------------------------------------------------------------------------------------------
@@ -404,111 +336,6 @@ async def _disk(cluster: Cluster, node_id: int) -> Disk | None:
     return Disk(sum(each.usable_bytes for each in sized), sum(each.total_bytes for each in sized), failing)
 
 
-async def reassignments(cluster: Cluster) -> list[Moving]:
-    """Partitions that are being reassigned. Raises KafkaError."""
-    from ..protocol import ApiKey, KafkaError
-    from ..protocol.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
-
-    async def attempt() -> list[Moving]:
-        body = ListPartitionReassignmentsRequest(cluster.request_timeout_ms)
-        answer = await cluster.request(None, ApiKey.LIST_PARTITION_REASSIGNMENTS, body)
-        if answer.error_code:
-            raise KafkaError(answer.error_code, answer.error_message or "reassignments")
-        return [
-            Moving(
-                topic.name,
-                each.partition_index,
-                list(each.replicas),
-                list(each.adding_replicas),
-                list(each.removing_replicas),
-                list(each.adding_replicas),
-            )
-            for topic in answer.topics
-            for each in topic.partitions
-        ]
-
-    return await cluster.retrying(attempt)
-
-
-async def reassign(
-    cluster: Cluster, wanted: Mapping[TopicPartition, Sequence[int] | None]
-) -> dict[TopicPartition, Outcome]:
-    """Give partitions other replicas; None cancels a reassignment. Raises KafkaError."""
-    from ..client.requests import controller
-    from ..protocol import ApiKey, KafkaError, TopicPartition
-    from ..protocol.messages.alter_partition_reassignments import (
-        AlterPartitionReassignmentsRequest,
-        ReassignablePartition,
-        ReassignableTopic,
-    )
-    from ._requests import outcome
-
-    topics: dict[str, list[Any]] = {}
-    for key, replicas in wanted.items():
-        topics.setdefault(key.topic, []).append(ReassignablePartition(key.partition, replicas))
-    body = AlterPartitionReassignmentsRequest(
-        cluster.request_timeout_ms, topics=[ReassignableTopic(*each) for each in topics.items()]
-    )
-
-    async def attempt() -> dict[TopicPartition, Outcome]:
-        answer = await cluster.request(await controller(cluster), ApiKey.ALTER_PARTITION_REASSIGNMENTS, body)
-        if answer.error_code:
-            raise KafkaError(answer.error_code, answer.error_message or "reassignments")
-        return {
-            TopicPartition(topic.name, each.partition_index): outcome(
-                each.error_code, each.error_message or ""
-            )
-            for topic in answer.responses
-            for each in topic.partitions
-        }
-
-    return await cluster.retrying(attempt)
-
-
-async def throttle(
-    cluster: Cluster,
-    topic: str,
-    there: Mapping[int, Sequence[int]],
-    targets: Mapping[int, set[int]],
-    moving: Collection[Moving],
-    rate: int,
-) -> None:
-    """Limit what each broker copies for a reassignment of a topic to ``rate`` bytes per second (KIP-73): from
-    the replicas that partitions have to their ``targets``, and for reassignments that are under way.
-    """
-    from ._topics import alter_broker_configs, alter_configs
-
-    sources = {number: set(there[number]) for number in targets}
-    sources |= {each.partition: set(each.replicas) - set(each.adding) for each in moving}
-    wanted = {each.partition: set(each.adding) for each in moving} | dict(targets)
-    adding = {number: wanted[number] - found for number, found in sources.items()}
-    brokers = set().union(*sources.values(), *adding.values())
-    for node_id in sorted(brokers):
-        await alter_broker_configs(cluster, node_id, dict.fromkeys(_THROTTLED_RATES, str(rate)))
-    named = [
-        ",".join(f"{number}:{each}" for number, ids in sorted(found.items()) for each in sorted(ids))
-        for found in (sources, adding)
-    ]
-    await alter_configs(cluster, topic, dict(zip(_THROTTLED_REPLICAS, named, strict=True)))
-
-
-async def end_throttle(cluster: Cluster, topic: str) -> bool:
-    """Remove the throttles of a topic, and those of brokers if nothing is being reassigned any more. Return
-    whether there were any.
-    """
-    from ._topics import alter_broker_configs, alter_configs, topic_configs
-
-    found = await topic_configs(cluster, [topic], all_configs=False)
-    named = {each.name for each in found[topic]}
-    if named.isdisjoint(_THROTTLED_REPLICAS):
-        return False
-    await alter_configs(cluster, topic, dict.fromkeys(_THROTTLED_REPLICAS))
-    if not await reassignments(cluster):
-        for node_id in (await cluster.metadata([])).nodes:
-            await alter_broker_configs(cluster, node_id, dict.fromkeys(_THROTTLED_RATES))
-    return True
-
-
 async def elect(
     cluster: Cluster, partitions: Iterable[TopicPartition] | None, *, unclean: bool
 ) -> dict[TopicPartition, Outcome]:
@@ -542,17 +369,7 @@ async def elect(
     return await cluster.retrying(attempt)
 
 
-def _no_partition(topic: str, number: int) -> Exception:
-    from ..protocol import ErrorCode, KafkaError
-
-    return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {topic!r} has no partition {number}")
-
-
 # --- what is shown ------------------------------------------------------------------------------------------
-
-
-def _list(numbers: Iterable[int]) -> str:
-    return ",".join(map(str, numbers))
 
 
 def _shown(found: Status) -> Iterable[Any]:
@@ -584,8 +401,8 @@ def _shown(found: Status) -> Iterable[Any]:
                     each.topic,
                     str(each.partition),
                     "none" if each.leader is None else str(each.leader),
-                    _list(each.replicas),
-                    _list(each.in_sync),
+                    listed(each.replicas),
+                    listed(each.in_sync),
                 )
                 for each in found.under_replicated
             ),
@@ -598,27 +415,11 @@ def _shown(found: Status) -> Iterable[Any]:
                 (
                     each.topic,
                     str(each.partition),
-                    _list(each.replicas),
-                    _list(each.adding),
-                    _list(each.removing),
-                    _list(each.missing) or "-",
+                    listed(each.replicas),
+                    listed(each.adding),
+                    listed(each.removing),
+                    listed(each.missing) or "-",
                 )
                 for each in found.reassignments
             ),
         )
-
-
-def _tell(screen: Screen, done: Mapping[TopicPartition, Outcome], well: str) -> int:
-    """A line for each partition; the exit code."""
-    if screen.as_json:
-        rows = [
-            {**key._asdict(), **plain(each), "result": well if each.ok else "failed"}
-            for key, each in done.items()
-        ]
-        screen.document({"partitions": rows})
-    elif done:
-        from .tables import table
-
-        lines = ((key.topic, str(key.partition), each.error or well) for key, each in done.items())
-        screen.show(table(["TOPIC", "PARTITION", "RESULT"], lines))
-    return OK if all(each.ok for each in done.values()) else REFUSED

@@ -135,10 +135,48 @@ def test_a_throttle_lasts_until_nothing_moves(cluster: RunningCluster, command: 
     assert command("reassign", "slow", "--verify", "--json").document["partitions"][0]["result"] == "done"
 
 
+def settled(cluster: RunningCluster, topic: str, brokers: set[int]) -> None:
+    """Wait until both partitions of a topic are on these brokers."""
+    cluster._eventually(lambda: all(set(cluster.state(topic, n).replicas) == brokers for n in (0, 1)) or None)
+
+
+def test_all_replicas_of_a_broker_move_to_others_and_it_has_none(
+    cluster: RunningCluster, command: Command
+) -> None:
+    one, other, third = cluster.brokers
+    for topic in ("first", "second"):
+        cluster.create_topic(topic, 2)
+        two = f"{one},{other}"
+        assert command("reassign", topic, "--brokers", two, "--replication-factor", 2, "--execute").code == 0
+        settled(cluster, topic, {one, other})
+    planned = command("reassign", "first", "--from", one, "--json").document["plan"]
+    assert [(each["replicas"], each["then"]) for each in planned] == [
+        ([one, other], [third, other]),
+        ([other, one], [other, third]),
+    ]
+    begun = command("reassign", "first", "--from", one, "--execute", "--throttle", 10**9)
+    assert (begun.code, [row[2] for row in begun.rows()[1:]]) == (0, ["begun", "begun"])
+    settled(cluster, "first", {other, third})
+    ended = command("reassign", "first", "--from", one, "--verify")
+    assert ended.code == 0
+    assert f"broker {one} has no replicas" in ended.err
+    assert "throttles of first are removed" in ended.err
+    not_begun = command("reassign", "--from", one, "--verify")
+    assert not_begun.code == 1
+    assert ["second", "0", "not", "begun"] in not_begun.rows()
+    assert command("reassign", "first", "--from", one).code == 0
+    fewer = command("reassign", "second", "--from", one, "--replication-factor", 1, "--json").document["plan"]
+    assert [each["then"] for each in fewer] == [[other], [other]]
+
+
 @pytest.mark.parametrize(
     ("words", "why"),
     [
         (("reassign", "moved"), "give --brokers, or --verify, or --cancel"),
+        (("reassign", "--execute"), "name a topic, or the broker"),
+        (("reassign", "--from", "1", "--verify", "--cancel"), "give --verify or --cancel"),
+        (("reassign", "--from", "1", "--partition", "0"), "name the topic"),
+        (("reassign", "moved", "--from", "1"), "no other broker for that of 1"),
         (("reassign", "moved", "--brokers", "1", "--cancel"), "give --brokers, or --verify, or --cancel"),
         (("reassign", "moved", "--brokers", "1", "--throttle", "9"), "--throttle needs --execute"),
         (("reassign", "moved", "--brokers", "1,1"), "no list of brokers"),

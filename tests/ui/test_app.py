@@ -16,7 +16,8 @@ import pytest
 
 from kohort.admin import GroupAdmin, ListedGroup
 from kohort.admin._assignor_actions import Scene
-from kohort.admin.cluster_commands import Ailing, Broker, Disk, Moving, Status
+from kohort.admin.cluster_commands import Ailing, Broker, Disk, Status
+from kohort.admin.reassignment import Moving
 from kohort.client import Cluster
 from kohort.testing import RunningBroker
 from kohort.ui import app, pages
