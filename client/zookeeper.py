@@ -143,7 +143,7 @@ class ZooKeeperSession:
             self._on_state(state)
 
     def _client_ended(self, client: Any) -> None:
-        """Called for each thread of a client that ends: nobody has stopped it unless the session is closed."""
+        """Called for each thread of a client that ends: nobody stopped it unless the session is closed."""
         if self._on_state is None or client is not self.client or client is self._ended:
             return
         self._log.error("the client of ZooKeeper has ended: another one begins a new session")
