@@ -316,11 +316,13 @@ class Crowd:
         return sum("kohort" in each.client_id for each in group.members) if group.state == "Stable" else 0
 
     def _wait_until_handled(self, count: int) -> None:
+        """Wait for all records, for as long as any comes: a busy machine takes its time."""
         deadline = time.monotonic() + FINISH_TIMEOUT_S
         seen: set[int] = set()
         read: dict[Path, int] = {}
         while len(seen) < count and time.monotonic() < deadline:
             self._wait(0.2)
+            before = len(seen)
             for each in [each for each in self._everyone if each.journal.exists()]:
                 with each.journal.open("rb") as file:
                     file.seek(read.get(each.journal, 0))
@@ -328,6 +330,8 @@ class Crowd:
                 whole = data.rfind(b"\n") + 1
                 read[each.journal] = read.get(each.journal, 0) + whole
                 seen.update(int(line.rsplit(b" ", 1)[1]) for line in data[:whole].splitlines())
+            if len(seen) > before:
+                deadline = time.monotonic() + FINISH_TIMEOUT_S
 
     def _end(self) -> None:
         self._wait(max([0.0, *(due - time.monotonic() for due, _ in self._hanging)]) + 0.1)
