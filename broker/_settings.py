@@ -75,7 +75,12 @@ class BrokerSettings(SecuritySettings, TransactionSettings, GroupSettings):
         int, Row("a broker that is silent for so long is missed by its cluster", 1, MAX_INT)
     ] = 6_000
     zookeeper_connection_timeout_ms: Annotated[
-        int | None, Row("how long a start waits for ZooKeeper; empty: as long as a session lasts", 1, MAX_INT)
+        int | None,
+        Row(
+            "how long a start waits for a connection with ZooKeeper; empty: as long as a session lasts",
+            1,
+            MAX_INT,
+        ),
     ] = None
     zookeeper_ssl_client_enable: Annotated[bool, Row("TLS to ZooKeeper")] = False
     zookeeper_ssl_truststore_location: Annotated[str, Row("PEM file with ZooKeeper's authorities")] = ""

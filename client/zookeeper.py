@@ -8,10 +8,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
+
+from .zookeeper_requests import Node, ReadMany, WatchAll, read_event
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +193,43 @@ class ZooKeeperSession:
         request(*arguments).rawlink(lambda result: self.hand_over(answered, result))
         return future
 
+    async def read(self, paths: Sequence[str]) -> list[Node | None]:
+        """Read nodes in one request; None for those that are not there. Raises KazooException."""
+        found = await self._ask(ReadMany([self._full(path) for path in paths]))
+        return [_or_raised(each) for each in found]
+
+    async def read_children(self, paths: Sequence[str]) -> list[Sequence[str]]:
+        """Read the names of nodes' children in one request. Raises KazooException."""
+        found = await self._ask(ReadMany([self._full(path) for path in paths], children=True))
+        return [_or_raised(each) or () for each in found]
+
+    async def watch_all(self, changed: Callable[[str], None]) -> None:
+        """Call ``changed`` with the path of every node below the chroot that is created, changed or removed,
+        from now on until the connection ends. It is called in ZooKeeper's order with responses: what is read
+        afterwards is not older. Raises KazooException.
+        """
+        client, root = self.client, self.client.chroot
+
+        def seen(path: str) -> None:
+            path = path.removeprefix(root) or "/"
+            client.handler.completion_queue.put(lambda: self.hand_over(changed, path))
+
+        # kazoo has no watches that stay, and would pass over their events
+        client._connection._read_watch_event = lambda buffer, offset: read_event(buffer, offset, seen)
+        await self._ask(WatchAll(self._full("/")))
+
+    def _full(self, path: str) -> str:
+        root: str = self.client.chroot
+        return (root if path == "/" else root + path) or "/"
+
+    def _ask(self, request: ReadMany | WatchAll) -> asyncio.Future[Any]:
+        def asked() -> Any:
+            result = self.client.handler.async_result()
+            self.client._call(request, result)
+            return result
+
+        return self.call(asked)
+
     def hand_over(self, call: Callable[..., None], *arguments: Any) -> None:
         """Call a function on the event loop, from any thread."""
         # the loop may be closed: then the call is not needed
@@ -226,6 +265,18 @@ class ZooKeeperSession:
             client.close()
         except Exception as error:
             self._log.warning("the session with ZooKeeper was not closed, it ends by its timeout: %r", error)
+
+
+def _or_raised(found: Any) -> Any:
+    """What was read; None if there is no such node. Raises KazooException."""
+    from kazoo.exceptions import EXCEPTIONS, NoNodeError
+
+    if not isinstance(found, int):
+        return found
+    error = EXCEPTIONS[found]
+    if error is NoNodeError:
+        return None
+    raise error()
 
 
 def unanswered(error: Exception) -> OSError:

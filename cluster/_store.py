@@ -28,13 +28,15 @@ class Entry:
     """One entry as it is now. ``version`` is 0 when it is created and one more with each ``Put``.
 
     An ephemeral entry is removed when the session that created it ends. ``created`` is the number of the step
-    that created it; each step of the home has a higher one.
+    that created it; each step of the home has a higher one. ``modified`` is that of the last step that
+    changed it, where its home tells.
     """
 
     value: Value
     version: int = 0
     ephemeral: bool = False
     created: int = field(default=0, compare=False)
+    modified: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
 """A metadata store in an ensemble of Apache ZooKeeper, shared by the brokers of a cluster.
 
-This process keeps a copy of every entry below the chroot: each node has a ZooKeeper watch, a read of a change
-sets the watch for the next one, and changes made in one step are shown here in one step.
+This process keeps a copy of every entry below the chroot. One ZooKeeper watch, which stays as long as the
+connection, reports all changes; what was reported is read, many nodes with each request, and changes made in
+one step are shown here in one step.
 
 A node without data is a parent, not an entry. Values are JSON. If a step is larger than a request may be in
 ZooKeeper, its largest values are written beforehand, in pieces, and the entry names them.
@@ -14,12 +15,14 @@ import json
 import logging
 import time
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from ..client.zookeeper import ZooKeeperSession, ZooKeeperSettings, unanswered
+from ..client.zookeeper_requests import Node
 from ._session_note import SessionNote
 from ._store import Change, Check, ConflictError, Create, Delete, Entry, Put, SessionState
 from ._tree import Tree, TreeStore
@@ -45,6 +48,13 @@ _ORPHAN_MS: Final = 3_600_000
 #: Nodes that hold no entries.
 _FOREIGN: Final = ("/zookeeper", _PIECES)
 
+#: Nodes that are read with one request, and requests of one reading that are under way at once.
+_AT_ONCE: Final = 100
+_REQUESTS: Final = 8
+
+#: Pause between two lines of the log about how far a first reading is, in seconds.
+_TELL_S: Final = 5.0
+
 #: Rounds of reading after which the result is shown, even if entries keep changing.
 _MAX_ROUNDS: Final = 100
 
@@ -60,8 +70,8 @@ _MAY_NOT_READ: Final = (
 async def open_zookeeper(settings: ZooKeeperSettings) -> ZooKeeperStore:
     """Begin a session, and return the store once it has read every entry.
 
-    Raises ConnectionError if ZooKeeper does not answer within ``connection_timeout_ms``, ImportError
-    without kazoo, and ValueError for a malformed address.
+    Raises ConnectionError if no connection begins within ``connection_timeout_ms``, ImportError without
+    kazoo, and ValueError for a malformed address. Reading may take longer, and the log says how far it is.
     """
     try:
         session = ZooKeeperSession(settings, log)
@@ -69,8 +79,7 @@ async def open_zookeeper(settings: ZooKeeperSettings) -> ZooKeeperStore:
         raise ImportError("a cluster on ZooKeeper needs kazoo: pip install kohort[cluster]") from error
     store = ZooKeeperStore(session)
     try:
-        async with asyncio.timeout(settings.connection_timeout_ms / 1_000):
-            await store._open()
+        await store._open(settings.connection_timeout_ms / 1_000)
     except ConnectionError:
         store.close()
         raise
@@ -88,10 +97,10 @@ class ZooKeeperStore(TreeStore):
         self._zookeeper = session
         self._loop = asyncio.get_running_loop()
         self._closed = False
-        # names below each node that is not an entry
-        self._parents: dict[str, set[str]] = {}
-        # nodes that may have changed, each with whether its children have
-        self._changed: dict[tuple[str, bool], None] = {}
+        # nodes that are no entries, as they have no data
+        self._parents: set[str] = set()
+        # nodes that may have changed
+        self._changed: dict[str, None] = {}
         self._wake = asyncio.Event()
         self._reading = False
         # where the pieces of values are, by entry
@@ -104,6 +113,9 @@ class ZooKeeperStore(TreeStore):
         self._follower: asyncio.Task[None] | None = None
         self._sweeper: asyncio.Task[None] | None = None
         self._opened: asyncio.Future[None] = self._loop.create_future()
+        # until when there must be a connection, while the store is opened
+        self._limit_s = 0.0
+        self._limit: asyncio.Timeout | None = None
         self._note: SessionNote | None = None
 
     @property
@@ -213,10 +225,13 @@ class ZooKeeperStore(TreeStore):
 
     # -- follow ----------------------------------------------------------------------------------------------
 
-    async def _open(self) -> None:
+    async def _open(self, limit_s: float) -> None:
         self._follower = self._loop.create_task(self._follow())
-        await self._zookeeper.begin(self._connection_changed)
-        await self._opened
+        self._limit_s = limit_s
+        async with asyncio.timeout(limit_s) as self._limit:
+            await self._zookeeper.begin(self._connection_changed)
+            await self._opened
+        self._limit = None
         self._sweeper = self._loop.create_task(self._sweep())
 
     async def _sweep(self) -> None:
@@ -254,8 +269,12 @@ class ZooKeeperStore(TreeStore):
         if self._closed:
             return
         self._connections += 1
+        if self._limit is not None:
+            # for connecting alone: reading takes as long as there is to read
+            is_connected = state == "CONNECTED"
+            self._limit.reschedule(None if is_connected else self._loop.time() + self._limit_s)
         if state == "CONNECTED":
-            # the watches ended with the connection: read everything again
+            # the watch ended with the connection: look at everything again
             self._is_new = True
             # it may be another session
             self._note_session()
@@ -294,16 +313,26 @@ class ZooKeeperStore(TreeStore):
                         each.set_result(None)
 
     async def _read_all(self) -> None:
-        """Read every entry, in a new connection."""
+        """Read every entry, in a new connection. Values are parsed of those only that have changed."""
         connection, self._is_new = self._connections, False
-        self._parents.clear()
-        self._changed = {("/", True): None}
         if self._client.chroot:
             await asyncio.to_thread(self._client.ensure_path, "/")
-        found = await self._read_rounds()
-        step = {path: None for path in self._tree.entries() if path not in found}
+        await self._zookeeper.watch_all(partial(self._node_changed, connection))
+        self._parents.clear()
+        self._changed.clear()
+        found: dict[str, Entry | None] = {}
+        there: set[str] = set()
+        progress = _Progress()
+        level = ["/"]
+        while level:
+            progress.known += len(level)
+            there.update(level)
+            parents = await self._read(level, found, progress)
+            level = await self._read_names(parents)
+        found |= await self._read_rounds()
+        gone = {path: None for path in self._tree.entries() if path not in there and path not in found}
         if connection == self._connections:
-            self._show({**found, **step})
+            self._show({**found, **gone})
             self._become(SessionState.CONNECTED)
             if not self._opened.done():
                 self._opened.set_result(None)
@@ -320,61 +349,62 @@ class ZooKeeperStore(TreeStore):
             changed, self._changed = list(self._changed), {}
             if not changed:
                 break
-            reads = (
-                self._read_children(path, found) if below else self._read(path, found)
-                for path, below in changed
-            )
-            await asyncio.gather(*reads)
+            await self._read(changed, found)
         return found
 
-    async def _read(self, path: str, found: dict[str, Entry | None]) -> None:
-        from kazoo.exceptions import NoNodeError
+    async def _read(
+        self, paths: Sequence[str], found: dict[str, Entry | None], progress: _Progress | None = None
+    ) -> list[str]:
+        """Read nodes, and add entries that have changed to ``found``. Return the nodes that have children."""
+        parents: list[str] = []
+        turns = asyncio.Semaphore(_REQUESTS)
 
-        try:
-            data, stat = await self._zookeeper.call(self._client.get_async, path, self._on_event)
-            if not data:
-                if path not in self._parents:
-                    self._parents[path] = set()
-                    await self._read_children(path, found)
-                return
-            pieces = _pieces(data)
-            if pieces:
-                parts = [self._zookeeper.call(self._client.get_async, each) for each in pieces]
-                data = b"".join(part for part, _ in await asyncio.gather(*parts))
-        except NoNodeError:
-            # gone; if it was created again, a watch of its parent says so
-            found[path] = None
-            self._parents.pop(path, None)
+        async def read(some: Sequence[str]) -> None:
+            async with turns:
+                nodes = await self._zookeeper.read(some)
+                for path, node in zip(some, nodes, strict=True):
+                    await self._take(path, node, found)
+                    if node is not None and node.children:
+                        parents.append(path)
+            if progress is not None:
+                progress.add(len(some))
+
+        await asyncio.gather(*map(read, _some(paths)))
+        return parents
+
+    async def _take(self, path: str, node: Node | None, found: dict[str, Entry | None]) -> None:
+        if node is None or not node.data:
+            (self._parents.discard if node is None else self._parents.add)(path)
             self._pieces.pop(path, None)
-            # it has no watch: if the parent's children, once read, include it, it must be read again
-            above, _, name = path.rpartition("/")
-            self._parents.get(above or "/", set()).discard(name)
+            found[path] = None
             return
+        self._parents.discard(path)
+        before = self._tree.get(path)
+        if before is not None and (before.modified, before.version) == (node.modified, node.version):
+            found.pop(path, None)
+            return
+        data, pieces = node.data, _pieces(node.data)
+        if pieces:
+            parts = [each for each in await self._zookeeper.read(pieces) if each is not None]
+            if len(parts) < len(pieces):
+                # it was replaced or removed meanwhile, as is reported
+                return
+            data = b"".join(each.data for each in parts)
         self._pieces[path] = pieces
         try:
             value = json.loads(data)
         except ValueError:
             log.error("the entry %s in ZooKeeper is no JSON, and is passed over", path)
             return
-        found[path] = Entry(value, stat.version, bool(stat.ephemeralOwner), stat.czxid)
+        found[path] = Entry(value, node.version, bool(node.owner), node.created, node.modified)
 
-    async def _read_children(self, path: str, found: dict[str, Entry | None]) -> None:
-        from kazoo.exceptions import NoNodeError
-
-        try:
-            names = set(await self._zookeeper.call(self._client.get_children_async, path, self._on_event))
-        except NoNodeError:
-            self._parents.pop(path, None)
-            return
-        known = self._parents.setdefault(path, set())
-        self._parents[path] = names
-        above = path.rstrip("/")
-        for name in names - known:
-            child = f"{above}/{name}"
-            if child not in _FOREIGN:
-                self._changed[child, False] = None
-        for name in known - names:
-            found[f"{above}/{name}"] = None
+    async def _read_names(self, parents: Sequence[str]) -> list[str]:
+        """The paths of the nodes right below these."""
+        found: list[str] = []
+        for some in _some(parents):
+            for path, names in zip(some, await self._zookeeper.read_children(some), strict=True):
+                found += (f"{path.rstrip('/')}/{name}" for name in names)
+        return [path for path in found if path not in _FOREIGN]
 
     def _show(self, found: dict[str, Entry | None]) -> None:
         """Show the entries that were read, in the order of their creation."""
@@ -389,27 +419,38 @@ class ZooKeeperStore(TreeStore):
                     each.set_exception(ConnectionError(f"the session with ZooKeeper is {session.value}"))
         super()._become(session)
 
-    # -- between the threads ---------------------------------------------------------------------------------
-
-    def _on_event(self, event: Any) -> None:
-        """Called in a thread of kazoo: a node has changed, and its watch has fired."""
-        if event.type != "NONE":
-            self._zookeeper.hand_over(self._take_event, event.path, event.type == "CHILD", self._connections)
-
-    def _take_event(self, path: str, below: bool, connection: int) -> None:
-        if connection == self._connections:
-            self._changed[path, below] = None
-            if path in self._parents:
-                # a node's end takes both its watches with it
-                self._changed[path, True] = None
+    def _node_changed(self, connection: int, path: str) -> None:
+        is_foreign = any(path == each or path.startswith(f"{each}/") for each in _FOREIGN)
+        if connection == self._connections and not is_foreign:
+            self._changed[path] = None
             self._reading = True
             self._wake.set()
+
+
+class _Progress:
+    """Says in the log how far a reading of all entries is, if it takes long."""
+
+    def __init__(self) -> None:
+        self.known = 0
+        self._read = 0
+        self._due_s = time.monotonic() + _TELL_S
+
+    def add(self, count: int) -> None:
+        self._read += count
+        if time.monotonic() >= self._due_s:
+            self._due_s = time.monotonic() + _TELL_S
+            log.info("%d of the %d nodes found so far in ZooKeeper are read", self._read, self.known)
+
+
+def _some(paths: Sequence[str]) -> Iterator[Sequence[str]]:
+    """The paths, as many at a time as are read with one request."""
+    return (paths[start : start + _AT_ONCE] for start in range(0, len(paths), _AT_ONCE))
 
 
 def _same(entry: Entry | None, before: Entry | None) -> bool:
     if entry is None or before is None:
         return entry is before
-    return (entry.created, entry.version) == (before.created, before.version)
+    return (entry.created, entry.modified, entry.version) == (before.created, before.modified, before.version)
 
 
 def _encoded(changes: Sequence[Change]) -> tuple[list[bytes], dict[str, bytes]]:

@@ -1,6 +1,6 @@
 """A store in ZooKeeper: sessions that break, values too large for one request, TLS, authentication.
 
-Covers: client/zookeeper.py.
+Covers: client/zookeeper.py, client/zookeeper_requests.py.
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ import os
 import socket
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 import trustme
@@ -28,6 +27,7 @@ from kazoo.exceptions import NoAuthError
 from kazoo.protocol.connection import ConnectionHandler
 
 from kohort.client.zookeeper import ZooKeeperSettings
+from kohort.client.zookeeper_requests import Node
 from kohort.cluster import (
     Create,
     Delete,
@@ -152,6 +152,79 @@ async def test_a_session_outlives_its_server(own_zookeeper: ZooKeeper) -> None:
     await store.commit(Put("/a", 3))
     assert (store.get("/a"), fired) == (Entry(3, 1), ["/a"])
     store.close()
+
+
+def requests_of(client: KazooClient, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The kinds of requests that the client sends from now on."""
+    sent: list[str] = []
+    call = client._call
+
+    def counted(request: object, *more: object) -> object:
+        sent.append(type(request).__name__)
+        return call(request, *more)
+
+    monkeypatch.setattr(client, "_call", counted)
+    return sent
+
+
+async def test_many_entries_are_read_with_few_requests_and_parsed_where_they_have_changed(
+    zookeeper: ZooKeeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = zookeeper.home()
+    store, other = await home(), await home()
+    await store.commit(*(Create(f"/brokers/topics/t{number}", {"n": number}) for number in range(1_000)))
+    await store.commit(Create("/config/topics/t1", {}), Create("/gone", 1))
+    await until(lambda: other.get("/gone") is not None)
+    before = {number: other.get(f"/brokers/topics/t{number}") for number in range(1_000)}
+    states: list[SessionState] = []
+    other.on_session(states.append)
+    sent = requests_of(other._client, monkeypatch)
+    link = other._client._connection._socket
+    read_all, changed = other._read_all, asyncio.Event()
+
+    async def read_all_later() -> None:
+        await changed.wait()
+        await read_all()
+
+    monkeypatch.setattr(other, "_read_all", read_all_later)
+    link.shutdown(socket.SHUT_RDWR)
+    await until(lambda: states == [SessionState.SUSPENDED])
+    await store.commit(Put("/brokers/topics/t7", {"n": "new"}), Delete("/gone"), Create("/come", 1))
+    changed.set()
+    await until(lambda: states[1:] == [SessionState.CONNECTED])
+    assert len(sent) < 50, "many entries with each"
+    assert other.get("/brokers/topics/t7") == Entry({"n": "new"}, 1)
+    assert (other.get("/gone"), other.get("/come")) == (None, Entry(1))
+    kept = [number for number, entry in before.items() if other.get(f"/brokers/topics/t{number}") is entry]
+    assert kept == [number for number in range(1_000) if number != 7]
+    # the new connection reports changes, too
+    await store.commit(Put("/brokers/topics/t8", {"n": "newer"}))
+    await until(lambda: other.get("/brokers/topics/t8") == Entry({"n": "newer"}, 1))
+    for each in (store, other):
+        each.close()
+
+
+async def test_a_first_reading_may_take_longer_than_connecting_and_says_how_far_it_is(
+    zookeeper: ZooKeeper, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    home = zookeeper.home()
+    store = await home()
+    await store.commit(*(Create(f"/brokers/topics/t{number}", number) for number in range(300)))
+    read_all = ZooKeeperStore._read_all
+    limits: list[float | None] = []
+
+    async def noted(store: ZooKeeperStore) -> None:
+        limits.append(store._limit.when() if store._limit else -1.0)
+        await read_all(store)
+
+    monkeypatch.setattr(ZooKeeperStore, "_read_all", noted)
+    monkeypatch.setattr("kohort.cluster._zookeeper_store._TELL_S", 0.0)
+    with caplog.at_level("INFO", "kohort.cluster"):
+        other = await home()
+    assert limits == [None], "the limit of zookeeper.connection.timeout.ms is over when there is a connection"
+    assert "303 of the 303 nodes found so far in ZooKeeper are read" in caplog.text
+    for each in (store, other):
+        each.close()
 
 
 async def test_a_change_under_way_when_the_server_dies_may_have_been_made(own_zookeeper: ZooKeeper) -> None:
@@ -285,16 +358,16 @@ async def test_an_entry_that_is_made_again_between_two_reads_is_read(
     store = await open_zookeeper(ZooKeeperSettings(connect))
     await store.commit(Create("/topics/b", 0))
     client = await asyncio.to_thread(foreign, connect)
-    read_children = store._read_children
+    read = store._zookeeper.read
 
-    async def made_again_before(*arguments: Any) -> None:
+    async def made_again_after(paths: Sequence[str]) -> list[Node | None]:
+        found = await read(paths)
         # by now the entry was read, and was not there
-        await asyncio.sleep(0.2)
-        if not client.exists("/topics/b"):
-            client.create("/topics/b", b"1")
-        await read_children(*arguments)
+        if found == [None]:
+            await asyncio.to_thread(client.create, "/topics/b", b"1")
+        return found
 
-    monkeypatch.setattr(store, "_read_children", made_again_before)
+    monkeypatch.setattr(store._zookeeper, "read", made_again_after)
     client.delete("/topics/b")
     await until(lambda: store.get("/topics/b") == Entry(1))
     store.close()
