@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, Any
 
+from ..settings import MAX_INT
 from ._fetch import ReadTask, read_task
 from ._schema import COLUMNS, COLUMNS_WITH_HEADERS
 
@@ -82,9 +83,30 @@ def takes_arrow_tables() -> bool:
 
 
 def cores(spark: SparkSession) -> int:
-    """Return the number of tasks that run at the same time."""
+    """Return the number of tasks that can run at the same time, on all executors that the session may have.
+
+    They may not be there yet: with dynamic allocation Spark asks for more only while tasks wait for them.
+    """
     context = _context(spark)
-    return (os.cpu_count() or 1) if context is None else max(1, context.defaultParallelism)
+    now = (os.cpu_count() or 1) if context is None else context.defaultParallelism
+    return most_tasks(now, lambda name: spark.conf.get(name, None))
+
+
+def most_tasks(now: int, setting: Callable[[str], str | None]) -> int:
+    """Return the number of tasks that can run at the same time, if ``now`` can run in the executors of now.
+
+    ``setting`` returns a setting of Spark, or None.
+    """
+    if (setting("spark.master") or "").startswith("local"):
+        return max(1, now)
+    each = int(setting("spark.executor.cores") or 0) // int(setting("spark.task.cpus") or 1)
+    if setting("spark.dynamicAllocation.enabled") != "true":
+        there = int(setting("spark.executor.instances") or 0) * each
+        return max(1, now, there, int(setting("spark.cores.max") or 0))
+    most = setting("spark.dynamicAllocation.maxExecutors")
+    if most is None or not each or int(most) >= MAX_INT:
+        return MAX_INT
+    return max(1, now, int(most) * each)
 
 
 def _context(spark: SparkSession) -> SparkContext | None:

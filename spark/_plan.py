@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Literal
 
 from ..protocol import KohortError, TopicPartition
@@ -249,15 +248,23 @@ def split_tasks(
     if records_per_task is None:
         wanted = min(cores, wanted)
     count = min(total, max(1, wanted, min_tasks))
-    cuts = [total * nth // count for nth in range(count + 1)]
-    return [tuple(_between(spans, first, last)) for first, last in pairwise(cuts)]
+    return _cut(spans, [total * nth // count for nth in range(1, count + 1)])
 
 
-def _between(spans: Sequence[OffsetRange], first: int, last: int) -> Iterable[OffsetRange]:
-    """Iterate over the parts of the concatenated ranges from position ``first`` to ``last``."""
-    position = 0
-    for span in spans:
-        start, end = max(first - position, 0), min(last - position, span.offsets)
-        if start < end:
-            yield OffsetRange(span.topic, span.partition, span.start + start, span.start + end)
-        position += span.offsets
+def _cut(spans: Sequence[OffsetRange], cuts: Sequence[int]) -> list[tuple[OffsetRange, ...]]:
+    """Cut the concatenated ranges at these positions, the last of which is their end."""
+    tasks, pieces, position = [], list[OffsetRange](), 0
+    ahead = iter(spans)
+    span = next(ahead)
+    for cut in cuts:
+        while position < cut:
+            end = min(span.end, span.start + cut - position)
+            pieces.append(OffsetRange(span.topic, span.partition, span.start, end))
+            position += end - span.start
+            if end < span.end:
+                span = OffsetRange(span.topic, span.partition, end, span.end)
+            else:
+                span = next(ahead, span)
+        tasks.append(tuple(pieces))
+        pieces = []
+    return tasks

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -267,3 +268,27 @@ def test_tasks_hold_each_offset_once_in_about_equal_shares(
 )
 def test_tasks_are_counted_by_records_and_cores(offsets: int, min_tasks: int, tasks: int) -> None:
     assert len(split_tasks(spans((0, 0, offsets)), cores=4, min_tasks=min_tasks)) == tasks
+
+
+def test_the_work_of_splitting_grows_with_ranges_and_tasks_and_not_with_their_product(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looked_at, made = [0], [0]
+    size, make = OffsetRange.offsets, OffsetRange.__init__
+
+    def counted_size(span: OffsetRange) -> int:
+        looked_at[0] += 1
+        return size.__get__(span)  # type: ignore[no-any-return]
+
+    def counted_make(span: OffsetRange, *row: Any) -> None:
+        made[0] += 1
+        make(span, *row)
+
+    ranges = [OffsetRange("t", number, 0, 1_000) for number in range(500)]
+    monkeypatch.setattr(OffsetRange, "offsets", property(counted_size))
+    monkeypatch.setattr(OffsetRange, "__init__", counted_make)
+    tasks = split_tasks(ranges, cores=400, records_per_task=1_250)
+    monkeypatch.undo()
+    assert len(tasks) == 400
+    assert sum(piece.offsets for task in tasks for piece in task) == 500_000
+    assert looked_at[0] + made[0] <= 5 * (500 + 400)
