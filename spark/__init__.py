@@ -26,13 +26,14 @@ if TYPE_CHECKING:
     )
     from ._fetch import UnreadableRangeError
     from ._group import CommitRefusedError, UnknownTopicError
-    from ._java import JavaHome, JavaNotFoundError, java_home, spark_session
+    from ._java import JavaHome, JavaNotFoundError, java_home
     from ._json import ModelError, from_json
     from ._member import GroupTakenError
     from ._offsets import OffsetRange, OffsetsFormatError, format_offsets, parse_offsets
     from ._options import GroupBatchesOptions, OptionsError
     from ._plan import DataLossError, NoStartError
     from ._query import stream
+    from ._session import spark_session
     from ._source import KohortDataSource, register
     from ._stream import StartStateError
 
@@ -78,13 +79,14 @@ _HOMES = {
     "OffsetsLost ProgressBar",
     "_fetch": "UnreadableRangeError",
     "_group": "CommitRefusedError UnknownTopicError",
-    "_java": "JavaHome JavaNotFoundError java_home spark_session",
+    "_java": "JavaHome JavaNotFoundError java_home",
     "_json": "ModelError from_json",
     "_member": "GroupTakenError",
     "_offsets": "OffsetRange OffsetsFormatError format_offsets parse_offsets",
     "_options": "GroupBatchesOptions OptionsError",
     "_plan": "DataLossError NoStartError",
     "_query": "stream",
+    "_session": "spark_session",
     "_source": "KohortDataSource register",
     "_stream": "StartStateError",
 }

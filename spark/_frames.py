@@ -48,12 +48,17 @@ def frame_by_tasks(spark: SparkSession, tasks: Sequence[ReadTask], tell: Teller 
 
 def make_active(spark: SparkSession) -> None:
     """Make this the active session of the thread, where Spark looks for ``format("kohort")``."""
+    jvm = jvm_of(spark)
+    if jvm is not None:
+        jvm.SparkSession.setActiveSession(spark._jsparkSession)
+
+
+def jvm_of(spark: SparkSession) -> Any:
+    """Return the session's JVM; None for a Spark Connect session, which has none and raises an error."""
     try:
-        jvm: Any = spark._jvm
-        session = spark._jsparkSession
+        return spark._jvm
     except Exception:
-        return  # a Spark Connect session has neither
-    jvm.SparkSession.setActiveSession(session)
+        return None
 
 
 def name_jobs(spark: SparkSession, words: str | None) -> None:

