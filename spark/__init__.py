@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         Listener,
         MetricsUnavailableError,
         OffsetsLost,
+        OffsetsReset,
         ProgressBar,
     )
     from ._fetch import UnreadableRangeError
@@ -58,6 +59,7 @@ __all__ = [
     "OffsetRange",
     "OffsetsFormatError",
     "OffsetsLost",
+    "OffsetsReset",
     "OptionsError",
     "ProgressBar",
     "StartStateError",
@@ -76,7 +78,7 @@ __all__ = [
 _HOMES = {
     "_driver": "Batch GroupBatches UncommittedBatchError",
     "_events": "BatchCommitted BatchMetrics CommitRefused Event Listener MetricsUnavailableError "
-    "OffsetsLost ProgressBar",
+    "OffsetsLost OffsetsReset ProgressBar",
     "_fetch": "UnreadableRangeError",
     "_group": "CommitRefusedError UnknownTopicError",
     "_java": "JavaHome JavaNotFoundError java_home",

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from ..protocol import KohortError
 from ._client import Client
-from ._events import BatchCommitted, Listener, OffsetsLost, all_of
+from ._events import BatchCommitted, Listener, OffsetsLost, OffsetsReset, all_of
 from ._fetch import ReadTask, TaskReading
 from ._frames import (
     OUR_JOBS,
@@ -34,7 +34,7 @@ from ._frames import (
 )
 from ._group import GroupOffsets, GroupState, Patience
 from ._intent import intents, outcomes, positions
-from ._offsets import OffsetRange, Offsets, Plan
+from ._offsets import OffsetRange, Offsets, Plan, format_offsets
 from ._options import AVAILABLE_NOW, GroupBatchesOptions, OptionsError, read_options
 from ._plan import StartRules, plan_batch, split_tasks, up_to
 
@@ -63,7 +63,8 @@ class GroupBatches:
 
     ``options`` are the fields of GroupBatchesOptions; OptionsError names each wrong one. ``on_event`` is one
     listener or several, such as ProgressBar and BatchMetrics. It is called with each BatchCommitted,
-    CommitRefused and OffsetsLost, in the thread that caused it. Run only one driver at a time for a group.
+    CommitRefused, OffsetsLost and OffsetsReset, in the thread that caused it. Run only one driver at a time
+    for a group.
     """
 
     def __init__(
@@ -187,9 +188,9 @@ class GroupBatches:
         began = time.monotonic()
         if batch.tasks and self._readings is not None:
             batch.reading = self._readings.take(batch.key, batch.tasks)
-        self._group.commit(plan.number, outcomes(plan.number, plan.ranges))
+        reset = self._commit_ends(plan)
         batch.committed = True
-        self._reached |= {span.topic_partition: span.end for span in plan.ranges}
+        self._reached |= {span.topic_partition: span.end for span in plan.ranges} | reset
         self._next_number = plan.number + 1
         if "df" in vars(batch):
             name_jobs(self._spark, None)
@@ -208,6 +209,26 @@ class GroupBatches:
         )
         log.info("%s", event)
         self._on_event(event)
+
+    def _commit_ends(self, plan: Plan) -> Offsets:
+        """Commit where the batch ends. Return the partitions that somebody has reset, which are left out."""
+        announced, ends, patience = intents(plan), outcomes(plan.number, plan.ranges), Patience()
+        while True:
+            there = self._group.commits_of(ends)
+            # ends that are there come from an attempt whose answer was lost
+            reset = {p: c.offset for p, c in there.items() if c not in (announced[p], ends[p])}
+            standing = {partition: end for partition, end in ends.items() if partition not in reset}
+            if self._group.try_commit(plan.number, standing, patience):
+                break
+        if reset:
+            log.warning(
+                "group %s: offsets were reset while batch %d was written, and stay so: %s",
+                self.options.group,
+                plan.number,
+                format_offsets(reset),
+            )
+            self._on_event(OffsetsReset(self.options.group, plan.number, reset))
+        return reset
 
     def _frame_on_driver(self, batch: Batch, read: list[pa.RecordBatch], seconds: float) -> DataFrame:
         from ..consumer import arrow

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from ..protocol import KohortError
-from ._offsets import OffsetRange
+from ._offsets import OffsetRange, Offsets, format_offsets
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -70,6 +70,19 @@ class CommitRefused:
 
 
 @dataclass(frozen=True, slots=True)
+class OffsetsReset:
+    """Somebody has committed other offsets for partitions of a batch while it was written.
+
+    These offsets stay, and the next batch begins there. ``number``: the batch, whose other partitions are
+    committed.
+    """
+
+    group: str
+    number: int
+    offsets: Offsets
+
+
+@dataclass(frozen=True, slots=True)
 class OffsetsLost:
     """Offsets that were to be read are no longer in the logs. The loop continues after them."""
 
@@ -77,7 +90,7 @@ class OffsetsLost:
     ranges: tuple[OffsetRange, ...]
 
 
-Event = BatchCommitted | CommitRefused | OffsetsLost
+Event = BatchCommitted | CommitRefused | OffsetsLost | OffsetsReset
 Listener = Callable[[Event], object]
 
 
@@ -172,7 +185,7 @@ class ProgressBar:
         with ProgressBar() as bar, GroupBatches(..., on_event=bar) as batches:
             batches.run(handle, trigger="available_now")
 
-    Lost offsets and refused commits appear as lines above the bar.
+    Lost and reset offsets and refused commits appear as lines above the bar.
     """
 
     def __init__(self, console: Console | None = None) -> None:
@@ -207,6 +220,8 @@ class ProgressBar:
         elif isinstance(event, CommitRefused):
             waited = f"{event.waited_seconds:.0f} s"
             self._say(f"group {event.group}: commit refused ({event.reason}), for {waited} now")
+        elif isinstance(event, OffsetsReset):
+            self._say(f"group {event.group}: reset to {format_offsets(event.offsets)}")
 
     def _advance(self, event: BatchCommitted) -> None:
         self._done += event.offsets

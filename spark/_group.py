@@ -7,7 +7,7 @@ import logging
 import re
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from ..client import EARLIEST, LATEST, Cluster, CommittedOffset
@@ -107,24 +107,15 @@ class GroupOffsets:
         if self._exclusive is not None:
             self._exclusive.leave()
 
-    def commit(self, number: int, offsets: Commits, meanwhile: Callable[[], object] | None = None) -> None:
-        """Commit for batch ``number``; ``meanwhile`` is called while the response is awaited.
-
-        If the coordinator refuses because the group has members, it waits, warns and retries. It raises
-        CommitRefusedError with ``fail_on_commit_error``, when ``stopping`` is set, or if this driver has lost
-        its membership.
-        """
-        patience = Patience()
-        while not self.try_commit(number, offsets, patience, meanwhile):
-            meanwhile = None
-
     def try_commit(
         self, number: int, offsets: Commits, patience: Patience, meanwhile: Callable[[], object] | None = None
     ) -> bool:
-        """Make one attempt of ``commit``. Returns False after a refusal and a pause.
+        """Commit for batch ``number``; ``meanwhile`` is called while the response is awaited.
 
-        Members of the group may have committed meanwhile, so a batch that was planned before must be planned
-        again.
+        If the coordinator refuses because the group has members, it warns, waits and returns False: members
+        may have committed meanwhile, so the caller looks again before the next attempt. It raises
+        CommitRefusedError with ``fail_on_commit_error``, when ``stopping`` is set, or if this driver has lost
+        its membership.
         """
         refusal = self._try(offsets, meanwhile)
         if refusal is None:
@@ -146,6 +137,12 @@ class GroupOffsets:
         if refusal is not None:
             self._on_event(CommitRefused(self._options.group, number, refusal.code.name, 0.0))
             raise self._refused(number, refusal) from refusal
+
+    def commits_of(self, partitions: Iterable[TopicPartition]) -> Commits:
+        """Request the commits of some partitions."""
+        wanted = list(partitions)
+        found = self._client.run(lambda cluster: cluster.committed(self._options.group, wanted))
+        return {partition: Committed(at.offset, at.metadata) for partition, at in found.items()}
 
     def offsets_at(self, times_ms: int | Offsets, bounds: Logs, *, must_be_there: bool = False) -> Offsets:
         """Return the first offset at or after a time (ms since 1970) in each partition.

@@ -38,7 +38,12 @@ class ReadingOptions(SecurityOptions):
     SCOPE: ClassVar[Scope] = SPARK_LOOP
 
     starting_offsets_fallback: Annotated[
-        Fallback, Row("where a partition without a commit begins", kafka="startingOffsetsFallback")
+        Fallback,
+        Row(
+            "where the partitions begin if the group has no commit of any; others that are added later begin "
+            "at their first record",
+            kafka="startingOffsetsFallback",
+        ),
     ] = "earliest"
     max_offsets: Annotated[
         int | None,
@@ -178,7 +183,8 @@ class GroupBatchesOptions(ReadOptions):
     """Options of :class:`kohort.spark.GroupBatches`.
 
     ``starting_offsets`` other than "committed" apply to the first batch only, and take precedence over the
-    group's commits. ``starting_offsets_fallback`` applies to partitions without a commit.
+    group's commits. ``starting_offsets_fallback`` applies while the group has no commit of what is read;
+    after that, partitions without one begin at their first record ("fail": they are an error).
     """
 
     group: Annotated[

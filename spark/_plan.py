@@ -7,7 +7,7 @@ announced and has not ended is planned again exactly as it was (``_intent.py``).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from ..protocol import KohortError, TopicPartition
@@ -81,10 +81,14 @@ def plan_batch(
 
 def choose_starts(bounds: Logs, committed: Commits, rules: StartRules, reached: Offsets) -> Offsets:
     """Return the next offset of each partition. Raises NoStartError, which names partitions without one."""
+    # what was added since the group began is read from its first record
+    began = bool(reached) or any(partition in committed for partition in bounds)
+    fallback = "earliest" if began and rules.fallback == "latest" else rules.fallback
     starts = {
         partition: offset
         for partition, log in bounds.items()
-        if (offset := _start_of(partition, log, committed, rules, reached)) is not None
+        if (offset := _start_of(partition, log, committed, replace(rules, fallback=fallback), reached))
+        is not None
     }
     missing = sorted(bounds.keys() - starts.keys())
     if missing:

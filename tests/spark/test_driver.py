@@ -13,16 +13,22 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from kafka import KafkaAdminClient
 
+from kohort.protocol import TopicPartition
 from kohort.spark import (
     Batch,
+    BatchCommitted,
+    Event,
     GroupBatches,
     NoStartError,
     OffsetRange,
+    OffsetsReset,
     OptionsError,
     UncommittedBatchError,
     UnknownTopicError,
 )
+from kohort.spark._intent import Mark, format_mark
 from tests.spark.conftest import Side
 from tests.spark.loops import NO_SPARK, Driver, Named, NewTopic, bounds, next_of
 
@@ -109,6 +115,52 @@ def test_an_operators_reset_moves_a_running_loop(
     side.commit(etl, orders, {0: 30})
     batch = next_of(batches)
     assert (batch.number, bounds(batch)) == (1, {0: (30, 100)})
+
+
+def test_a_reset_while_a_batch_is_written_stays(
+    side: Side, driver: Driver, new_topic: NewTopic, group: Named
+) -> None:
+    orders, etl = new_topic("orders", partitions=2), group("etl")
+    side.produce(orders, {0: 100, 1: 100})
+    events: list[Event] = []
+    batches = driver(etl, orders, max_offsets=20, on_event=events.append)
+    batch = next_of(batches)
+    side.commit(etl, orders, {0: 60})
+    batch.commit()
+    assert side.committed(etl, orders) == {0: 60, 1: 10}
+    assert OffsetsReset(etl, 0, {TopicPartition(orders, 0): 60}) in events
+    after = next_of(batches)
+    assert (after.number, {p: start for p, (start, _) in bounds(after).items()}) == (1, {0: 60, 1: 10})
+
+
+def test_ends_that_an_earlier_attempt_has_committed_are_no_reset(
+    side: Side, driver: Driver, new_topic: NewTopic, group: Named
+) -> None:
+    orders, etl = new_topic("orders", partitions=1), group("etl")
+    side.produce(orders, {0: 10})
+    events: list[Event] = []
+    batch = next_of(driver(etl, orders, on_event=events.append))
+    side.commit(etl, orders, {0: 10}, metadata=format_mark(Mark(batch.number)))
+    batch.commit()
+    assert [type(event) for event in events] == [BatchCommitted]
+
+
+@pytest.mark.parametrize("restarted", [False, True], ids=["running", "restarted"])
+def test_partitions_that_are_added_are_read_from_their_start_whatever_the_fallback(
+    restarted: bool, side: Side, driver: Driver, new_topic: NewTopic, group: Named
+) -> None:
+    orders, etl = new_topic("orders", partitions=1), group("etl")
+    side.produce(orders, {0: 10})
+    options: dict[str, Any] = {"starting_offsets_fallback": "latest", "metadata_max_age_ms": 1}
+    batches = driver(etl, orders, **options)
+    assert batches.next_batch() is None
+    with KafkaAdminClient(bootstrap_servers=side.bootstrap) as admin:
+        admin.create_partitions({orders: 2})
+    producer = Side(side.bootstrap)  # one that has not heard of the topic with one partition
+    producer.produce(orders, {0: 5, 1: 100})
+    producer.close()
+    again = driver(etl, orders, **options) if restarted else batches
+    assert bounds(next_of(again)) == {0: (10, 15), 1: (0, 100)}
 
 
 @pytest.mark.parametrize("restarted", [False, True], ids=["running", "restarted"])

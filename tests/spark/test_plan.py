@@ -11,7 +11,7 @@ from kohort.protocol import TopicPartition
 from kohort.spark import DataLossError, NoStartError, OffsetRange
 from kohort.spark._intent import intents, outcomes, positions
 from kohort.spark._offsets import Bounds, Committed, Plan
-from kohort.spark._plan import Limits, StartRules, allocate, plan_batch, shares, split_tasks
+from kohort.spark._plan import Limits, StartRules, allocate, choose_starts, plan_batch, shares, split_tasks
 
 P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
 LOGS = {P0: Bounds(0, 1000), P1: Bounds(0, 1000)}
@@ -61,7 +61,8 @@ def test_lag_is_what_is_left_after_the_batch() -> None:
     ("rules", "starts"),
     [
         (StartRules(), (500, 100)),
-        (StartRules(fallback="latest"), (500, 1000)),
+        # the group has begun: P1 was added later
+        (StartRules(fallback="latest"), (500, 100)),
         (StartRules("earliest"), (100, 100)),
         (StartRules("latest"), (1000, 1000)),
         (StartRules({P0: 600, P1: -1}), (600, 1000)),
@@ -74,6 +75,25 @@ def test_starts_as_the_options_say(rules: StartRules, starts: tuple[int, int]) -
     plan = planned({P0: Committed(500)}, bounds, rules=rules)
     chosen = {**{span.topic_partition: span.start for span in plan.ranges}, **plan.moves}
     assert (chosen[P0], chosen[P1]) == starts
+
+
+@pytest.mark.parametrize(
+    ("committed", "reached", "starts"),
+    [
+        ({}, {}, (1000, 1000)),
+        ({TopicPartition("other", 0): Committed(7)}, {}, (1000, 1000)),
+        ({P0: Committed(500)}, {}, (500, 100)),
+        # the commits were deleted while the loop runs
+        ({}, {P0: 600}, (600, 100)),
+    ],
+)
+def test_a_fallback_of_latest_is_for_the_first_look_and_what_is_added_later_is_read_from_its_start(
+    committed: dict[TopicPartition, Committed], reached: dict[TopicPartition, int], starts: tuple[int, int]
+) -> None:
+    bounds = {P0: Bounds(100, 1000), P1: Bounds(100, 1000)}
+    assert choose_starts(bounds, committed, StartRules(fallback="latest"), reached) == dict(
+        zip((P0, P1), starts, strict=True)
+    )
 
 
 def test_a_missing_commit_can_be_an_error_that_names_the_partition() -> None:
