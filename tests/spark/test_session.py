@@ -154,6 +154,6 @@ class ConnectSession:
 
 def test_a_query_of_spark_connect_is_told_to_say_where_its_start_is_kept() -> None:
     session: Any = ConnectSession()
-    where = {"bootstrap": "localhost:1", "group": "etl", "topics": "orders"}
+    where: dict[str, Any] = {"bootstrap": "localhost:1", "group": "etl", "topics": "orders"}
     with pytest.raises(OptionsError, match=r"a Spark Connect session cannot reach .* set start_state_path"):
         stream(session, checkpoint="/checkpoint", foreach_batch=lambda _, __: None, **where)
