@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final
 
-from ..settings import Scope, Setting, read_settings, settings_of
+from ..settings import MAX_INT, Scope, Setting, read_settings, settings_of
 from ..settings.connection import BOOTSTRAP, ClientRows, check_security, fallback_settings
 
 if TYPE_CHECKING:
@@ -156,6 +156,8 @@ def cluster_of(connection: AdminConnection, client_id: str, timeout_ms: int) -> 
         request_timeout_ms=timeout_ms,
         default_api_timeout_ms=timeout_ms,
         connect_timeout_ms=timeout_ms,
+        # brokers send the first batch whole, and nothing behind it can be read without it
+        max_frame_bytes=MAX_INT,
         ssl_context=ssl_context,
         sasl=sasl,
     )

@@ -10,6 +10,7 @@ from typing import Any, Final
 from ..consumer import AsyncGroupConsumer, Record
 from ..consumer.events import BrokerUnavailable, Event, PartitionFailed
 from ..protocol import ErrorCode, KafkaError, TopicPartition
+from ..settings import MAX_INT
 from ..statemachine import MemberState
 from ._connection import connection_of
 from ._screen import Screen
@@ -34,6 +35,8 @@ async def print_as_member(
         "default_api_timeout_ms": timeout_ms,
         "request_timeout_ms": timeout_ms,
         "fetch_max_wait_ms": min(_FETCH_WAIT_MS, timeout_ms // 2),
+        # as without a group
+        "receive_message_max_bytes": MAX_INT,
         "isolation_level": "read_committed" if options.read_committed else "read_uncommitted",
         "auto_offset_reset": options.start if isinstance(options.start, str) else options.start[1],
     }

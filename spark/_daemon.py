@@ -12,17 +12,22 @@ import sys
 from collections.abc import Callable
 from importlib import import_module
 
+_WORKER = "pyspark.worker"
+_LOOKUP = "pyspark.sql.worker.lookup_data_sources"
+_PLANNING = ("kohort.spark._source_options", "kohort.spark._readers")
+
 #: Modules that each kind of process needs.
 _NEEDED = {
-    "pyspark.worker": ("kohort.spark._frames", "kohort.spark._task"),
-    "pyspark.sql.worker.create_data_source": ("kohort.spark._source",),
-    "pyspark.sql.worker.plan_data_source_read": ("kohort.spark._source_options", "kohort.spark._readers"),
+    _WORKER: (_WORKER, "kohort.spark._frames", "kohort.spark._task"),
+    "pyspark.sql.worker.create_data_source": (_WORKER, "kohort.spark._source"),
+    "pyspark.sql.worker.plan_data_source_read": (_WORKER, *_PLANNING),
+    _LOOKUP: (_LOOKUP,),
 }
 
 
 def load(kind: str) -> None:
     """Import the modules of this kind of process. A failed import is left for the process to report."""
-    for name in ("pyspark.worker", *_NEEDED.get(kind, ())):
+    for name in _NEEDED.get(kind, (_WORKER,)):
         try:
             import_module(name)
         except ImportError:
@@ -52,7 +57,7 @@ def main() -> None:
     """Fork processes until Spark ends the daemon. The first argument is their kind, as in PySpark."""
     from pyspark import daemon
 
-    load(sys.argv[1] if len(sys.argv) > 1 else "pyspark.worker")
+    load(sys.argv[1] if len(sys.argv) > 1 else _WORKER)
     daemon.worker = without_parting_words(daemon.worker)  # type: ignore[assignment]
     daemon.manager()
 

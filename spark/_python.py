@@ -2,7 +2,9 @@
 
 Spark puts ``pyspark.zip`` in front of the search path of its Python processes, and Python compiles modules
 from a zip file again in each process. That takes a second of processor time for each process, and a query
-starts three. The launcher removes the zip files from the search path if PySpark is installed.
+starts three. The launcher removes the zip files from the search path if PySpark is installed. It also starts
+kohort's daemon where Spark asks for PySpark's, as it does for looking up data sources whatever its settings
+say.
 """
 
 from __future__ import annotations
@@ -30,9 +32,14 @@ for entry in $PYTHONPATH; do
 done
 unset IFS
 export PYTHONPATH="$path"
-exec {python} "$@"
+{daemon}exec {python} "$@"
 """
 
+_DAEMON = """if [ "$1" = -m ] && [ "$2" = pyspark.daemon ]; then
+  shift 2
+  set -- -m {module} "$@"
+fi
+"""
 
 #: Name of the package that other processes must be able to import.
 _PACKAGE = __name__.partition(".")[0]
@@ -40,7 +47,11 @@ _PACKAGE = __name__.partition(".")[0]
 
 def workers_settings() -> dict[str, str]:
     """Return the Spark settings for kohort's daemon; none if other processes cannot import kohort."""
-    return {"spark.python.daemon.module": f"{__package__}._daemon"} if _found_by_others() else {}
+    return {"spark.python.daemon.module": _daemon_module()} if _found_by_others() else {}
+
+
+def _daemon_module() -> str:
+    return f"{__package__}._daemon"
 
 
 def workers_python() -> str:
@@ -52,7 +63,8 @@ def workers_python() -> str:
         return sys.executable
     # Spark may resolve symbolic links in the path
     zips = " | ".join(f"{shlex.quote(str(each))}/python/lib/*.zip" for each in sorted({home, home.resolve()}))
-    text = _LAUNCHER.format(zips=zips, python=shlex.quote(sys.executable))
+    daemon = _DAEMON.format(module=_daemon_module()) if _found_by_others() else ""
+    text = _LAUNCHER.format(zips=zips, daemon=daemon, python=shlex.quote(sys.executable))
     return str(launcher("python", text) / "bin" / "python")
 
 

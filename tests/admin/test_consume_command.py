@@ -9,14 +9,17 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from kafka import KafkaProducer
 
 from kohort.admin import _member
 from kohort.client import Cluster
+from kohort.client.connection import Address, Connection
+from kohort.client.pool import SURROUNDINGS, Surroundings
 from kohort.producer import Producer
 from kohort.protocol import KafkaError, TopicPartition
 from kohort.statemachine import MemberState
@@ -74,6 +77,31 @@ def test_it_prints_from_where_it_is_told_to_the_end(
     topic = new_topic("consume", partitions=3)
     produce(topic, {0: 3, 1: 1}, first_ms=FIRST_MS)
     assert places(consume(topic, "--json", *words)) == expected
+
+
+@pytest.fixture
+def _small_limit() -> Iterator[None]:
+    """Clients whose responses have a limit take 20 kB; those that take any size do so."""
+
+    def open_connection(address: Address, *, max_frame_bytes: int, **more: Any) -> Any:
+        most = max_frame_bytes if max_frame_bytes >= 2**31 - 1 else 20_000
+        return Connection.open(address, max_frame_bytes=most, **more)
+
+    token = SURROUNDINGS.set(Surroundings(open_connection=open_connection))
+    yield
+    SURROUNDINGS.reset(token)
+
+
+@pytest.mark.usefixtures("_small_limit")
+@pytest.mark.parametrize("words", [[], ["--group"]])
+def test_a_batch_over_the_limit_that_responses_have_elsewhere_is_read(
+    new_topic: Topics, consume: Command, group: Callable[[str], str], bootstrap: str, words: list[str]
+) -> None:
+    topic = new_topic("consume", partitions=1)
+    with KafkaProducer(bootstrap_servers=bootstrap) as producer:
+        producer.send(topic, b"x" * 100_000).get(PATIENCE_S)
+    found = consume(topic, *words, *[group("large")] * len(words))
+    assert (found.code, found.out) == (0, "x" * 100_000 + "\n"), found.err
 
 
 def test_several_topics_are_read_and_empty_ones_end_at_once(

@@ -6,12 +6,16 @@ Covers: spark/_daemon.py.
 from __future__ import annotations
 
 import os
+import select
+import socket
 import subprocess
 import sys
+import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import py4j
 import pyspark
 import pytest
 
@@ -42,6 +46,14 @@ def started(*search_path: str) -> list[str]:
     return shown.strip().split("|")
 
 
+@pytest.fixture
+def _installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PySpark counts as installed, wherever the tests have it from."""
+    there = [HOME.parent, Path(py4j.__file__).parents[1]]
+    monkeypatch.setattr(_python, "_site_folders", lambda: list(map(str, there)))
+
+
+@pytest.mark.usefixtures("_installed")
 def test_the_zip_file_is_left_out_and_all_else_stays(tmp_path: Path) -> None:
     mine = [str(tmp_path / name) for name in ("my own", "kohort.zip", "*")]
     assert ZIP.is_file()
@@ -76,6 +88,7 @@ def test_a_pyspark_that_is_found_by_a_search_path_alone_is_left_to_spark(
         ("pyspark.worker", "kohort.spark._task"),
         ("pyspark.sql.worker.create_data_source", "kohort.spark._source"),
         ("pyspark.sql.worker.plan_data_source_read", "kohort.spark._readers"),
+        ("pyspark.sql.worker.lookup_data_sources", "pyspark.sql.worker.lookup_data_sources"),
     ],
 )
 def test_a_daemon_has_loaded_what_its_processes_need_and_nothing_that_starts_threads(
@@ -114,6 +127,51 @@ print(without_parting_words(work)(ours, True))
     shown = subprocess.run([workers_python(), "-c", code], capture_output=True, text=True, check=True)
     assert shown.stdout.split() == ["BrokenPipeError", "1"], shown.stderr
     assert "Traceback" not in shown.stderr
+
+
+def read_exactly(stream: Any) -> bytes:
+    """What Spark reads: a length of four bytes, and so many bytes."""
+    return bytes(stream.read(int.from_bytes(stream.read(4))))
+
+
+@pytest.mark.pyspark("4.1")
+@pytest.mark.usefixtures("_installed")
+def test_a_process_that_looked_up_data_sources_says_nothing_when_the_jvm_is_gone() -> None:
+    """Spark starts PySpark's own daemon for it, whatever its settings are."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:  # short enough for the name of a socket
+        spark = {
+            "PYTHON_UNIX_DOMAIN_ENABLED": "true",
+            "PYTHON_WORKER_FACTORY_SOCK_DIR": folder,
+            "PYTHON_DAEMON_KILL_WORKER_ON_FLUSH_FAILURE": "1",
+        }
+        with subprocess.Popen(
+            [workers_python(), "-m", "pyspark.daemon", "pyspark.sql.worker.lookup_data_sources"],
+            env=os.environ | spark,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        ) as daemon:
+            assert daemon.stdin is not None
+            assert daemon.stderr is not None
+            with socket.socket(socket.AF_UNIX) as jvm:
+                jvm.connect(read_exactly(daemon.stdout))
+                process = int.from_bytes(jvm.recv(4, socket.MSG_WAITALL))
+                assert process > 0
+            # the daemon's end would end it before it can say anything
+            ended = os.pidfd_open(process)
+            assert select.select([ended], [], [], 60)[0]
+            os.close(ended)
+            daemon.stdin.close()
+            assert daemon.stderr.read() == b""
+
+
+@pytest.mark.usefixtures("_installed")
+def test_the_launcher_has_no_daemon_of_a_kohort_that_only_this_process_finds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert "kohort.spark._daemon" in Path(workers_python()).read_text()
+    monkeypatch.setattr(_python, "_found_by_others", lambda: False)
+    assert "daemon" not in Path(workers_python()).read_text()
 
 
 def test_a_kohort_that_only_this_process_finds_is_in_no_daemon(monkeypatch: pytest.MonkeyPatch) -> None:
