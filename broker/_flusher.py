@@ -1,4 +1,5 @@
-"""Group commit: one flush at a time for each partition, in a worker thread, shared by all waiting appends.
+"""Group commit: one flush at a time for each partition, in a worker thread, shared by all waiting appends;
+and snapshots of many producers, beside serving.
 
 A flush covers all records that were appended before it began. An append during a flush waits for the next
 one: however many producers there are, the disk does one sync after another, and the event loop never waits.
@@ -7,13 +8,17 @@ one: however many producers there are, the disk does one sync after another, and
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ..log import NoDescriptorsError, PartitionLog
 from ..protocol import ErrorCode, KafkaError
 from ._stopwatch import clock
+from ._turns import LongWork
 from .metrics import Histogram
+
+log = logging.getLogger("kohort.broker")
 
 #: Seconds before a flush for which no file could be opened is retried.
 AGAIN_S = 1.0
@@ -21,8 +26,8 @@ AGAIN_S = 1.0
 
 @dataclass(slots=True, eq=False, repr=False)
 class Flusher:
-    """Flushes of one log. ``on_flushed`` is called after each, ``on_failed`` when the log went offline;
-    ``times`` records how long each took.
+    """Flushes and snapshots of one log. ``on_flushed`` is called after each flush, ``on_failed`` when the log
+    went offline; ``times`` records how long each flush took.
     """
 
     _log: PartitionLog
@@ -33,6 +38,7 @@ class Flusher:
     _waiting: list[tuple[int, asyncio.Future[None]]] = field(default_factory=list, init=False)
     _task: asyncio.Task[None] | None = field(default=None, init=False)
     _timer: asyncio.TimerHandle | None = field(default=None, init=False)
+    _saver: asyncio.Task[None] | None = field(default=None, init=False)
 
     def __repr__(self) -> str:
         return f"Flusher({self._log}, {len(self._waiting)} waiting)"
@@ -48,6 +54,11 @@ class Flusher:
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(delay_s, self.start)
 
+    def save(self) -> None:
+        """Write the log's snapshot of its producers, between other work."""
+        if self._saver is None:
+            self._saver = asyncio.get_running_loop().create_task(self._save())
+
     def flushed(self, end_offset: int) -> asyncio.Future[None]:
         """A future that ends when all records below ``end_offset`` are on the disk; starts a flush for them.
 
@@ -62,8 +73,9 @@ class Flusher:
     def close(self, error: KafkaError) -> None:
         """Stop: waiting appends get the error. A sync that is running in its thread ends by itself."""
         self._stop_timer()
-        if self._task is not None:
-            self._task.cancel()
+        for task in (self._task, self._saver):
+            if task is not None:
+                task.cancel()
         self._release(error)
 
     async def _run(self) -> None:
@@ -86,6 +98,15 @@ class Flusher:
             self._on_failed(error)
         finally:
             self._task = None
+
+    async def _save(self) -> None:
+        try:
+            while self._log.has_snapshot_to_write:
+                await LongWork().run(self._log.write_snapshot())
+        except KafkaError as error:
+            log.warning("%s: the next start reads more of it, since a snapshot failed: %s", self._log, error)
+        finally:
+            self._saver = None
 
     def _release(self, error: KafkaError | None = None) -> None:
         waiting, self._waiting = self._waiting, []

@@ -498,9 +498,11 @@ class Partition:
 
     def _plan_flush(self, log: PartitionLog) -> None:
         """Begin or schedule a flush, if there is something to flush and a config asks for it, or if a segment
-        was rolled: complete segments are flushed, as in Apache Kafka.
+        was rolled: complete segments are flushed, as in Apache Kafka; a snapshot may be to be written, too.
         """
         config = self.topic.config
+        if log.has_snapshot_to_write:
+            self._flusher_of(log).save()
         if log.recovery_point >= log.log_end_offset:
             return
         never = config.flush_ms == MAX_LONG

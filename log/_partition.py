@@ -31,14 +31,23 @@ from ._errors import (
 from ._files import OS_FILES, FileRange, FileSystem
 from ._flush import Flush, Flushing
 from ._lookup import find_newest, find_timestamp
-from ._names import LEADER_EPOCHS, SEGMENT_SUFFIXES, SNAPSHOT, offsets_of, parse_partition_folder
-from ._producers import AppendedBatch, Producers, remove_snapshot, write_snapshot
+from ._names import LEADER_EPOCHS, SEGMENT_SUFFIXES, SNAPSHOT, file_name, offsets_of, parse_partition_folder
+from ._producers import (
+    MOST_SAVED,
+    AppendedBatch,
+    Producers,
+    finish_saving,
+    remove_snapshot,
+    saving_path,
+    write_saving,
+    write_snapshot,
+)
 from ._records import Marker, markers_of
 from ._recovery import Opened, Opening, RecoveryReport
 from ._scan import Salvaged, salvage
 from ._segment import Segment
 from ._segments import EMPTY_RUN, Segments, expired_segments, quiet_roll_is_due, roll_is_due
-from ._steps import Result, Steps, at_once
+from ._steps import Result, Steps, ThreadWork, at_once
 from ._validation import CheckedBatch, check_batch, check_own, stamp
 from .cleaner._cleaning import Cleaning
 from .cleaner._filter import LastBatch, Rules
@@ -55,6 +64,9 @@ _NO_MARKER = (None,)
 _RECALLED_OFFSETS: Final = 10_000
 _RECALLED_READS: Final = 32
 _RECALLED_BYTES: Final = 1 << 20
+
+#: Bytes of memory that a snapshot needs for a producer.
+_SAVED_BYTES: Final = 200
 
 #: Kafka's default for log.cleaner.dedupe.buffer.size.
 DEDUPE_BUFFER_BYTES = 128 << 20
@@ -577,10 +589,45 @@ class PartitionLog:
     def _roll(self, now_ms: int) -> Segment:
         """Begin a new segment at the log's end. Until its file exists, the old one stays active."""
         self._segments.active.seal()
-        write_snapshot(self._fs, self.path, self.log_end_offset, self._producers)
+        if len(self._producers) <= MOST_SAVED:
+            self._producers.saving = None
+            write_snapshot(self._fs, self.path, self.log_end_offset, self._producers)
+        else:
+            # without it the next start reads more of the log
+            self._producers.begin_saving(self.log_end_offset)
         segment = Segment.create(self._fs, self.path, self.log_end_offset, created_ms=now_ms)
         self._segments.add(segment)
         return segment
+
+    @property
+    def has_snapshot_to_write(self) -> bool:
+        """Return whether ``write_snapshot`` is to be called: of many producers, when a segment was begun."""
+        return self._producers.saving is not None
+
+    def write_snapshot(self) -> Steps[None]:
+        """Write the snapshot of the last roll while the log goes on; a later roll takes its place. Raises
+        KafkaError KAFKA_STORAGE_ERROR: then it is not written, and the next start reads more of the log.
+        """
+        producers, saving = self._producers, self._producers.saving
+        if saving is None:
+            return
+        size = len(producers) * _SAVED_BYTES
+        while saving.step():
+            yield None
+            if producers.saving is not saving:
+                return
+        aside = saving_path(self.path, saving)
+        try:
+            with storage_errors(self.path):
+                yield ThreadWork(lambda: write_saving(self._fs, self.path, saving), size)
+                # a log that was cut meanwhile may have other records before this offset
+                if producers.saving is saving:
+                    self._fs.rename(aside, os.path.join(self.path, file_name(saving.offset, SNAPSHOT)))
+                else:
+                    self._fs.remove(aside)
+        finally:
+            if producers.saving is saving:
+                producers.saving = None
 
     # -- delete ----------------------------------------------------------------------------------------------
 
@@ -633,6 +680,10 @@ class PartitionLog:
         return count
 
     def _remove_segments(self, count: int, now_ms: int) -> None:
+        if count and (saving := self._producers.saving) is not None:
+            # it has to be there before records are gone that say the same
+            finish_saving(self._fs, self.path, saving)
+            self._producers.saving = None
         try:
             self._segments.remove_first(count, now_ms + self.config.file_delete_delay_ms)
             self._epochs.cut_start(max(self.log_start_offset, self._segments.first.base_offset))
@@ -780,6 +831,7 @@ class PartitionLog:
         try:
             with storage_errors(self.path):
                 if not self.offline:
+                    self._producers.saving = None
                     self._segments.active.seal()
                     write_snapshot(self._fs, self.path, self.log_end_offset, self._producers)
                     self.flush()
@@ -791,6 +843,7 @@ class PartitionLog:
     def abandon(self) -> None:
         """Close the files as they are, because they are going to be removed."""
         self.offline = True
+        self._producers.saving = None
         self._segments.close()
 
     def _require_online(self) -> None:

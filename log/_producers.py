@@ -17,7 +17,7 @@ from __future__ import annotations
 import os
 import struct
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -29,6 +29,9 @@ from ._records import Marker
 
 #: Batches remembered for each producer; clients keep at most five requests in flight.
 REMEMBERED_BATCHES = 5
+
+#: Most producers that a step takes into a snapshot: less than a millisecond of work.
+MOST_SAVED = 500
 
 #: Most producers to remember whose first batch could not be written.
 MAX_MISSED = 1_000
@@ -94,12 +97,43 @@ class Producer:
             self.batches.clear()
 
 
+class Saving:
+    """A snapshot at ``offset`` that is made in steps, while producers go on: ``keep`` takes what one was."""
+
+    __slots__ = ("_entries", "_left", "offset")
+
+    def __init__(self, offset: int, producers: Mapping[int, Producer]) -> None:
+        self.offset = offset
+        self._left = dict(producers)
+        self._entries: list[bytes] = []
+
+    def __repr__(self) -> str:
+        return f"Saving(at {self.offset}, {len(self._entries)} done, {len(self._left)} left)"
+
+    def keep(self, producer_id: int) -> None:
+        """Call before a producer changes."""
+        if (producer := self._left.pop(producer_id, None)) is not None:
+            self._entries.append(_encode(producer))
+
+    def step(self) -> bool:
+        """Take some more producers; return whether there are others."""
+        for _ in range(min(MOST_SAVED, len(self._left))):
+            self._entries.append(_encode(self._left.popitem()[1]))
+        return bool(self._left)
+
+    def data(self) -> bytes:
+        """The file, once all producers are taken."""
+        return _snapshot_of(self._entries)
+
+
 class Producers:
     """All producers that wrote to a partition and have not expired."""
 
-    __slots__ = ("_missed", "_open", "_producers")
+    __slots__ = ("_missed", "_open", "_producers", "saving")
 
     def __init__(self) -> None:
+        #: The snapshot under way.
+        self.saving: Saving | None = None
         # producer id: epoch and sequence number of a first batch that could not be written
         self._missed: dict[int, tuple[int, int]] = {}
         self._producers: dict[int, Producer] = {}
@@ -130,6 +164,10 @@ class Producers:
         made._producers = {**self._producers, **changed}
         made._find_open()
         return made
+
+    def begin_saving(self, offset: int) -> None:
+        """Begin a snapshot of what they are now, in the place of any other."""
+        self.saving = Saving(offset, self._producers)
 
     def _find_open(self) -> None:
         begun = ((p.transaction_start, p.producer_id) for p in self if p.transaction_start != NONE)
@@ -220,6 +258,8 @@ class Producers:
         producer_id = header.producer_id
         if producer_id < 0:
             return
+        if self.saving is not None:
+            self.saving.keep(producer_id)
         producer = self._producers.get(producer_id)
         if producer is None:
             producer = self._producers[producer_id] = Producer(producer_id)
@@ -281,7 +321,10 @@ _VERSION = 1
 
 
 def encode_snapshot(producers: Iterable[Producer]) -> bytes:
-    entries = [_encode(producer) for producer in producers]
+    return _snapshot_of([_encode(producer) for producer in producers])
+
+
+def _snapshot_of(entries: Sequence[bytes]) -> bytes:
     body = struct.pack(">i", len(entries)) + b"".join(entries)
     return _HEAD.pack(_VERSION, crc32c_function()(body), len(entries)) + body[4:]
 
@@ -302,6 +345,31 @@ def write_snapshot(fs: FileSystem, folder: str, offset: int, producers: Iterable
     """Write ``<offset>.snapshot``. Raises OSError."""
     path = os.path.join(folder, file_name(offset, SNAPSHOT))
     write_whole(fs, path, encode_snapshot(producers), sync_folder=False)
+
+
+def saving_path(folder: str, saving: Saving) -> str:
+    """Return where a snapshot is written before it takes its place: the next start removes what is left."""
+    return os.path.join(folder, f"{file_name(saving.offset, SNAPSHOT)}.saving.tmp")
+
+
+def finish_saving(fs: FileSystem, folder: str, saving: Saving) -> None:
+    """Write the snapshot now. Raises OSError."""
+    while saving.step():
+        pass
+    path = os.path.join(folder, file_name(saving.offset, SNAPSHOT))
+    write_whole(fs, path, saving.data(), sync_folder=False)
+
+
+def write_saving(fs: FileSystem, folder: str, saving: Saving) -> None:
+    """Write a snapshot whose producers are all taken, in any thread. Raises OSError."""
+    path = saving_path(folder, saving)
+    fs.remove(path)
+    file = fs.file(path)
+    try:
+        file.write(0, saving.data())
+        file.sync()
+    finally:
+        file.close()
 
 
 def read_snapshot(fs: FileSystem, folder: str, offset: int) -> list[Producer]:

@@ -18,7 +18,7 @@ from kafka import KafkaProducer
 
 from kohort.admin import _member
 from kohort.client import Cluster
-from kohort.client.connection import Address, Connection
+from kohort.client.connection import Connection
 from kohort.client.pool import SURROUNDINGS, Surroundings
 from kohort.producer import Producer
 from kohort.protocol import KafkaError, TopicPartition
@@ -83,7 +83,7 @@ def test_it_prints_from_where_it_is_told_to_the_end(
 def _small_limit() -> Iterator[None]:
     """Clients whose responses have a limit take 20 kB; those that take any size do so."""
 
-    def open_connection(address: Address, *, max_frame_bytes: int, **more: Any) -> Any:
+    def open_connection(address: Any, *, max_frame_bytes: int, **more: Any) -> Any:
         most = max_frame_bytes if max_frame_bytes >= 2**31 - 1 else 20_000
         return Connection.open(address, max_frame_bytes=most, **more)
 

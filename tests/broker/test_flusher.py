@@ -15,7 +15,8 @@ from kohort.broker._flusher import Flusher
 from kohort.broker.metrics import Histogram
 from kohort.log import LogConfig, PartitionLog
 from kohort.log._files import OsFile
-from kohort.protocol import ErrorCode, KafkaError
+from kohort.log._producers import MOST_SAVED
+from kohort.protocol import ErrorCode, KafkaError, parse_batch_header
 from tests.log.batches import NOW_MS, batch, open_log
 
 
@@ -161,7 +162,7 @@ async def test_closing_ends_the_wait(log: PartitionLog, flusher: Flusher, disk: 
 
 
 async def test_a_flush_that_can_open_no_file_is_tried_again(
-    log: PartitionLog, flusher: Flusher, disk: Disk, told: Told, monkeypatch: pytest.MonkeyPatch
+    log: PartitionLog, flusher: Flusher, told: Told, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_flusher, "AGAIN_S", 0.0)
     disk.error = errno.EMFILE
@@ -175,3 +176,47 @@ async def test_a_flush_that_can_open_no_file_is_tried_again(
     while log.recovery_point < 1:  # noqa: ASYNC110 - the flusher tells those that wait, nobody does
         await asyncio.sleep(0.001)
     assert (told.errors, log.offline) == ([], False)
+
+
+async def test_a_snapshot_of_many_producers_is_written_beside_serving(
+    log: PartitionLog, flusher: Flusher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    header = parse_batch_header(batch(producer_id=1, sequence=0))
+    for number in range(3 * MOST_SAVED):
+        log._producers.note(header._replace(producer_id=number), None, NOW_MS)
+    log._roll(NOW_MS)
+    threads: list[str] = []
+    sync = OsFile.sync
+
+    def note(file: OsFile) -> None:
+        threads.append(threading.current_thread().name)
+        sync(file)
+
+    monkeypatch.setattr(OsFile, "sync", note)
+    flusher.save()
+    flusher.save()
+    assert flusher._saver is not None
+    await flusher._saver
+    assert list(Path(log.path).glob("*.snapshot"))
+    assert not log.has_snapshot_to_write
+    assert len(threads) == 1
+    assert threads[0] != threading.current_thread().name
+
+
+async def test_a_snapshot_that_fails_costs_a_start_alone(
+    log: PartitionLog, flusher: Flusher, told: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    header = parse_batch_header(batch(producer_id=1, sequence=0))
+    for number in range(2 * MOST_SAVED):
+        log._producers.note(header._replace(producer_id=number), None, NOW_MS)
+    log._roll(NOW_MS)
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "the disk is full")
+
+    monkeypatch.setattr(OsFile, "write", full)
+    flusher.save()
+    assert flusher._saver is not None
+    await flusher._saver
+    monkeypatch.undo()
+    assert (log.offline, log.has_snapshot_to_write, told.errors) == (False, False, [])

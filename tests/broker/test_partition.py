@@ -13,7 +13,8 @@ import pytest
 
 from kohort.broker import Broker
 from kohort.log._files import OsFile
-from kohort.protocol import ApiKey, ErrorCode, KafkaError, build_batch
+from kohort.log._producers import MOST_SAVED
+from kohort.protocol import ApiKey, ErrorCode, KafkaError, build_batch, parse_batch_header
 from kohort.testing import RunningBroker, running_broker
 from tests.broker.wire import (
     Wire,
@@ -26,6 +27,7 @@ from tests.broker.wire import (
     produce,
     produce_fields,
 )
+from tests.consumer.members import until
 
 LATEST = -1
 NOW_MS = 1_700_000_000_000
@@ -139,6 +141,22 @@ async def test_a_batch_made_here_is_shown_at_once_and_not_added_to_damaged_files
         with pytest.raises(KafkaError, match="a file is damaged"):
             partition.append_built(build_batch([(b"k", b"v")], timestamp_ms=NOW_MS), now_ms=NOW_MS)
         assert partition.log_end_offset == 3
+
+
+async def test_an_append_that_begins_a_segment_has_the_snapshot_of_many_producers_written() -> None:
+    async with Broker() as broker:
+        await broker.topics.create("many", 1, {"segment_bytes": "1048576"})
+        partition = broker.topics.logs.partition("many", 0)
+        large = build_batch([(b"k", b"x" * 900_000)], timestamp_ms=NOW_MS, producer_id=1, base_sequence=0)
+        partition.append(large, now_ms=NOW_MS)
+        log = partition.open()
+        assert log is not None
+        for number in range(2, 2 * MOST_SAVED):
+            log._producers.note(parse_batch_header(large)._replace(producer_id=number), None, NOW_MS)
+        partition.append(build_batch([(b"k", b"x" * 900_000)], timestamp_ms=NOW_MS), now_ms=NOW_MS)
+        assert log.has_snapshot_to_write
+        await until(lambda: not log.has_snapshot_to_write)
+        assert list(Path(log.path).glob("*1.snapshot"))
 
 
 def test_a_fetch_waits_for_the_flush(link: Wire, own: RunningBroker, gate: Gate) -> None:

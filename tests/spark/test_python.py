@@ -15,7 +15,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import py4j
 import pyspark
 import pytest
 
@@ -49,8 +48,11 @@ def started(*search_path: str) -> list[str]:
 @pytest.fixture
 def _installed(monkeypatch: pytest.MonkeyPatch) -> None:
     """PySpark counts as installed, wherever the tests have it from."""
-    there = [HOME.parent, Path(py4j.__file__).parents[1]]
-    monkeypatch.setattr(_python, "_site_folders", lambda: list(map(str, there)))
+    py4j = find_spec("py4j")
+    assert py4j is not None
+    assert py4j.origin is not None
+    there = [str(HOME.parent), str(Path(py4j.origin).parents[1])]
+    monkeypatch.setattr(_python, "_site_folders", lambda: there)
 
 
 @pytest.mark.usefixtures("_installed")
