@@ -162,7 +162,7 @@ async def test_closing_ends_the_wait(log: PartitionLog, flusher: Flusher, disk: 
 
 
 async def test_a_flush_that_can_open_no_file_is_tried_again(
-    log: PartitionLog, flusher: Flusher, told: Told, monkeypatch: pytest.MonkeyPatch
+    log: PartitionLog, flusher: Flusher, disk: Disk, told: Told, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_flusher, "AGAIN_S", 0.0)
     disk.error = errno.EMFILE

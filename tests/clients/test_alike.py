@@ -6,13 +6,15 @@ answer is up to the broker: which of several members leads, which of several pro
 
 from __future__ import annotations
 
+import time
 import uuid
+from collections.abc import Iterable, Iterator
 from random import Random
 from typing import Any
 
 import pytest
 
-from kohort.protocol import ApiKey
+from kohort.protocol import ApiKey, ErrorCode
 from tests.broker.wire import Wire, create_topic, part
 from tests.clients.alike.side import Sent, Side, answers_of
 from tests.clients.alike.step import views_of
@@ -21,7 +23,14 @@ from tests.clients.alike.views import differences, is_choice
 
 pytestmark = [pytest.mark.clients, pytest.mark.kafka]
 
-CLIENTS, STEPS = 4, 50
+CLIENTS, STEPS, MOST = 4, 50, 6
+#: May be parked: nothing behind it on its connection is taken before it is answered.
+PARKED = (ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP)
+LOADING = (
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_COORDINATOR,
+)
 TOPICS = ("orders", "payments")
 
 Brokers = list[tuple[str, dict[str, Any]]]
@@ -51,18 +60,47 @@ def _topics(bootstrap: str, names: dict[str, str]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("seed", range(24))
 def test_what_is_drawn_is_answered_alike(brokers: Brokers, seed: int) -> None:
+    compare(brokers, ([step] for step in draw(Random(seed), CLIENTS, STEPS)))
+
+
+@pytest.mark.parametrize("seed", range(300, 312))
+def test_what_is_drawn_without_waiting_is_answered_alike(brokers: Brokers, seed: int) -> None:
+    """Requests of several members go out together, on one connection, whose requests a broker takes in turn.
+
+    So each meets the group as the one before has just left it, in the middle of a rebalance, and says what
+    its client knew before all of them.
+    """
+    compare(brokers, bursts(Random(seed)))
+
+
+def bursts(random: Random) -> Iterator[list[Step]]:
+    """Drawn steps, up to six together; what may be parked is the last, since nothing behind it is taken."""
+    burst: list[Step] = []
+    for step in draw(random, CLIENTS, 2 * STEPS):
+        burst.append(step)
+        if step.kind in PARKED or len(burst) == MOST:
+            yield burst
+            burst = []
+
+
+def compare(brokers: Brokers, drawn: Iterable[list[Step]]) -> None:
+    """Send both the same, and compare what they answer up to a broker's own choice."""
     groups = [f"alike-{uuid.uuid4().hex[:8]}-{name}" for name in "ab"]
     sides = [Side(bootstrap, CLIENTS, groups, topics) for bootstrap, topics in brokers]
     told: list[str] = []
+    number = 0
     try:
-        for number, step in enumerate(draw(Random(seed), CLIENTS, STEPS)):
-            if _is_left_out(step, sides[0]):
+        _wait_for(sides, groups)
+        for steps in drawn:
+            burst = [step for step in steps if not _is_left_out(step, sides[0])]
+            if not burst:
                 continue
-            sent = _send(sides, number, step)
-            got = answers_of(sides, sent)
-            answers = [[each for each in one if not is_choice(each, number)] for one in got]
+            sents = _send(sides, number, burst)
+            number += len(burst)
+            got = answers_of(sides, *sents)
+            answers = [[each for each in one if not is_choice(each, sents)] for one in got]
             theirs, ours = (views_of(side, each) for side, each in zip(sides, answers, strict=True))
-            told.append(f"{number} {step}: {ours}")
+            told += [*map(str, burst), f"{number}: {ours}"]
             if _is_up_to_the_broker(theirs, ours):
                 return
             assert theirs == ours, "\n".join([*told, *differences(theirs, ours)])
@@ -74,19 +112,33 @@ def test_what_is_drawn_is_answered_alike(brokers: Brokers, seed: int) -> None:
             side.close()
 
 
+def _wait_for(sides: list[Side], groups: list[str]) -> None:
+    """Until the coordinators of the groups have been loaded."""
+    for side in sides:
+        with Wire(side.bootstrap, timeout_s=30) as wire:
+            while any(
+                group.error_code in LOADING
+                for group in wire.call(ApiKey.DESCRIBE_GROUPS, 4, groups=groups).groups
+            ):
+                time.sleep(0.05)
+
+
 def _is_left_out(step: Step, side: Side) -> bool:
     """Apache Kafka rebalances for an id that has not joined yet and leaves, kohort does not."""
     leaving = (side.clients[step.client], side.clients[(step.client + 1) % CLIENTS])
     return step.kind == ApiKey.LEAVE_GROUP and min(client.generation for client in leaving) < 0
 
 
-def _send(sides: list[Side], number: int, step: Step) -> Sent:
+def _send(sides: list[Side], number: int, burst: list[Step]) -> list[Sent]:
+    sents: list[Sent] = []
     for side in sides:
-        asking = Asking(step, side)
-        version, fields = REQUESTS[step.kind][1](asking)
-        sent = Sent(number, step.client, step.kind, version)
-        side.send(sent, fields)
-    return sent
+        connection = side.free_connection(burst[-1].client)
+        sents = []
+        for place, step in enumerate(burst):
+            version, fields = REQUESTS[step.kind][1](Asking(step, side))
+            sents.append(Sent(number + place, step.client, step.kind, version))
+            connection.send(sents[-1], fields)
+    return sents
 
 
 def _is_up_to_the_broker(one: list[Any], other: list[Any]) -> bool:

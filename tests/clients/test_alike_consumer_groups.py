@@ -5,6 +5,10 @@ Topic ids are told as names. Groups have no assignment interval, so that nothing
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -343,3 +347,62 @@ def without_partitions(told: Any) -> Any:
     if isinstance(told, dict):
         return {name: without_partitions(value) for name, value in told.items() if "assignment" not in name}
     return [without_partitions(one) for one in told] if isinstance(told, list) else told
+
+
+class _Sent(Exception):  # noqa: N818 - no error: the request is on its way
+    """Ends a step whose answer is not waited for."""
+
+
+class Ahead:
+    """In the place of a side's connection: requests go out in one go, and are answered afterwards."""
+
+    def __init__(self, side: Side) -> None:
+        self._side, self._wire = side, side.wire
+        self._sent: deque[int] = deque()
+        self._answering = False
+
+    def call(self, key: ApiKey, version: int, **fields: Any) -> Any:
+        if self._answering:
+            return self._wire.receive(key, version, self._sent.popleft())
+        self._sent.append(self._wire.send(key, version, **fields))
+        raise _Sent
+
+    def take(self, steps: list[Callable[[Side], Any]]) -> list[Any]:
+        """Send all of these, then learn their answers and return what both sides have in common of them."""
+        side = self._side
+        side.wire = self  # type: ignore[assignment]
+        try:
+            for step in steps:
+                with suppress(_Sent):
+                    step(side)
+            self._answering = True
+            return [side.told(step(side)) for step in steps]
+        finally:
+            side.wire = self._wire
+
+
+@pytest.mark.parametrize("seed", range(300, 312))
+def test_what_is_drawn_without_waiting_is_answered_alike(sides: tuple[Side, Side], seed: int) -> None:
+    """Up to six requests go out together: each says what its member knew before all of them.
+
+    Members of both protocols, as long as there is a consumer: m0 never leaves.
+    """
+    rng, told = Random(seed), list[str]()
+    begin(sides)
+    first = draw_heartbeat(rng, "range") | {"member": "m0", "version": 1, "instance": None, "rack": None}
+    first |= {"epoch": JOIN, "rebalance": 60_000, "names": ["a"], "owned": [], "assignor": "range"}
+    for side in sides:
+        assert heartbeat(side, first).error_code == 0
+    for _ in range(STEPS // 3):
+        burst: list[Callable[[Side], Any]] = []
+        for _ in range(rng.randint(2, 6)):
+            if rng.random() < 0.3:
+                kind, drawn = draw_classic(rng)
+                burst.append(partial(classic, kind=kind, drawn=drawn))
+            else:
+                step = draw_step(rng, "range")
+                if step[0] != "heartbeat" or step[1]["member"] != "m0" or step[1]["epoch"] != LEAVE:
+                    burst.append(partial(carry_out, step=step))
+        theirs, ours = (Ahead(side).take(burst) for side in sides)
+        told += [f"{one.keywords}: {answer}" for one, answer in zip(burst, ours, strict=True)]  # type: ignore[attr-defined]
+        assert ours == theirs, "\n".join([*told[-12:], f"theirs: {theirs}"])

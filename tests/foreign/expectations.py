@@ -102,7 +102,11 @@ def render(measured: Measured, suites: tuple[Suite, ...]) -> str:
         brokers = measured.get(suite.name, {})
         cells = [_cell(brokers.get(broker)) for broker in (KOHORT, APACHE_KAFKA)]
         lines.append(f"| {suite.name} {suite.version} | {suite.source} | {' | '.join(cells)} |")
-        for title, why in (("left out", suite.left_out), ("fails on kohort", suite.known)):
+        for title, why in (
+            ("left out", suite.left_out),
+            ("fails on kohort", suite.known),
+            ("fails on Apache Kafka", suite.known_on_apache_kafka),
+        ):
             for reason in dict.fromkeys(why.values()):
                 names = ", ".join(f"`{name}`" for name, other in why.items() if other == reason)
                 reasons.append(f"| {suite.name} | {names} | {title}: {reason} |")

@@ -100,12 +100,16 @@ class Side:
 
     def send(self, sent: Sent, fields: dict[str, Any]) -> None:
         """On a connection of the client that waits for nothing."""
-        own = self.clients[sent.client].connections
+        self.free_connection(sent.client).send(sent, fields)
+
+    def free_connection(self, client: int) -> Connection:
+        """A connection of the client that waits for nothing."""
+        own = self.clients[client].connections
         free = next((each for each in own if not each.waiting and not each.closed), None)
         if free is None:
-            free = Connection(self.connect(sent.client))
+            free = Connection(self.connect(client))
             own.append(free)
-        free.send(sent, fields)
+        return free
 
     def connect(self, _client: int) -> socket.socket:
         """For this client; may log in."""
@@ -155,10 +159,10 @@ class Side:
             each.socket.close()
 
 
-def answers_of(sides: Sequence[Side], sent: Sent) -> list[list[Answer]]:
-    """What each side answers to a step, to that request and to requests that were parked before."""
+def answers_of(sides: Sequence[Side], *sent: Sent) -> list[list[Answer]]:
+    """What each side answers to these requests, and to those that were parked before."""
     got: list[list[Answer]] = [[] for _ in sides]
-    _collect(sides, got, PARKED_S, lambda: all(any(a.sent == sent for a in side) for side in got))
+    _collect(sides, got, PARKED_S, lambda: all({a.sent for a in side}.issuperset(sent) for side in got))
     if len({tuple(sorted(a.sent for a in side)) for side in got}) > 1:
         _collect(sides, got, LATE_S, lambda: False)
     for side in got:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -16,7 +16,7 @@ from kohort.protocol import (
     iter_batches,
 )
 
-from .side import Answer, Side
+from .side import Answer, Sent, Side
 
 #: Not told, or told in words of its own.
 LEFT_OUT = {"throttle_time_ms", "tags", "unknown_tags", "error_message", "configs"}
@@ -27,20 +27,20 @@ ORDER = (
     *("group_id", "member_id", "group_instance_id", "name", "topic", "topic_id"),
     *("partition_index", "partition", "index", "resource_type", "resource_name", "pattern_type"),
     *("principal", "operation", "host", "permission_type"),
-    *("user", "mechanism", "entity", "entity_type", "key", "error_code"),
+    *("user", "mechanism", "entity", "entity_type", "key", "error_code", "member_assignment"),
 )
 #: One broker's own: told is only whether there is one, or how many.
 OWN = {"host", "port", "node_id", "leader_id", "controller_id", "cluster_id", "brokers"}
 OWN |= {"replica_nodes", "isr_nodes", "offline_replicas", "node_endpoints"}
 
 
-def is_choice(answer: Answer, step: int) -> bool:
-    """Whether kohort answers what Apache Kafka leaves unanswered: requests that were parked and have no use.
+def is_choice(answer: Answer, sent: Collection[Sent]) -> bool:
+    """Whether kohort answers what Apache Kafka leaves unanswered: requests parked before ``sent``, of no use.
 
     A second JoinGroup or SyncGroup takes the first one's place (KAFKA-20938), which is answered with
     NOT_COORDINATOR; a parked SyncGroup of a member that is removed is answered with UNKNOWN_MEMBER_ID.
     """
-    if answer.sent.step == step or answer.body is None:
+    if answer.sent in sent or answer.body is None:
         return False
     error = getattr(answer.body, "error_code", ErrorCode.NONE)
     if answer.sent.key == ApiKey.JOIN_GROUP:
