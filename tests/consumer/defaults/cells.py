@@ -160,3 +160,13 @@ def _drawn(name: str) -> Iterator[Cell]:
     cells = product_of_features()
     Random(name).shuffle(cells)
     return (with_options(cell, name) for cell in cells if fits(name, cell))
+
+
+def drawn_combinations(count: int) -> list[Cell]:
+    """Combinations of features with several options at other values."""
+    rng, features = Random(3), product_of_features()
+    drawn = []
+    for cell in rng.sample(features, count):
+        names = rng.sample([name for name in OTHER if fits(name, cell)], rng.randint(0, 5))
+        drawn.append(with_options(cell, *sorted(names)))
+    return drawn

@@ -6,23 +6,21 @@ consumer/first_seen.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from tests.consumer.defaults.cells import (
     ELSEWHERE,
     OTHER,
+    drawn_combinations,
     each_option_once,
     each_option_with_each_reader,
-    fits,
     options,
     pairs_of_features,
     product_of_features,
-    with_options,
 )
 from tests.consumer.defaults.scenes import Cell, Tool, play, tool_of
 from tests.simulation.planted import Bug
@@ -36,14 +34,50 @@ QUICK = (
     Cell("auto_done loops", topics="remade", members="leaves"),
     Cell("exactly once, topics", topics="grown", members="is joined"),
 )
-#: Seconds of one run.
-SECONDS = 0.8
+#: Runs at a time: they wait for most of their time.
+SIDE_BY_SIDE = 6
+#: Seconds that a run adds.
+SECONDS = 0.2
 
 
 @pytest.fixture(scope="module")
 def tool(bootstrap: str) -> Iterator[Tool]:
     with tool_of(bootstrap) as tool:
         yield tool
+
+
+class Runs:
+    """Runs of cells, several at a time, in the order in which their tests come."""
+
+    def __init__(self, tool: Tool, cells: Iterable[Cell], make_folder: Callable[[str], Path]) -> None:
+        self._pool = ThreadPoolExecutor(SIDE_BY_SIDE)
+        self._runs = {
+            cell: self._pool.submit(play, cell, tool, make_folder("cell")) for cell in dict.fromkeys(cells)
+        }
+
+    def result(self, cell: Cell) -> None:
+        """Wait for the run of a cell. Raises what it came to."""
+        self._runs[cell].result()
+
+    def wait(self) -> None:
+        """Wait until nothing runs."""
+        wait(self._runs.values())
+
+    def close(self) -> None:
+        self._pool.shutdown(cancel_futures=True)
+
+
+@pytest.fixture(scope="module")
+def runs(
+    request: pytest.FixtureRequest, tool: Tool, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Runs]:
+    """Runs of the cells whose tests are to come."""
+    own = [each for each in request.session.items if isinstance(each, pytest.Function)]
+    awaited = [each for each in own if each.path == request.path and "runs" in each.fixturenames]
+    cells = [each.callspec.params["cell"] for each in awaited if "bug" not in each.callspec.params]
+    runs = Runs(tool, cells, tmp_path_factory.mktemp)
+    yield runs
+    runs.close()
 
 
 def test_every_option_has_a_cell() -> None:
@@ -63,28 +97,38 @@ def test_the_pairs_are_those_of_the_whole_product() -> None:
 
 @pytest.mark.check
 @pytest.mark.parametrize("cell", QUICK, ids=str)
-def test_some_features_skip_nothing_that_is_due(cell: Cell, tool: Tool, tmp_path: Path) -> None:
-    play(cell, tool, tmp_path)
+def test_some_features_skip_nothing_that_is_due(cell: Cell, runs: Runs) -> None:
+    runs.result(cell)
 
 
 @pytest.mark.slow(SECONDS)
 @pytest.mark.parametrize("cell", pairs_of_features(), ids=str)
-def test_no_two_features_skip_what_is_due_with_defaults(cell: Cell, tool: Tool, tmp_path: Path) -> None:
-    play(cell, tool, tmp_path)
+def test_no_two_features_skip_what_is_due_with_defaults(cell: Cell, runs: Runs) -> None:
+    runs.result(cell)
 
 
 @pytest.mark.slow(SECONDS)
 @pytest.mark.parametrize("cell", each_option_once(), ids=str)
-def test_no_options_skip_what_is_due(cell: Cell, tool: Tool, tmp_path: Path) -> None:
-    play(cell, tool, tmp_path)
+def test_no_options_skip_what_is_due(cell: Cell, runs: Runs) -> None:
+    runs.result(cell)
 
 
-@pytest.mark.slow(3)
-@pytest.mark.parametrize("reader", ["one handler", "exactly once, database", "auto_done loops"])
-def test_what_a_killed_process_held_before_its_first_commit_is_handled(
-    reader: str, tool: Tool, tmp_path: Path
-) -> None:
-    play(Cell(reader, members="is killed"), tool, tmp_path)
+@pytest.mark.slow(SECONDS)
+@pytest.mark.parametrize("cell", drawn_combinations(8), ids=str)
+def test_no_drawn_combination_skips_what_is_due(cell: Cell, runs: Runs) -> None:
+    runs.result(cell)
+
+
+KILLED = [
+    Cell(reader, members="is killed")
+    for reader in ("one handler", "exactly once, database", "auto_done loops")
+]
+
+
+@pytest.mark.slow(SECONDS)
+@pytest.mark.parametrize("cell", KILLED, ids=lambda cell: cell.reader)
+def test_what_a_killed_process_held_before_its_first_commit_is_handled(cell: Cell, runs: Runs) -> None:
+    runs.result(cell)
 
 
 #: Losses of earlier versions, and the cell that has each of them.
@@ -121,26 +165,12 @@ BUGS = (
 
 @pytest.mark.slow(15)
 @pytest.mark.parametrize(("bug", "cell"), BUGS, ids=lambda each: getattr(each, "what", None))
-def test_a_loss_of_an_earlier_version_is_found(bug: Bug, cell: Cell, tool: Tool, tmp_path: Path) -> None:
+def test_a_loss_of_an_earlier_version_is_found(
+    bug: Bug, cell: Cell, tool: Tool, runs: Runs, tmp_path: Path
+) -> None:
+    runs.wait()  # what is planted would be in all of them
     with bug.planted(), pytest.raises(AssertionError, match=f"handled by: {cell.reader}"):
         play(cell, tool, tmp_path, patience_s=5)
-
-
-@st.composite
-def combinations(draw: st.DrawFn) -> Cell:
-    """A combination of features with several options at other values."""
-    cell = draw(st.sampled_from(product_of_features()))
-    names = draw(st.sets(st.sampled_from([name for name in OTHER if fits(name, cell)]), max_size=5))
-    return with_options(cell, *sorted(names))
-
-
-@pytest.mark.slow(10)
-@settings(max_examples=8, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(cell=combinations())
-def test_no_drawn_combination_skips_what_is_due(
-    cell: Cell, tool: Tool, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    play(cell, tool, tmp_path_factory.mktemp("cell"))
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
