@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -74,7 +75,7 @@ def runs(
     """Runs of the cells whose tests are to come."""
     own = [each for each in request.session.items if isinstance(each, pytest.Function)]
     awaited = [each for each in own if each.path == request.path and "runs" in each.fixturenames]
-    cells = [each.callspec.params["cell"] for each in awaited if "bug" not in each.callspec.params]
+    cells: list[Any] = [each.callspec.params["cell"] for each in awaited if "bug" not in each.callspec.params]
     runs = Runs(tool, cells, tmp_path_factory.mktemp)
     yield runs
     runs.close()
