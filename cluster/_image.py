@@ -75,7 +75,7 @@ class BrokerRegistration(NamedTuple):
     @property
     def unusable(self) -> frozenset[tuple[UUID, int]]:
         """Its replicas of which others are to lead."""
-        return self.damaged | self.lost
+        return self.damaged | self.lost if self.lost else self.damaged
 
 
 @dataclass(slots=True, eq=False, repr=False)

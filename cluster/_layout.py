@@ -19,6 +19,7 @@ from __future__ import annotations
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Final, TypeAlias
 from uuid import UUID
 
@@ -75,6 +76,9 @@ TOPIC_CONFIGS: Final = "/config/topics"
 PARTITION_STATES: Final = "/kohort/partitions"
 STATES_IN_ENTRY: Final = 500
 
+#: Ids of topics that are kept with their text: every state of a partition is stored with one.
+_IDS: Final = 1 << 17
+
 #: A partition by its topic's id and its number.
 PartitionKey: TypeAlias = tuple[UUID, int]
 
@@ -91,11 +95,13 @@ def states_path(number: int) -> str:
     return f"{PARTITION_STATES}/{number}"
 
 
+@lru_cache(_IDS)
 def id_text(topic_id: UUID) -> str:
     """A topic id as Apache Kafka writes it."""
     return urlsafe_b64encode(topic_id.bytes).rstrip(b"=").decode()
 
 
+@lru_cache(_IDS)
 def parse_id(text: str) -> UUID:
     """Raises ValueError."""
     return UUID(bytes=urlsafe_b64decode(text + "=" * (-len(text) % 4)))

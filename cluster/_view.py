@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import zip_longest
@@ -28,7 +29,7 @@ from ._layout import (
     topic_config_path,
     topic_path,
 )
-from ._store import MetadataStore
+from ._store import Entry, MetadataStore
 
 log = logging.getLogger("kohort.cluster")
 
@@ -60,6 +61,8 @@ class ClusterView:
         self._entry_of: dict[PartitionKey, int] = {}
         self._entries: dict[int, dict[PartitionKey, PartitionState]] = {}
         self._names: dict[UUID, str] = {}
+        # what was parsed of each topic's entry, by name
+        self._assignments: dict[str, tuple[Entry, TopicAssignment]] = {}
         # what has changed since the image was made: entries of states, and topics by name
         self._stale_entries: set[int] = set()
         self._stale_topics: set[str] = set()
@@ -273,6 +276,7 @@ class ClusterView:
         """The present topics of these names, and the former topics of names that are gone."""
         there, gone = [], []
         order: dict[str, int] = {}
+        unusable = {node_id: broker.unusable for node_id, broker in brokers.items()}
         for name in names:
             before = self._image.topic(name)
             try:
@@ -289,15 +293,14 @@ class ClusterView:
                 self._unstored.pop(name, None)
             if now is None:
                 continue
-            now = now.having(
-                partitions=[
-                    state._replace(offline=_offline(now.id, number, state.replicas, brokers))
-                    for number, state in enumerate(now.partitions)
-                ]
-            )
+            now = _with_offline(now, unusable)
+            if before is not None and _is_same(now, before):
+                now = before
             if not is_stored:
                 self._unstored[name] = now
             self._names[now.id] = name
+            if now is before:
+                continue
             entry = self._store.get(topic_path(name))
             order[name] = 0 if entry is None else entry.created
             there.append(now)
@@ -307,8 +310,12 @@ class ClusterView:
         """A topic as the store has it, None if it does not. Raises what parsing a malformed entry raises."""
         entry = self._store.get(topic_path(name))
         if entry is None:
+            self._assignments.pop(name, None)
             return None
-        assignment = TopicAssignment.parse(entry.value)
+        parsed, assignment = self._assignments.get(name, (None, None))
+        if assignment is None or parsed is not entry:
+            assignment = TopicAssignment.parse(entry.value)
+            self._assignments[name] = entry, assignment
         config = self._store.get(topic_config_path(name))
         states = [
             self._states.get((assignment.id, number), _NO_STATE)._replace(
@@ -348,7 +355,8 @@ class ClusterView:
             _newer(known, state) for known, state in zip_longest(before.partitions, states, fillvalue=None)
         ]
         is_stored = stored is not None and newest == states
-        return (stored or before).having(partitions=newest), is_stored
+        known = stored or before
+        return known if tuple(newest) == known.partitions else known.having(partitions=newest), is_stored
 
 
 def _newer(known: PartitionState | None, stored: PartitionState | None) -> PartitionState:
@@ -361,15 +369,29 @@ def _newer(known: PartitionState | None, stored: PartitionState | None) -> Parti
     return known if is_older else stored
 
 
+def _with_offline(topic: TopicImage, unusable: Mapping[int, frozenset[PartitionKey]]) -> TopicImage:
+    """The topic with the replicas that cannot be used, of brokers that are registered and their unusable
+    replicas.
+    """
+    states = [
+        state._replace(offline=offline)
+        if state.offline != (offline := _offline((topic.id, number), state.replicas, unusable))
+        else state
+        for number, state in enumerate(topic.partitions)
+    ]
+    return topic.having(partitions=states) if any(map(operator.is_not, states, topic.partitions)) else topic
+
+
 def _offline(
-    topic_id: UUID, number: int, replicas: tuple[int, ...], brokers: Mapping[int, BrokerRegistration]
+    key: PartitionKey, replicas: tuple[int, ...], unusable: Mapping[int, frozenset[PartitionKey]]
 ) -> tuple[int, ...]:
-    """Those replicas of a partition that cannot be used."""
     return tuple(
-        each
-        for each in replicas
-        if (damaged := _damaged(brokers, each)) is None or (topic_id, number) in damaged
+        each for each in replicas if (known := unusable.get(each)) is None or (known and key in known)
     )
+
+
+def _is_same(topic: TopicImage, before: TopicImage) -> bool:
+    return (topic.id, topic.partitions, topic.configs) == (before.id, before.partitions, before.configs)
 
 
 def _damaged(brokers: Mapping[int, BrokerRegistration], node_id: int) -> frozenset[PartitionKey] | None:

@@ -21,7 +21,8 @@ from .._layout import (
 from .._store import Change, Create, Delete, Put
 from .decisions import Decision
 
-#: Most topics, and most entries of states, written in one step. A topic is never split between steps.
+#: Most entries of topics, and most entries of states, written in one step. A topic is never split between
+#: steps.
 MAX_TOPICS: Final = 200
 MAX_ENTRIES: Final = 10
 
@@ -35,7 +36,9 @@ def steps(image: ClusterImage, entries: Entries, decision: Decision[Any]) -> Ite
     kept = _States(entries)
     changes: list[Change] = []
     topics = 0
-    for topic in (*decision.deleted, *decision.topics):
+    # one entry after the other, so that each is written once
+    changed = sorted(decision.topics, key=lambda topic: kept.place_of((topic.id, 0)))
+    for topic in (*decision.deleted, *changed):
         is_gone = any(topic is each for each in decision.deleted)
         before = image.topic(topic.name)
         if is_gone:
@@ -47,13 +50,15 @@ def steps(image: ClusterImage, entries: Entries, decision: Decision[Any]) -> Ite
                 changes.append(Delete(topic_config_path(topic.name)))
             for number in range(len(topic.partitions)):
                 kept.remove((topic.id, number))
+            topics += 1
         else:
-            changes += _topic_changes(before, topic)
+            own = _topic_changes(before, topic)
+            changes += own
+            topics += bool(own)
             for number, state in enumerate(topic.partitions):
                 is_old = before is not None and number < len(before.partitions)
                 if not (is_old and before is not None and before.partitions[number] == state):
                     kept.put((topic.id, number), state)
-        topics += 1
         if topics >= MAX_TOPICS or len(kept.changed) >= MAX_ENTRIES:
             yield changes + kept.take_changes()
             changes, topics = [], 0
@@ -86,11 +91,9 @@ def restorations(
 
 def _topic_changes(before: TopicImage | None, topic: TopicImage) -> list[Change]:
     changes: list[Change] = []
-    assignment = TopicAssignment.of(topic.id, topic.partitions)
-    if before is None:
-        changes.append(Create(topic_path(topic.name), assignment.stored()))
-    elif assignment != TopicAssignment.of(before.id, before.partitions):
-        changes.append(Put(topic_path(topic.name), assignment.stored()))
+    if before is None or _assigned(before) != _assigned(topic):
+        path, assigned = topic_path(topic.name), TopicAssignment.of(topic.id, topic.partitions).stored()
+        changes.append(Create(path, assigned) if before is None else Put(path, assigned))
     configs_before = {} if before is None else before.configs
     if topic.configs != configs_before:
         path, value = topic_config_path(topic.name), stored_configs(topic.configs)
@@ -99,6 +102,10 @@ def _topic_changes(before: TopicImage | None, topic: TopicImage) -> list[Change]
         else:
             changes.append(Put(path, value) if configs_before else Create(path, value))
     return changes
+
+
+def _assigned(topic: TopicImage) -> list[tuple[tuple[int, ...], ...]]:
+    return [(each.replicas, each.adding, each.removing) for each in topic.partitions]
 
 
 class _States:
@@ -110,6 +117,10 @@ class _States:
         self._entries = {number: dict(entries[number]) for number in sorted(entries)}
         self._entry_of = {key: number for number, states in entries.items() for key in states}
         self.changed: set[int] = set()
+
+    def place_of(self, key: PartitionKey) -> int:
+        """The number of the entry that has a partition's state; that of the last for a new one."""
+        return self._entry_of.get(key, max(self._entries, default=0))
 
     def put(self, key: PartitionKey, state: PartitionState) -> None:
         number = self._entry_of.get(key)

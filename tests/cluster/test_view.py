@@ -97,7 +97,8 @@ async def test_an_image_follows_each_change_and_tells_it_once(store: MemoryStore
     orders = image.topic("orders")
     assert orders is not None
     assert orders.partitions[0].leader == 5
-    assert image.topic("clicks") is not clicks
+    assert image.topic("clicks") is clicks, "its state is merely missing"
+    assert view.unstored() == [clicks]
     await store.commit(Put(states_path(0), stored_states({(A, 0): LED._replace(leader=2)})))
     assert view.image.topic("clicks") is image.topic("clicks"), "it has not changed"
     await broker(store, 2)
@@ -283,3 +284,37 @@ async def test_another_clusters_entries_are_not_followed(store: MemoryStore) -> 
     await store.commit(Create(CLUSTER_ID, {"version": "1", "id": "another"}), deletion("orders", A, 1))
     assert view.is_foreign
     assert view.image.topic("orders") is not None
+
+
+async def test_only_what_has_changed_is_parsed_and_replaced(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for node_id in (1, 2, 3):
+        await broker(store, node_id)
+    await store.commit(creation("a", A, (1, 2)), creation("b", B, (1, 3)))
+    await store.commit(Create(states_path(0), stored_states({(A, 0): LED, (B, 0): LED})))
+    view = ClusterView(store)
+    before = view.image
+    parsed: list[str] = []
+    parse = TopicAssignment.parse
+
+    def noted(value: dict[str, str]) -> TopicAssignment:
+        parsed.append(value["topic_id"])
+        return parse(value)
+
+    monkeypatch.setattr(TopicAssignment, "parse", noted)
+    await store.commit(Delete(broker_path(3)))
+    image = view.image
+    assert [state.offline for topic in image.topics() for state in topic.partitions] == [(), (3,)]
+    assert image.topic("a") is before.topic("a")
+    # a state that was decided anew
+    moved = LED._replace(leader=2, leader_epoch=1, partition_epoch=1)
+    await store.commit(Put(states_path(0), stored_states({(A, 0): moved, (B, 0): LED})))
+    after = view.image
+    assert [topic.partitions[0].leader for topic in after.topics()] == [2, 1]
+    assert after.topic("b") is image.topic("b")
+    assert parsed == []
+    # another assignment
+    await store.commit(Put(topic_path("b"), TopicAssignment(B, ((1, 2),)).stored()))
+    assert [topic.partitions[0].replicas for topic in view.image.topics()] == [(1, 2), (1, 2)]
+    assert len(parsed) == 1

@@ -19,7 +19,7 @@ from kohort.cluster import (
 )
 from kohort.cluster._layout import CLUSTER_ID, broker_path, stored_broker
 from kohort.cluster.controller import Decision, Rules, tidied
-from kohort.cluster.controller.writes import steps
+from kohort.cluster.controller.writes import Entries, steps
 
 T = TypeVar("T")
 A = TypeVar("A")
@@ -50,6 +50,9 @@ class Cluster:
     @property
     def image(self) -> ClusterImage:
         return self._view.image
+
+    def entries(self) -> Entries:
+        return self._view.entries()
 
     def start(self, node_id: int) -> None:
         value = stored_broker(BrokerRegistration(node_id, self._racks.get(node_id)), 0)

@@ -13,6 +13,7 @@ from uuid import UUID
 import pytest
 
 from kohort.cluster import PartitionState
+from kohort.cluster._layout import states_path
 from kohort.cluster.controller import (
     IsrChange,
     NewPartitions,
@@ -27,6 +28,8 @@ from kohort.cluster.controller import (
     leaders_to_move,
     reassign,
     reassignments,
+    steps,
+    tidied,
 )
 from kohort.protocol import ErrorCode, KafkaError, TopicPartition
 from tests.cluster.controller.clusters import Cluster
@@ -426,3 +429,22 @@ def test_partitions_are_not_added_to_a_topic_that_moves() -> None:
     cluster.do(reassign(cluster.image, {FIRST: [2]}, cluster.rules))
     [refused] = cluster.do(add_partitions(cluster.image, [NewPartitions("orders", 2)])).values()
     assert code(refused) is ErrorCode.REASSIGNMENT_IN_PROGRESS
+
+
+def test_each_entry_of_states_is_written_once_where_a_broker_is_gone() -> None:
+    cluster = Cluster(1, 2, 3)
+    placed = [[1, 2, 3], [2, 3, 1], [3, 1, 2]]
+    names = [f"t{number}" for number in range(1_200)]
+    new = [
+        NewTopic(name, UUID(int=number + 1), assignments=[placed[number % 3]])
+        for number, name in enumerate(names)
+    ]
+    cluster.do(create_topics(cluster.image, new))
+    gone = {node_id: each for node_id, each in cluster.image.brokers.items() if node_id != 3}
+    image = cluster.image.changed(brokers=gone)
+    # whatever their order
+    topics = sorted(image.topics(), key=lambda topic: hash(topic.id.int % 7))
+    written = list(steps(image, cluster.entries(), tidied(image, topics, cluster.rules)))
+    paths = [change.path for step in written for change in step]
+    assert sorted(paths) == [states_path(0), states_path(1), states_path(2)]
+    assert len(written) == 1
