@@ -11,13 +11,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from kohort import __version__
 
 from ._brokers import ENVIRONMENT, ROOT, SCRIPT, SETTINGS, first_answer, free_port, kept
+from ._link import Link
 
 NODES = (1, 2, 3)
 ZOOKEEPER = ROOT / "scripts" / "zookeeper.py"
@@ -43,6 +44,11 @@ class Brokers:
     ports: dict[int, int]
     begin: Callable[[int], int]
     pids: dict[int, int] = field(default_factory=dict)
+    #: The data folder of a broker.
+    folder: Callable[[int], Path] = lambda _: Path()
+    #: Where their ZooKeeper serves, and the link over which they reach it.
+    metadata_port: int = 0
+    link: Link | None = None
 
     @property
     def bootstrap(self) -> str:
@@ -83,8 +89,10 @@ def running(pid: int) -> bool:
 
 
 @contextmanager
-def kohort(session_ms: int) -> Iterator[Brokers]:
-    """``kohort broker`` three times, on one ZooKeeper server whose ticks are ``zoo_sample.cfg``'s."""
+def kohort(session_ms: int, *, linked: bool = False) -> Iterator[Brokers]:
+    """``kohort broker`` three times, on one ZooKeeper server whose ticks are ``zoo_sample.cfg``'s; over a
+    link that can be cut, or straight.
+    """
     folder, zookeeper = kept(), free_port()
     script = [sys.executable, str(ZOOKEEPER)]
     ticks = () if session_ms else ("--set", "tickTime=2000", "--set", "minSessionTimeout=-1")
@@ -94,11 +102,12 @@ def kohort(session_ms: int) -> Iterator[Brokers]:
     if session_ms:
         settings["zookeeper.session.timeout.ms"] = str(session_ms)
     processes: list[subprocess.Popen[bytes]] = []
+    link = Link(zookeeper) if linked else None
 
     def begin(number: int) -> int:
         command = [sys.executable, "-m", "kohort", "broker", "--port", str(ports[number])]
         command += ["--data", str(folder / f"data-{number}"), "--node-id", str(number)]
-        command += ["--zookeeper", f"127.0.0.1:{zookeeper}"]
+        command += ["--zookeeper", f"127.0.0.1:{zookeeper if link is None else link.port}"]
         command += [f"--set={key}={value}" for key, value in settings.items()]
         with (folder / f"{number}.log").open("ab") as log:
             processes.append(
@@ -106,10 +115,19 @@ def kohort(session_ms: int) -> Iterator[Brokers]:
             )
         return processes[-1].pid
 
-    brokers = Brokers("kohort", f"kohort {__version__}", ports, begin)
+    brokers = Brokers(
+        "kohort",
+        f"kohort {__version__}",
+        ports,
+        begin,
+        folder=lambda number: folder / f"data-{number}",
+        metadata_port=zookeeper,
+        link=link,
+    )
     try:
-        brokers.start(*NODES)
-        yield brokers
+        with link or nullcontext():
+            brokers.start(*NODES)
+            yield brokers
     finally:
         brokers.end()
         for process in processes:
