@@ -71,7 +71,7 @@ class _Asked(NamedTuple):
 
 class Fetcher:
     """Follows the partitions that ``source`` leads, from the first ``add`` to ``stop``. ``checkpoint`` makes
-    the ends of truncated logs durable.
+    the ends of truncated logs durable; ``read_again`` is called with each whose cut a full disk interrupted.
     """
 
     def __init__(
@@ -81,12 +81,14 @@ class Fetcher:
         settings: BrokerSettings,
         now_ms: Callable[[], int],
         checkpoint: Callable[[], None],
+        read_again: Callable[[Partition], None],
     ) -> None:
         self._source = source
         self._cluster = cluster
         self._settings = settings
         self._now_ms = now_ms
         self._checkpoint = checkpoint
+        self._read_again = read_again
         self._partitions: dict[tuple[UUID, int], Partition] = {}
         # partitions that may not be fetched before a time of the loop's clock
         self._paused: dict[Partition, float] = {}
@@ -455,6 +457,8 @@ class Fetcher:
                 partition.cut_damage("copied from its leader", now_ms=self._now_ms())
             except KafkaError as error:
                 self._refuse(partition, error)
+                if partition.is_unread:
+                    self._read_again(partition)
         if cut:
             # records appended after the cut are not on the disk, whatever was known about the former ones
             self._checkpoint()

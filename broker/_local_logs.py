@@ -16,6 +16,8 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
 from typing import Final
 from uuid import UUID
 
@@ -64,6 +66,8 @@ class LocalLogs:
         # another topic has taken
         self._doomed: dict[TopicPartition, UUID] = {}
         self._strays: set[TopicPartition] = set()
+        # partitions that a thread reads
+        self._kept: set[TopicPartition] = set()
         # partitions that were put aside, in case that the image assigns them here again
         self._aside: dict[tuple[TopicPartition, UUID | None], Stray] = {}
         #: Set when there are folders to rename or remove.
@@ -108,7 +112,11 @@ class LocalLogs:
 
     @property
     def damaged(self) -> bool:
-        """Return whether a partition was left damaged: then the next start must read the files again."""
+        """Return whether a partition was left damaged, or unread after a stop that was not clean: then the
+        next start must read the files again.
+        """
+        if any(self.is_read_first(partition) for partition in self.partitions()):
+            return True
         logs = (partition.log for partition in self.partitions() if partition.topic.name != OFFSETS_TOPIC)
         return any(partition.damage for partition in self.partitions()) or any(
             found.is_damaged for found in logs if found is not None
@@ -317,9 +325,9 @@ class LocalLogs:
 
     # -- for the partitions ----------------------------------------------------------------------------------
 
-    def open(self, partition: Partition) -> PartitionLog:
+    def reading(self, partition: Partition) -> Callable[[], PartitionLog]:
         """See Files."""
-        topic = partition.topic
+        topic, now_ms = partition.topic, self._now_ms()
         if self._topics.get(topic.name) is not topic or partition.index not in topic.partitions:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {topic.name} was deleted")
         key = TopicPartition(topic.name, partition.index)
@@ -333,15 +341,40 @@ class LocalLogs:
                 )
         # clients get an error for a damaged batch; the coordinator skips unreadable records of its own topic
         keep_damage = key.topic != OFFSETS_TOPIC or not self._settings.kohort_offsets_load_strict
-        opened = self._folder.open_log(
-            *key,
-            topic.config.log_config(),
-            now_ms=self._now_ms(),
-            topic_id=topic.id,
-            keep_damage=keep_damage,
-        )
-        _tell_recovery(opened)
+        former = partition.log
+        if former is not None:
+            read: Callable[[], PartitionLog] = partial(former.reopened, now_ms=now_ms)
+        else:
+            read = self._folder.reading(
+                *key,
+                topic.config.log_config(),
+                now_ms=now_ms,
+                topic_id=topic.id,
+                keep_damage=keep_damage,
+            )
+
+        def opened() -> PartitionLog:
+            log = read()
+            _tell_recovery(log)
+            return log
+
         return opened
+
+    @contextmanager
+    def kept_in_place(self, partition: Partition) -> Iterator[None]:
+        """See Files."""
+        key = TopicPartition(partition.topic.name, partition.index)
+        self._kept.add(key)
+        try:
+            yield
+        finally:
+            self._kept.discard(key)
+            if key in self._doomed:
+                self.has_leftovers.set()
+
+    def is_read_first(self, partition: Partition) -> bool:
+        """Return whether opening a partition means to verify its newest files, however large they are."""
+        return partition.is_unread and (not self.clean or partition.log is not None)
 
     def leader_epoch(self, partition: Partition) -> int:
         """See Files. It rises with each start, so that clients notice that the log may have been
@@ -371,7 +404,7 @@ class LocalLogs:
     # -- removing --------------------------------------------------------------------------------------------
 
     def _rename(self, key: TopicPartition) -> None:
-        if key not in self._doomed:
+        if key not in self._doomed or key in self._kept:
             return
         is_stray = key in self._strays
         try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import KW_ONLY, InitVar, dataclass, field
 from typing import Any, Protocol
 from uuid import UUID
@@ -109,8 +109,14 @@ class Files(Protocol):
     #: Hears of writes that the disk refuses, and of the first that succeed again.
     disk: DiskWatch
 
-    def open(self, partition: Partition, /) -> PartitionLog:
-        """Open or create them. Raises CorruptLogError, DataFolderError, KafkaError."""
+    def reading(self, partition: Partition, /) -> Callable[[], PartitionLog]:
+        """What opens or creates them, in any thread: it raises CorruptLogError, DataFolderError, KafkaError.
+        Raises KafkaError.
+        """
+        ...
+
+    def kept_in_place(self, partition: Partition, /) -> AbstractContextManager[None]:
+        """Within it their folder keeps its name, also if the topic is deleted."""
         ...
 
     def leader_epoch(self, partition: Partition, /) -> int:
@@ -144,6 +150,8 @@ class Partition:
     _damage: str | None = field(default=None, init=False)
     _leader_epoch: int | None = field(default=0, init=False)
     _unopened: bool = field(default=False, init=False)
+    # a thread reads the files
+    _being_read: bool = field(default=False, init=False)
     #: What this broker knows of the replicas while it leads a partition of a cluster; else None.
     leadership: Leadership | None = field(default=None, init=False)
     #: Whether this broker leads it; otherwise clients can neither read nor write.
@@ -282,6 +290,11 @@ class Partition:
             self._flusher = None
         try:
             self.log = self.log.truncated(offset, now_ms=now_ms, restart=restart)
+        except KafkaError as error:
+            self._files.disk.refused(error)
+            # it goes on with what is left, when there is room
+            self._unopened = is_full(error) and self.log.offline
+            raise
         except (CorruptLogError, DataFolderError) as error:
             self._damaged(error)
             self.check_usable()
@@ -322,25 +335,66 @@ class Partition:
 
     def open(self) -> PartitionLog | None:
         """The files, None if there are none or they are damaged. Raises KafkaError if no file can be
-        opened.
+        opened, the disk is full, or a thread reads them.
         """
-        if self._unopened and self.damage is None:
+        if self.is_unread:
+            if self._being_read:
+                raise KafkaError(
+                    ErrorCode.NOT_LEADER_OR_FOLLOWER,
+                    f"{self.topic.name}-{self.index} is being read: try again",
+                )
             try:
-                self.log = self._opened()
+                self._take_up(self._opened())
             except (CorruptLogError, DataFolderError, KafkaError) as error:
                 self._damaged(error)
-            else:
-                self._unopened = False
-                if self._leader_epoch is None:
-                    self._leader_epoch = self._files.leader_epoch(self)
         return self.log
 
+    @property
+    def is_unread(self) -> bool:
+        """Return whether the files have not been read so far, since the start or a cut that was
+        interrupted.
+        """
+        return self._unopened and self._damage is None
+
+    async def open_in_thread(self) -> None:
+        """As ``open``, beside the event loop; until then the partition is not served. Raises KafkaError."""
+        self._being_read = True
+        try:
+            with self._files.kept_in_place(self):
+                log = await asyncio.get_running_loop().run_in_executor(None, self._reading())
+        except (CorruptLogError, DataFolderError, KafkaError) as error:
+            if not self.gone:
+                self._damaged(error)
+            return
+        finally:
+            self._being_read = False
+        if self.gone:
+            log.abandon()
+            return
+        log.reconfigure(self.topic.config.log_config())
+        self._advance(log)
+        self._take_up(log)
+
+    def _take_up(self, log: PartitionLog) -> None:
+        self.log, self._unopened = log, False
+        if self._leader_epoch is None:
+            self._leader_epoch = self._files.leader_epoch(self)
+
     def _opened(self) -> PartitionLog:
-        log = self._files.open(self)
-        if log.config.shows_flushed and log.recovery_point < log.log_end_offset:
-            log.flush()  # recovered records are read from the page cache
+        log = self._reading()()
         self._advance(log)
         return log
+
+    def _reading(self) -> Callable[[], PartitionLog]:
+        read = self._files.reading(self)
+
+        def opened() -> PartitionLog:
+            log = read()
+            if log.config.shows_flushed and log.recovery_point < log.log_end_offset:
+                log.flush()  # recovered records are read from the page cache
+            return log
+
+        return opened
 
     def _advance(self, log: PartitionLog) -> None:
         """Advance the high watermark to everything that was appended or, with ``kohort.visibility=flushed``,
@@ -362,8 +416,10 @@ class Partition:
         self.wake()
 
     def _damaged(self, error: Exception) -> None:
-        """Take a damaged partition out of service and serve the others; its files are left for inspection."""
-        if isinstance(error, NoDescriptorsError):
+        """Take a damaged partition out of service and serve the others; its files are left for inspection.
+        Raises the error if nothing is damaged: no file can be opened now, or the disk is full.
+        """
+        if isinstance(error, NoDescriptorsError) or (isinstance(error, KafkaError) and is_full(error)):
             raise error
         self.damage = str(error)
         logger.error(
@@ -374,7 +430,7 @@ class Partition:
         """Take the partition out of service after a disk error, so that another replica leads it; not while
         the disk is full, since it goes on when there is room.
         """
-        is_usable = is_full(error) and (self.log is None or not self.log.offline)
+        is_usable = is_full(error) and (self.log is None or self.is_unread or not self.log.offline)
         if error.code is ErrorCode.KAFKA_STORAGE_ERROR and self.damage is None and not is_usable:
             with suppress(NoDescriptorsError):
                 self._damaged(error)
@@ -603,6 +659,8 @@ class Partition:
         return (_NONE, _NONE) if log is None else log.end_offset_for_epoch(epoch)
 
     def apply_retention(self, now_ms: int) -> None:
+        if self._being_read:
+            return
         log = self.open()
         if log is not None:
             start = log.log_start_offset

@@ -21,6 +21,7 @@ from ._fetcher import Fetcher
 from ._leadership import Leadership, Then
 from ._local_logs import LocalLogs
 from ._names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from ._openings import Openings
 from ._partition import Partition, not_leader
 from ._settings import BrokerSettings
 
@@ -69,6 +70,7 @@ class Replicas:
         self._misplaced: set[Partition] = set()
         self._damaged: set[Partition] = set()
         topics.on_damage = self._take_out
+        self._openings = Openings(self._place_opened)
         self._eligible: dict[int, int] = {}
         self._lost = True
         self._pending: list[_PendingChange] = []
@@ -90,6 +92,7 @@ class Replicas:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
+        await self._openings.stop()
 
     # -- images ----------------------------------------------------------------------------------------------
 
@@ -154,7 +157,20 @@ class Replicas:
             self._unfollow(partition)
         self._tell_damaged()
 
+    def _place_opened(self, partition: Partition, error: Exception | None) -> None:
+        """Lead or follow a partition whose files were read; with an error it is read again later."""
+        self._misplaced.add(partition)
+        if error is None:
+            self._place_again()
+
+    def _read_again(self, partition: Partition) -> None:
+        self._unfollow(partition)
+        self._misplaced.add(partition)
+
     def _place(self, partition: Partition, state: PartitionState) -> None:
+        if self._topics.logs.is_read_first(partition):
+            self._openings.begin(partition)
+            return
         node_id = self._cluster.node_id
         try:
             if state.leader == node_id:
@@ -238,7 +254,12 @@ class Replicas:
         fetcher = self._fetchers.get(leader)
         if fetcher is None:
             fetcher = self._fetchers[leader] = Fetcher(
-                leader, self._cluster, self._settings, self._now_ms, self._topics.logs.write_checkpoints
+                leader,
+                self._cluster,
+                self._settings,
+                self._now_ms,
+                self._topics.logs.write_checkpoints,
+                self._read_again,
             )
         fetcher.add(partition)
 

@@ -6,6 +6,7 @@ import os
 import re
 import uuid
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import NamedTuple
 
 from ..protocol import TopicPartition
@@ -184,11 +185,27 @@ class DataFolder:
         keep_damage: bool = False,
     ) -> PartitionLog:
         """Open or create a partition, with its checkpoints; see ``PartitionLog.open``."""
+        return self.reading(
+            topic, partition, config, now_ms=now_ms, topic_id=topic_id, keep_damage=keep_damage
+        )()
+
+    def reading(
+        self,
+        topic: str,
+        partition: int,
+        config: LogConfig,
+        *,
+        now_ms: int,
+        topic_id: uuid.UUID | None = None,
+        keep_damage: bool = False,
+    ) -> Callable[[], PartitionLog]:
+        """Return what opens a partition, in any thread. Raises KafkaError."""
         key = TopicPartition(topic, partition)
         if key in self._stale:
             # checkpoints of an earlier partition of that name must not apply to the new one after a crash
             self._write_checkpoints()
-        log = PartitionLog.open(
+        read = partial(
+            PartitionLog.open,
             self.partition_path(topic, partition),
             config,
             now_ms=now_ms,
@@ -200,8 +217,14 @@ class DataFolder:
             keep_damage=keep_damage,
             fs=self._fs,
         )
-        log.cleaner_offset = min(self._cleaner_offsets.get(key, 0), log.log_end_offset)
-        return log
+        cleaner_offset = self._cleaner_offsets.get(key, 0)
+
+        def opened() -> PartitionLog:
+            log = read()
+            log.cleaner_offset = min(cleaner_offset, log.log_end_offset)
+            return log
+
+        return opened
 
     def topic_id(self, topic: str, partition: int) -> uuid.UUID | None:
         """Return the topic id of a partition's folder, or None. Raises DataFolderError, OSError."""

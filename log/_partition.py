@@ -489,17 +489,22 @@ class PartitionLog:
         producer wrote last lies far before the cut.
 
         Raises CorruptLogError, DataFolderError and KafkaError KAFKA_STORAGE_ERROR; the last one also while a
-        compaction swaps its files in: try again.
+        compaction swaps its files in: try again. If this log is offline then, the disk refused a step of the
+        cut: ``reopened`` returns what is left.
         """
         self._require_online()
         if self._segments.replacing:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.path} is being compacted: try again")
         plan = None if restart else self._plan_cut(offset)
         self.abandon()
-        if plan is not None:
-            with storage_errors(self.path):
-                return self._without(plan, offset)
+        # of what is cut nothing counts from here on, whichever step the disk refuses
+        self.recovery_point = min(self.recovery_point, offset)
+        self.high_watermark = min(self.high_watermark, offset)
+        if restart:
+            self.log_start_offset = offset
         with storage_errors(self.path):
+            if plan is not None:
+                return self._without(plan)
             if restart:
                 for name in self._fs.list(self.path):
                     if name == LEADER_EPOCHS or name.endswith((*SEGMENT_SUFFIXES, SNAPSHOT)):
@@ -508,14 +513,20 @@ class PartitionLog:
                 self._segments.cut(offset)
                 self._epochs.cut_end(offset)
             self._fs.sync_dir(self.path)
+        return self.reopened(now_ms=now_ms)
+
+    def reopened(self, *, now_ms: int) -> PartitionLog:
+        """Return this log as it is on the disk after a cut, also one that the disk has interrupted. Raises
+        CorruptLogError, DataFolderError and KafkaError KAFKA_STORAGE_ERROR.
+        """
         log = PartitionLog.open(
             self.path,
             self.config,
             now_ms=now_ms,
             clean=False,
-            recovery_point=min(self.recovery_point, offset),
-            log_start_offset=offset if restart else self.log_start_offset,
-            high_watermark=min(self.high_watermark, offset),
+            recovery_point=self.recovery_point,
+            log_start_offset=self.log_start_offset,
+            high_watermark=self.high_watermark,
             topic_id=self.topic_id,
             keep_damage=True,
             fs=self._fs,
@@ -533,7 +544,7 @@ class PartitionLog:
                 return plan
         return None
 
-    def _without(self, plan: CutPlan, offset: int) -> PartitionLog:
+    def _without(self, plan: CutPlan) -> PartitionLog:
         for segment in reversed(plan.going):
             for path in segment.mark_deleted():
                 self._fs.remove(path)
@@ -543,6 +554,9 @@ class PartitionLog:
             remove_snapshot(self._fs, self.path, stale)
         # only then is the segment the last one whatever happens, which the next start does not trust
         self._fs.sync_dir(self.path)
+        # not synced, which would write everything in the file that is not flushed, for as long as that takes:
+        # if power is lost before the file system has noted the cut, some of what went may be back behind
+        # newer batches. That is damage, from which a follower copies its log anew
         plan.segment.cut(plan.position, plan.end_offset)
         self._epochs.cut_end(plan.end_offset)
         segments = self._segments.all[: len(self._segments) - len(plan.going)]
@@ -550,7 +564,7 @@ class PartitionLog:
         log = PartitionLog(self.path, self.config, self.topic_id, opened, self._fs)
         log.recovery_point = min(self.recovery_point, plan.end_offset)
         log.log_start_offset = log.high_watermark = self.log_start_offset
-        log.advance_high_watermark(min(self.high_watermark, offset))
+        log.advance_high_watermark(self.high_watermark)
         log.cleaner_offset = min(self.cleaner_offset, plan.end_offset)
         return log
 

@@ -364,3 +364,37 @@ async def test_a_broker_whose_disk_is_full_leads_what_it_has(monkeypatch: pytest
         log = replica(nodes, after).log
         assert log is not None
         assert log.epoch_for_offset(1) == replica(nodes, after).leader_epoch
+
+
+async def test_a_follower_whose_disk_is_full_while_it_is_cut_goes_on_when_there_is_room(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    # the records that nobody has asked it to copy are seen at once
+    monkeypatch.setattr("kohort.broker._fetcher._ALL_AGAIN_S", 0.05)
+    async with cluster(data=tmp_path) as nodes:
+        await nodes.create("orders")
+        await written(nodes, 5)
+        state = nodes.state("orders")
+        follower = next(n for n in nodes.brokers if n != state.leader)
+        refused = 0
+        with monkeypatch.context() as patch:
+
+            def full(*_: object, **__: object) -> None:
+                nonlocal refused
+                refused += 1
+                raise OSError(errno.ENOSPC, "no space left on device")
+
+            log = replica(nodes, follower).log
+            assert log is not None
+            # what a leader wrote whom nobody followed
+            for epoch in (state.leader_epoch, state.leader_epoch + 1):
+                batch = bytes(build_batch([(None, b"y", ())], timestamp_ms=0))
+                log.append(batch, now_ms=0, leader_epoch=epoch)
+            patch.setattr("kohort.log._checkpoints.write_epochs", full)
+            await nodes.until(lambda: refused)
+            append(replica(nodes, state.leader))
+            await nodes.until(lambda: follower not in nodes.state("orders").isr)
+        await in_sync(nodes)
+        assert replica(nodes, follower).damage is None
+        append(replica(nodes, state.leader))
+        await nodes.until(lambda: all(replica(nodes, n).high_watermark == 7 for n in nodes.brokers))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import random
 import shutil
 from contextlib import suppress
@@ -10,9 +11,10 @@ from typing import Any
 
 import pytest
 
-from kohort.log import LogConfig, PartitionLog, _partition, at_once
+from kohort.log import LogConfig, PartitionLog, _partition, at_once, is_full
 from kohort.log._files import OsFile
 from kohort.log._producers import encode_snapshot
+from kohort.protocol import KafkaError
 from kohort.testing.faults import SimulatedCrash
 from tests.log.batches import NOW_MS, batch, filled, marker, offsets_of, open_log
 from tests.log.disks import disk, opened
@@ -184,3 +186,43 @@ def test_a_segment_is_cut_when_those_behind_it_are_gone_whenever_the_machine_sto
                 assert [left.content(path) for path in files] == whole
     assert stops > 5
     assert both > 20
+
+
+@pytest.mark.parametrize("restart", [False, True])
+@pytest.mark.parametrize("quick", [True, False])
+def test_a_cut_that_a_full_disk_interrupts_goes_on_when_there_is_room(
+    monkeypatch: pytest.MonkeyPatch, quick: bool, restart: bool
+) -> None:
+    if not quick:
+        monkeypatch.setattr(_partition, "plan_cut", lambda *_: None)
+    interrupted = 0
+    for number in range(1, 100):
+        fs = disk()
+        log: PartitionLog = opened(fs, SMALL)
+        for epoch in range(18):
+            log.append(batch(1), now_ms=NOW_MS, leader_epoch=epoch)
+        log.flush()
+        log.advance_high_watermark(18)
+        fs.fail_at(number, errno.ENOSPC, sticky=True)
+        try:
+            log.truncated(8, now_ms=NOW_MS, restart=restart)
+        except KafkaError as error:
+            refused = error
+        else:
+            break
+        assert is_full(refused)
+        fs.heal()
+        if log.offline:
+            interrupted += 1
+            # what a checkpoint would say now is true of what is left, too
+            assert (log.recovery_point, log.high_watermark) == (8, 8)
+            log = log.reopened(now_ms=NOW_MS)
+        log = log.truncated(8, now_ms=NOW_MS, restart=restart)
+        assert (log.log_start_offset, log.log_end_offset) == (8 if restart else 0, 8)
+        assert (log.high_watermark, log.recovery_point) == (8, 8)
+        assert [log.epoch_for_offset(each) for each in range(8)] == ([-1] * 8 if restart else list(range(8)))
+        log.append(batch(1), now_ms=NOW_MS, leader_epoch=30)
+        log.advance_high_watermark(9)
+        read = log.read(log.log_start_offset, 1 << 20).records
+        assert offsets_of(read) == [(each, each) for each in range(8 * restart, 9)]
+    assert interrupted
