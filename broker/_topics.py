@@ -32,7 +32,7 @@ from ..cluster import (
     deleted_topic_path,
     topic_path,
 )
-from ..log import DataFolder
+from ..log import DataFolder, is_full
 from ..protocol import ErrorCode, KafkaError
 from ..settings import SettingsError, read_settings
 from ._local_logs import LocalLogs
@@ -262,7 +262,13 @@ class FolderTopics(Topics):
         self._add(records)
         if not self.logs.clean:
             for partition in self.logs.partitions():
-                partition.open()
+                try:
+                    partition.open()
+                except KafkaError as error:
+                    if not is_full(error):
+                        raise
+                    # it is read when it is asked for and there is room
+                    self.logs.disk.refused(error)
         if found:
             newest = max(map(self.logs.newest_producer_id, found))
             self._store.commit_now(*self._creations(found), *self._ids_behind(newest))

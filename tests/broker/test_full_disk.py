@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from pathlib import Path
 
 import pytest
 
@@ -36,3 +37,27 @@ def test_a_producers_first_batch_stays_its_first_though_others_were_under_way_be
         assert produce(wire, "orders", second).error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
         assert produce(wire, "orders", first).base_offset == 0
         assert produce(wire, "orders", second).base_offset == 3
+
+
+def test_a_start_on_a_full_disk_serves_a_partition_that_has_to_be_read_when_there_is_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with running_broker(data=tmp_path) as broker, Wire(broker.bootstrap) as wire:
+        create_topic(wire, "orders")
+        assert produce(wire, "orders", batch(3)).base_offset == 0
+    (tmp_path / ".kafka_cleanshutdown").unlink()
+    refused: list[str] = []
+    whole = OsFile.write
+
+    def full(file: OsFile, position: int, data: bytes) -> None:
+        if "orders-0" in file.path and not there_is_room:
+            refused.append(file.path)
+            fails()
+        whole(file, position, data)
+
+    there_is_room = False
+    monkeypatch.setattr(OsFile, "write", full)
+    with running_broker(data=tmp_path) as broker, Wire(broker.bootstrap) as wire:
+        assert refused
+        there_is_room = True
+        assert produce(wire, "orders", batch(1)).base_offset == 3
