@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -36,7 +37,7 @@ from ._group import GroupOffsets, GroupState, Patience
 from ._intent import intents, outcomes, positions
 from ._offsets import OffsetRange, Offsets, Plan, format_offsets
 from ._options import AVAILABLE_NOW, GroupBatchesOptions, OptionsError, read_options
-from ._plan import StartRules, plan_batch, split_tasks, up_to
+from ._plan import StartRules, plan_batch, refuse_gone, split_tasks, up_to
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -81,6 +82,8 @@ class GroupBatches:
         self._rules = self.options.start_rules
         self._reached: Offsets = {}
         self._next_number = 0
+        #: What the last batch was planned from.
+        self._seen: GroupState | None = None
         self._handed_out: Batch | None = None
         #: The thread in which this session was made the active one.
         self._thread: int | None = None
@@ -259,6 +262,9 @@ class GroupBatches:
             state = self._group.look()
             # the group may take long to accept the commit: fetch the records after it
             plan, ahead = self._planned(state, ends), None
+        self._seen = state
+        # a topic that is made again is read from its start
+        self._reached = {p: at for p, at in self._reached.items() if p in state.bounds}
         if plan.lost:
             log.warning("group %s: lost %s", self.options.group, ", ".join(map(str, plan.lost)))
             self._on_event(OffsetsLost(self.options.group, plan.lost))
@@ -273,7 +279,8 @@ class GroupBatches:
         if ends is not None:
             # another client may have moved a commit forward since the start
             bounds = up_to({p: commit.offset for p, commit in state.committed.items()}, bounds, ends)
-        return plan_batch(
+        gone = refuse_gone(self._gone(state), self._rules)
+        plan = plan_batch(
             state.committed,
             bounds,
             rules=self._rules,
@@ -281,6 +288,19 @@ class GroupBatches:
             reached=self._reached,
             least_number=self._next_number,
         )
+        return replace(plan, lost=plan.lost + gone) if gone else plan
+
+    def _gone(self, state: GroupState) -> list[OffsetRange]:
+        """Return what was not read of partitions that were there at the last look and are no longer."""
+        if self._seen is None:
+            return []
+        gone = []
+        for partition, log_seen in sorted(self._seen.bounds.items()):
+            if partition not in state.bounds:
+                commit = self._seen.committed.get(partition)
+                at = self._reached.get(partition, log_seen.earliest if commit is None else commit.offset)
+                gone.append(OffsetRange(*partition, at, max(at, log_seen.latest)))
+        return gone
 
     def _ahead(self, plan: Plan) -> DriverReading | None:
         """Start to fetch the records of a small batch to the driver; None for other batches."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from ..client import EARLIEST, LATEST, Cluster, CommittedOffset
+from ..client.offsets import commit_once
 from ..protocol import ErrorCode, KafkaError, KohortError, TopicPartition
 from ._client import Client
 from ._events import CommitRefused, Event
@@ -102,6 +103,15 @@ class GroupOffsets:
             state = self._client.run(self._look)
         return state
 
+    def reads(self, partition: TopicPartition) -> bool:
+        """Return whether the options choose this partition, whether it is there or not."""
+        options = self._options
+        if options.topic_pattern is not None:
+            return re.fullmatch(options.topic_pattern, partition.topic) is not None
+        if options.topics is not None:
+            return partition.topic in options.topics
+        return partition.partition in (options.assign or {}).get(partition.topic, ())
+
     def close(self) -> None:
         """Leave the group, if the driver is its member."""
         if self._exclusive is not None:
@@ -179,9 +189,24 @@ class GroupOffsets:
         return None
 
     async def _commit(self, cluster: Cluster, values: Mapping[TopicPartition, CommittedOffset]) -> None:
-        member = self._exclusive
+        """Commit; partitions that are no longer there are left out, since no retry would help."""
+        member, group = self._exclusive, self._options.group
         generation, member_id = (-1, "") if member is None else (member.generation, member.member_id)
-        await cluster.commit(self._options.group, values, generation, member_id)
+        left = dict(values)
+
+        async def attempt() -> None:
+            answers = await commit_once(cluster, group, left, generation, member_id, None) if left else {}
+            unknown = {p for p, code in answers.items() if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+            if unknown:
+                await cluster.metadata({partition.topic for partition in unknown})
+            for partition, code in answers.items():
+                if partition in unknown and _is_gone(cluster, partition):
+                    log.warning("group %s: %s-%d is gone, and not committed", group, *partition)
+                    del left[partition]
+                elif code:
+                    raise KafkaError(code, f"committing {partition} in group {group!r}")
+
+        await cluster.at_coordinator(group, attempt)
 
     def _fenced(self, error: KafkaError) -> bool:
         return self._exclusive is not None and error.code in _FENCED
@@ -211,13 +236,26 @@ class GroupOffsets:
         return await cluster.committed(group) if group else {}
 
     async def _bounds(self, cluster: Cluster) -> Logs:
-        partitions = await self._partitions(cluster)
         read_committed = self._options.isolation_level == "read_committed"
-        earliest, latest = await asyncio.gather(
-            cluster.list_offsets(dict.fromkeys(partitions, EARLIEST)),
-            cluster.list_offsets(dict.fromkeys(partitions, LATEST), read_committed=read_committed),
-        )
-        return {p: Bounds(earliest[p].offset, max(earliest[p].offset, latest[p].offset)) for p in partitions}
+
+        async def attempt() -> Logs:
+            partitions = await self._partitions(cluster)
+            errors: dict[TopicPartition, KohortError] = {}
+            earliest, latest = await asyncio.gather(
+                cluster.list_offsets(dict.fromkeys(partitions, EARLIEST), errors=errors),
+                cluster.list_offsets(
+                    dict.fromkeys(partitions, LATEST), read_committed=read_committed, errors=errors
+                ),
+            )
+            for error in errors.values():
+                # the topic may be gone: the next attempt lists the partitions anew
+                self._metadata_at = float("-inf")
+                raise error
+            return {
+                p: Bounds(earliest[p].offset, max(earliest[p].offset, latest[p].offset)) for p in partitions
+            }
+
+        return await cluster.retrying(attempt)
 
     async def _partitions(self, cluster: Cluster) -> list[TopicPartition]:
         """Return the partitions to read. New ones appear after ``metadata_max_age_ms`` at the latest."""
@@ -256,6 +294,13 @@ class GroupOffsets:
         if missing := [partition.partition for partition in wanted if partition not in there]:
             raise UnknownTopicError(f"topic {topic!r} has {len(there)} partitions, not number {missing[0]}")
         return wanted
+
+
+def _is_gone(cluster: Cluster, partition: TopicPartition) -> bool:
+    """Return whether the newest metadata has no such partition."""
+    code = cluster.known.errors.get(partition.topic, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    known = cluster.known.partitions(partition.topic)
+    return partition not in known and (bool(known) or code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
 
 def _up_to(found: int, latest: int) -> int:

@@ -200,6 +200,22 @@ def refuse_losses(lost: Sequence[OffsetRange], rules: StartRules) -> None:
         )
 
 
+def refuse_gone(gone: Sequence[OffsetRange], rules: StartRules) -> tuple[OffsetRange, ...]:
+    """Return what was not read of partitions that are no longer there.
+
+    ``gone``: from the next offset to the last end that was seen, which may be empty. Raises DataLossError if
+    there are any and the rules make losses an error, as more records may have come since.
+    """
+    if gone and rules.fail_on_data_loss:
+        names = ", ".join(str(span) for span in gone)
+        raise DataLossError(
+            gone,
+            f"partitions are gone, and what was not read of them: {names}. Their topic was deleted. Set "
+            "fail_on_data_loss=False to go on without them",
+        )
+    return tuple(span for span in gone if span.offsets)
+
+
 def allocate(available: Sequence[OffsetRange], limits: Limits) -> tuple[OffsetRange, ...]:
     """Return the part of each range that fits the limits: in proportion to lag, but at least one offset each.
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..client import BrokerConnectionError
-from ..protocol import KafkaError, KohortError
+from ..protocol import KafkaError, KohortError, TopicPartition
 from ._client import Client, process_client
 from ._fetch import ReadTask
 from ._group import CommitRefusedError, GroupOffsets, GroupState
@@ -33,7 +33,7 @@ from ._offsets import (
     parse_offsets,
     to_document,
 )
-from ._plan import Limits, choose_starts, losses, split_tasks, up_to
+from ._plan import Limits, choose_starts, losses, refuse_gone, split_tasks, up_to
 from ._source_options import SourceOptions
 from ._stream_plan import (
     START_MARK,
@@ -118,12 +118,16 @@ class SourceOffsets:
         if self._is_kept:
             self._follow(start, state)
         self._keep_start()
-        begun = begin_new(start, state.bounds, state.committed)
+        gone = self._gone(start, state)
+        left = {partition: at for partition, at in start.items() if partition not in gone}
+        begun = begin_new(left, state.bounds, state.committed)
         bounds = state.bounds if self._target is None else up_to(begun, state.bounds, self._target)
         ends, lost = dict(start), tuple[OffsetRange, ...]()
         if all_of_it or not self._too_little(begun, bounds):
             limits = Limits() if all_of_it else Limits(max_offsets, self._options.max_offsets_per_partition)
+            unread = refuse_gone(list(gone.values()), self._options.rules)
             ends, lost = next_ends(begun, bounds, rules=self._options.rules, limits=limits)
+            lost += unread
             self._tell(lost)
         self._planned = _Planned(ends, state, lost)
         if ends != start:
@@ -159,7 +163,9 @@ class SourceOffsets:
             begun = self._first_batch[0]
         there = {partition: log for partition, log in state.bounds.items() if partition in end}
         begun = begin_new(begun, there, state.committed)
-        known = {partition: offset for partition, offset in end.items() if partition in begun}
+        gone = self._gone({p: begun[p] for p, at in end.items() if p in begun and begun[p] < at}, state)
+        refuse_gone(list(gone.values()), self._options.rules)
+        known = {p: offset for p, offset in end.items() if p in begun and p not in gone}
         strict = self._options.fail_on_data_loss
         ranges = batch_ranges(begun, known, state.bounds, fail_on_data_loss=strict)
         lost = tuple[OffsetRange, ...]() if planned is None else planned.lost
@@ -168,6 +174,15 @@ class SourceOffsets:
             self._tell(lost)
         self._report(BatchReport(start, dict(end), lost))
         return ranges
+
+    def _gone(self, start: Offsets, state: GroupState) -> dict[TopicPartition, OffsetRange]:
+        """Return the partitions of a start that are no longer there, with what was not read of them."""
+        seen = {} if self._planned is None else self._planned.state.bounds
+        return {
+            p: OffsetRange(*p, at, max(at, seen[p].latest if p in seen else at))
+            for p, at in sorted(start.items())
+            if p not in state.bounds and self._group.reads(p)
+        }
 
     def follow(self, done: Offsets) -> None:
         """Commit what Spark has finished. Errors are logged or, with ``failOnCommitError``, raised."""
@@ -263,13 +278,11 @@ class SourceOffsets:
     # commits
 
     def _follow(self, done: Offsets, state: GroupState) -> None:
-        stale = any(
-            state.committed.get(p) is None or state.committed[p].offset != at for p, at in done.items()
-        )
-        if stale:
-            self.follow(done)
+        there = {p: at for p, at in done.items() if p in state.bounds or p in state.committed}
+        if any(p not in state.committed or state.committed[p].offset != at for p, at in there.items()):
+            self.follow(there)
         elif time.monotonic() - self._committed_at >= TOUCH_SECONDS and self._options.commits:
-            self._attempt({p: state.committed[p] for p in done})
+            self._attempt({p: state.committed[p] for p in there})
 
     def _commit(self, offsets: Offsets, metadata: str) -> None:
         self._attempt({partition: Committed(at, metadata) for partition, at in offsets.items()})
