@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from ..protocol import KohortError
 from ._client import Client
+from ._commit_size import split_commits
 from ._events import BatchCommitted, Listener, OffsetsLost, OffsetsReset, all_of
 from ._fetch import ReadTask, TaskReading
 from ._frames import (
@@ -48,6 +49,13 @@ if TYPE_CHECKING:
 
 
 log = logging.getLogger(__name__)
+
+
+#: Most of a core that an idle loop's looks may take.
+IDLE_SHARE = 0.008
+
+#: Longest wait of an idle loop, as a share of the time since its last batch.
+IDLE_SLACK = 0.1
 
 
 class UncommittedBatchError(KohortError):
@@ -82,6 +90,8 @@ class GroupBatches:
         self._rules = self.options.start_rules
         self._reached: Offsets = {}
         self._next_number = 0
+        #: When there was a batch last, and processor seconds of the last look that found none.
+        self._moved_at, self._look_cost = time.monotonic(), 0.0
         #: What the last batch was planned from.
         self._seen: GroupState | None = None
         self._handed_out: Batch | None = None
@@ -115,7 +125,7 @@ class GroupBatches:
             if batch is not None:
                 yield batch
             else:
-                self._stopping.wait(self.options.poll_interval_ms / 1000)
+                self._stopping.wait(self._idle_pause())
 
     def next_batch(self) -> Batch | None:
         """Plan and announce the next batch. Return None if there is nothing to read.
@@ -254,7 +264,7 @@ class GroupBatches:
                 f"batch {self._handed_out.number} is not committed: call its commit() once it is written. "
                 "To read it again, make a new GroupBatches"
             )
-        began, patience = time.monotonic(), Patience()
+        began, patience, worked = time.monotonic(), Patience(), time.process_time()
         state = self._group.look()
         plan = self._planned(state, ends)
         ahead = self._ahead(plan)
@@ -269,7 +279,9 @@ class GroupBatches:
             log.warning("group %s: lost %s", self.options.group, ", ".join(map(str, plan.lost)))
             self._on_event(OffsetsLost(self.options.group, plan.lost))
         if not plan.ranges:
+            self._look_cost = time.process_time() - worked
             return None
+        self._moved_at = time.monotonic()
         ahead = ahead or self._ahead(plan)
         self._handed_out = Batch(self, plan, time.monotonic() - began, ahead)
         return self._handed_out
@@ -287,6 +299,7 @@ class GroupBatches:
             limits=self.options.limits,
             reached=self._reached,
             least_number=self._next_number,
+            group=self.options.group,
         )
         return replace(plan, lost=plan.lost + gone) if gone else plan
 
@@ -320,8 +333,10 @@ class GroupBatches:
         wanted = intents(plan) | positions(plan)
         if plan.replayed or any(state.committed.get(place) != commit for place, commit in wanted.items()):
             meanwhile = None if ahead is None else ahead.gather
-            if not self._group.try_commit(plan.number, wanted, patience, meanwhile):
-                return False
+            for part in split_commits(self.options.group, positions(plan), together=intents(plan)):
+                if not self._group.try_commit(plan.number, part, patience, meanwhile):
+                    return False
+                meanwhile = None
         # the group has the position now, even if the options chose the start
         options = self.options
         self._rules = StartRules("committed", options.starting_offsets_fallback, options.fail_on_data_loss)
@@ -340,10 +355,16 @@ class GroupBatches:
             fail_on_data_loss=options.fail_on_data_loss,
         )
 
+    def _idle_pause(self) -> float:
+        """Return how long to wait for records: longer the longer none came, and the more a look costs."""
+        idle = time.monotonic() - self._moved_at
+        wanted = min(self._look_cost / IDLE_SHARE, idle * IDLE_SLACK)
+        return max(self.options.poll_interval_ms / 1000, wanted)
+
     def _pause(self, began: float, every_seconds: float | None, *, idle: bool) -> None:
         rest = began + (every_seconds or 0.0) - time.monotonic()
         if idle:
-            rest = max(rest, self.options.poll_interval_ms / 1000)
+            rest = max(rest, self._idle_pause())
         if rest > 0:
             self._stopping.wait(rest)
 

@@ -14,6 +14,7 @@ from ..client import EARLIEST, LATEST, Cluster, CommittedOffset
 from ..client.offsets import commit_once
 from ..protocol import ErrorCode, KafkaError, KohortError, TopicPartition
 from ._client import Client
+from ._commit_size import split_commits
 from ._events import CommitRefused, Event
 from ._member import ExclusiveMember
 from ._offsets import Bounds, Commits, Committed, Logs, Offsets
@@ -143,10 +144,11 @@ class GroupOffsets:
 
     def commit_once(self, number: int, offsets: Commits) -> None:
         """Commit in one attempt. Raises CommitRefusedError if the group has members."""
-        refusal = self._try(offsets)
-        if refusal is not None:
-            self._on_event(CommitRefused(self._options.group, number, refusal.code.name, 0.0))
-            raise self._refused(number, refusal) from refusal
+        for part in split_commits(self._options.group, offsets):
+            refusal = self._try(part)
+            if refusal is not None:
+                self._on_event(CommitRefused(self._options.group, number, refusal.code.name, 0.0))
+                raise self._refused(number, refusal) from refusal
 
     def commits_of(self, partitions: Iterable[TopicPartition]) -> Commits:
         """Request the commits of some partitions."""

@@ -143,7 +143,9 @@ class ReadOptions(ReadingOptions):
     read_on_driver_below: Annotated[
         int, Row("a batch of fewer offsets is read by the driver itself; 0: never", 0)
     ] = 10_000
-    poll_interval_ms: Annotated[int, Row("how often an idle loop looks for new records", 1)] = 50
+    poll_interval_ms: Annotated[
+        int, Row("shortest pause of an idle loop between two looks for new records", 1)
+    ] = 50
 
     @field_validator("topics", mode="before")
     @classmethod

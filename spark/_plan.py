@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from ..protocol import KohortError, TopicPartition
+from ._commit_size import fit_commit
 from ._intent import Announced, new_token, next_number, pending
 from ._offsets import EARLIEST, LATEST, Bounds, Commits, Logs, OffsetRange, Offsets, Plan
 
@@ -60,12 +61,14 @@ def plan_batch(
     limits: Limits,
     reached: Offsets | None = None,
     least_number: int = 0,
+    group: str = "",
 ) -> Plan:
     """Plan the next batch. It has no ranges if there is nothing to read.
 
     ``committed``: all commits of the group. ``bounds``: the partitions to read. ``reached`` and
     ``least_number``: where this driver's own batches ended and the next batch number, which are used if
-    commits have expired or were deleted. Raises NoStartError and DataLossError.
+    commits have expired or were deleted. ``group``: its name takes room in commits.
+    Raises NoStartError and DataLossError.
     """
     starts = choose_starts(bounds, committed, rules, reached or {})
     announced = pending(committed) if rules.start == "committed" else None
@@ -76,7 +79,7 @@ def plan_batch(
             token = announced.token if len(spans) == len(announced.ranges) else new_token()
             return _replay(Announced(announced.number, token, spans), starts, bounds, rules)
     number = max(next_number(committed), least_number)
-    return _advance(number, starts, committed, bounds, rules, limits)
+    return _advance(number, starts, committed, bounds, rules, limits, group)
 
 
 def choose_starts(bounds: Logs, committed: Commits, rules: StartRules, reached: Offsets) -> Offsets:
@@ -146,7 +149,13 @@ def _replay(batch: Announced, starts: Offsets, bounds: Logs, rules: StartRules) 
 
 
 def _advance(
-    number: int, wanted: Offsets, committed: Commits, bounds: Logs, rules: StartRules, limits: Limits
+    number: int,
+    wanted: Offsets,
+    committed: Commits,
+    bounds: Logs,
+    rules: StartRules,
+    limits: Limits,
+    group: str,
 ) -> Plan:
     """Plan the next records of each partition, within the limits."""
     lost = losses({partition: (start, start) for partition, start in wanted.items()}, bounds)
@@ -155,7 +164,8 @@ def _advance(
     available = [
         OffsetRange(*partition, start, bounds[partition].latest) for partition, start in starts.items()
     ]
-    ranges = allocate(available, limits)
+    waiting = [span for span in available if span.offsets > 0]
+    ranges = allocate(fit_commit(group, number, waiting, committed), limits)
     lag = sum(span.offsets for span in available) - sum(span.offsets for span in ranges)
     reading = {span.topic_partition for span in ranges}
     moves = {
