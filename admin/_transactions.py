@@ -13,11 +13,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ..client import LATEST, Cluster
+from ..client import transactions as client_transactions
 from ..client.requests import TRANSACTION, leader_or_raise, numbers_by_topic, partition_name
 from ..protocol import ApiKey, KafkaError, TopicPartition
 from ..protocol.messages.describe_producers import DescribeProducersRequest, TopicRequest
-from ..protocol.messages.describe_transactions import DescribeTransactionsRequest
-from ..protocol.messages.list_transactions import ListTransactionsRequest
 from ..protocol.messages.write_txn_markers import (
     WritableTxnMarker,
     WritableTxnMarkerTopic,
@@ -83,19 +82,10 @@ class Hanging:
 async def list_transactions(cluster: Cluster, states: Sequence[str] = ()) -> list[Listed]:
     """Transactional ids of every broker, in the given states or in any, by name. Raises KafkaError."""
     known = await cluster.metadata([])
-    body = ListTransactionsRequest(state_filters=list(states), producer_id_filters=[])
 
     async def ask(node: int) -> list[Listed]:
-        return await cluster.retrying(lambda: ask_once(node))
-
-    async def ask_once(node: int) -> list[Listed]:
-        answer = await cluster.request(node, ApiKey.LIST_TRANSACTIONS, body)
-        if answer.error_code:
-            raise KafkaError(answer.error_code, f"listing the transactions of node {node}")
-        return [
-            Listed(row.transactional_id, row.transaction_state, row.producer_id, node)
-            for row in answer.transaction_states
-        ]
+        rows = await cluster.retrying(lambda: client_transactions.list_transactions_of(cluster, node, states))
+        return [Listed(row.transactional_id, row.transaction_state, row.producer_id, node) for row in rows]
 
     found = await asyncio.gather(*map(ask, known.nodes))
     return sorted((row for rows in found for row in rows), key=lambda row: row.transactional_id)
@@ -105,8 +95,7 @@ async def coordinated(cluster: Cluster, name: str) -> Any:
     """The row of DescribeTransactions: a transaction as its coordinator knows it. Raises KafkaError."""
 
     async def ask() -> Any:
-        body = DescribeTransactionsRequest([name])
-        (row,) = (await cluster.request_coordinator(name, body, key_type=TRANSACTION)).transaction_states
+        row = await client_transactions.describe_transaction(cluster, name)
         if row.error_code:
             raise KafkaError(row.error_code, f"transactional id {name!r}")
         return row

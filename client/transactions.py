@@ -6,14 +6,16 @@ refused, and BrokerConnectionError.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from ..protocol import ApiKey, KafkaError, TopicPartition
 from ..protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from ..protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
+from ..protocol.messages.describe_transactions import DescribeTransactionsRequest
 from ..protocol.messages.end_txn import EndTxnRequest
 from ..protocol.messages.init_producer_id import InitProducerIdRequest
+from ..protocol.messages.list_transactions import ListTransactionsRequest, TransactionState
 from ..protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
@@ -195,3 +197,21 @@ async def end_transaction(
     if answer.producer_id < 0:
         return transaction.producer
     return ProducerId(answer.producer_id, answer.producer_epoch)
+
+
+async def describe_transaction(cluster: Requests, name: str) -> Any:
+    """Return the row of DescribeTransactions: a transaction as its coordinator knows it, or an error code."""
+    body = DescribeTransactionsRequest([name])
+    (row,) = (await cluster.request_coordinator(name, body, key_type=TRANSACTION)).transaction_states
+    return row
+
+
+async def list_transactions_of(
+    cluster: Requests, node: int, states: Sequence[str] = ()
+) -> Sequence[TransactionState]:
+    """Return the transactional ids that a node coordinates, in the given states or in any."""
+    body = ListTransactionsRequest(state_filters=list(states))
+    answer = await cluster.request(node, ApiKey.LIST_TRANSACTIONS, body)
+    if answer.error_code:
+        raise KafkaError(answer.error_code, f"listing the transactions of node {node}")
+    return answer.transaction_states  # type: ignore[no-any-return]

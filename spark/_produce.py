@@ -26,7 +26,7 @@ from ..protocol import (
 from ..settings import MAX_INT
 from ._client import Client
 from ._group import UnknownTopicError
-from ._transaction import NoTransactionsError, TransactionRules
+from ._transaction import NoTransactionsError, TransactionRules, describe_missing_right
 
 #: A batch is sent when it has this many bytes; brokers accept 1 MiB by default.
 BATCH_BYTES = 512 * 1024
@@ -142,6 +142,8 @@ async def _started(cluster: Cluster, codec: Codec, rules: TransactionRules | Non
     except KafkaError as error:
         if error.code is ErrorCode.INVALID_REQUEST:
             raise NoTransactionsError(f"the broker offers no transactions: {error.message}") from error
+        if rules is not None and error.code is ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
+            raise NoTransactionsError(describe_missing_right(rules.name)) from error
         raise
     if rules is not None:
         producer.begin_transaction()

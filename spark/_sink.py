@@ -1,40 +1,45 @@
 """``df.write`` and ``writeStream.format("kohort")``: write rows to topics, each batch once if there is a
 ledger.
 
-    each task: is the batch in the ledger? -> begin a transaction -> write
+    each task: is its part in the topics? -> begin a transaction -> write
     the driver, when all tasks are done: record the transactions -> commit each -> record the batch's key
 
-If the broker has no transactions, or the options turn them off, tasks write without: records of a failed
-batch stay visible, and are written again when it is repeated. See ``_transaction.py``.
+What each step is, and what it does after a kill, is in ``_batch_steps.py``. Without a ledger the batches of a
+query are transactions too; those of ``df.write`` are not, since nothing has a name there that comes again:
+each batch would leave transactional ids to the brokers. If the broker has no transactions, or the options
+turn them off, tasks write without: records of a failed batch stay visible, and are written again when it is
+repeated.
 """
 
 from __future__ import annotations
 
 import logging
-import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from ..client import BrokerConnectionError
-from ..client.transactions import Transaction
-from ..protocol import KafkaError, TopicPartition
+from ..protocol import KohortError
+from ._batch_steps import (
+    Order,
+    Report,
+    Work,
+    abort_batch,
+    begin_task,
+    commit_batch,
+    compare_rows,
+    start_batch,
+)
 from ._client import Client, process_client
+from ._digest import RowDigest
+from ._ledger_entry import MAX_PARTS, LedgerError, describe_lack_of_room
 from ._options import OptionsError
 from ._produce import RecordWriter
 from ._sink_options import SinkOptions
-from ._transaction import (
-    Entry,
-    Ledger,
-    NoTransactionsError,
-    TransactionLostError,
-    TransactionRules,
-    end,
-    transaction_name,
-)
+from ._transaction import Ledger, NoTransactionsError, StepRunner, TransactionRules
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -55,11 +60,23 @@ _QUERY_ID, _BATCH_ID = "sql.streaming.queryId", "streaming.sql.batchId"
 
 @dataclass
 class Written(WriterCommitMessage):
-    """Result of a task: number of records, key of the batch, and the transaction with the records."""
+    """Result of a task: number of records, key of the batch, and what the driver needs to commit it.
+
+    ``prefix`` begins the task's transactional ids; None if it had no transaction.
+    """
 
     records: int
     key: str | None
-    transaction: Transaction | None = None
+    report: Report
+    prefix: str | None = None
+
+
+class Attempt(NamedTuple):
+    """Task of a stage, number of its attempt, and the query to which its batch belongs, if any."""
+
+    task: int = 0
+    attempt: int = 0
+    query: str | None = None
 
 
 class TopicWriter:
@@ -67,33 +84,49 @@ class TopicWriter:
 
     def __init__(self, options: SinkOptions) -> None:
         self.options = options
-        #: Begins the transactional ids. It is sent to the tasks, so that all attempts of a task have the same
-        #: id.
-        self._prefix = options.ledger_group or f"kohort-{uuid.uuid4().hex}"
 
-    def write_rows(self, batches: Iterator[pa.RecordBatch], key: str | None, task: int) -> Written:
-        """Write a task's rows, unless the ledger has their batch.
+    def start(self) -> None:
+        """Finish what a former run with the same ledger had decided, and end what it left open.
 
-        Raises OptionsError if there is a ledger and the batch has no key, and the errors of RecordWriter.
+        The driver calls this before the tasks of a batch. Raises UndecidedBatchError, KafkaError and
+        BrokerConnectionError.
         """
-        ledger = self._ledger
-        if ledger is not None:
-            if key is None:
-                raise OptionsError(
-                    "ledgerGroup needs batchKey, by which the ledger knows a batch again: give batch.key of "
-                    "GroupBatches, or the query's name and the batch's number"
-                )
-            entry = ledger.read()
-            if entry.holds(key):
-                return Written(0, key)
-            self._end_all(entry.prepared)
-        writer = self._record_writer(task)
+        if self.options.ledger_group is not None:
+            self._steps(self._prefix(None)).run(start_batch())
+
+    def write_rows(self, batches: Iterator[pa.RecordBatch], key: str | None, at: Attempt) -> Written:
+        """Write a task's rows, unless they are in the topics.
+
+        Raises OptionsError if there is a ledger and the batch has no key, LedgerError for more tasks than it
+        has room for, PartialBatchError, and the errors of RecordWriter.
+        """
+        has_ledger = self.options.ledger_group is not None
+        if has_ledger and key is None:
+            raise OptionsError(
+                "ledgerGroup needs batchKey, by which the ledger knows a batch again: give batch.key of "
+                "GroupBatches, or the query's name and the batch's number"
+            )
+        prefix = self._prefix(at.query)
+        order, writer = self._begin(prefix, key if has_ledger else None, at)
+        if order.work is Work.PASS_OVER:
+            return Written(0, key, Report(at.task, Work.PASS_OVER))
+        digest = RowDigest() if has_ledger else None
+        if writer is None:
+            assert digest is not None, "only a ledger tells what stands"
+            for topic, record in self._records(batches):
+                digest.add(topic, **record)
+            return Written(0, key, compare_rows(key, at.task, order, digest.value), prefix)
         try:
-            transaction = self._write_all(writer, batches)
+            for topic, record in self._records(batches):
+                if digest is not None:
+                    digest.add(topic, **record)
+                writer.add(topic, **record)
+            transaction = writer.close()
         except BaseException:
             writer.abort()
             raise
-        return Written(writer.records, key, transaction)
+        report = Report(at.task, Work.WRITE, None if digest is None else digest.value, transaction)
+        return Written(writer.records, key, report, prefix if order.name else None)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int = -1) -> None:  # noqa: ARG002, N803
         """Commit the batch after all tasks: readers see it from now on, and the ledger has it.
@@ -101,51 +134,23 @@ class TopicWriter:
         Raises TransactionLostError if a transaction ended before, LedgerError and KafkaError.
         """
         written = [one for one in messages if isinstance(one, Written)]
-        transactions = [one.transaction for one in written if one.transaction]
-        key = next((one.key for one in written), None)
-        ledger = self._ledger
-        if ledger is None or key is None:
-            for one in transactions:
-                end(self._client, one, commit=True)
-            return
-        entry = ledger.read()
-        if entry.holds(key):
-            if not entry.prepared:
-                return
-            transactions = list(entry.prepared)
-        elif transactions:
-            entry = ledger.prepare(entry, key, transactions)
-        try:
-            for one in transactions:
-                end(self._client, one, commit=True)
-        except TransactionLostError:
-            # the batch is not in the topics: the next run of the job writes it
-            ledger.cancel(entry)
-            raise
-        ledger.note(entry, key)
+        key = next((one.key for one in written), None) if self.options.ledger_group else None
+        if self.options.ledger_group is None or key is not None:
+            self._steps(_prefix_of(written)).run(commit_batch(key, [one.report for one in written]))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int = -1) -> None:  # noqa: ARG002, N803
-        """Abort the batch after a task failed: readers never see what the other tasks wrote.
+        """End what is open after a task failed: readers never see what the other tasks wrote.
 
-        Spark also calls this after a failed ``commit``. A batch that the ledger has is not aborted.
+        Spark also calls this after a failed ``commit``. A batch that is decided is not aborted. Errors are
+        only logged, so that they do not hide why the batch failed; brokers abort transactions after their
+        timeout.
         """
-        ledger = self._ledger
-        held = Entry() if ledger is None else ledger.read()
-        for one in messages:
-            if isinstance(one, Written) and one.transaction is not None and held.key != one.key:
-                _abort(self._client, one.transaction)
-
-    def _end_all(self, prepared: Sequence[Transaction]) -> None:
-        """Commit the transactions of an earlier batch, which a killed job had prepared and does not repeat.
-
-        Each task does this before it uses a transactional id. A transaction that no longer exists was
-        committed by another task.
-        """
-        for one in prepared:
-            try:
-                end(self._client, one, commit=True)
-            except TransactionLostError as error:
-                log.info("%s", error)
+        written = [one for one in messages if isinstance(one, Written)]
+        prefix = _prefix_of(written) or self._prefix(None)
+        try:
+            self._steps(prefix).run(abort_batch([one.report for one in written]))
+        except (KohortError, BrokerConnectionError) as error:
+            log.warning("open transactions of the batch are left to their timeouts: %s", error)
 
     @property
     def _client(self) -> Client:
@@ -156,45 +161,77 @@ class TopicWriter:
         options = self.options
         if options.ledger_group is None:
             return None
-        place = TopicPartition(options.ledger_topic or options.topic or "", 0)
-        return Ledger(self._client, options.ledger_group, place)
+        return Ledger(self._client, options.ledger_group, options.ledger_topic or options.topic or "")
 
-    def _record_writer(self, task: int) -> RecordWriter:
+    def _prefix(self, query: str | None) -> str | None:
+        """Return what the transactional ids begin with: a name that is the same for all batches."""
+        if self.options.transactions == "never":
+            return None
+        return self.options.ledger_group or (query and f"kohort-{query}")
+
+    def _steps(self, prefix: str | None) -> StepRunner:
+        return StepRunner(self._client, self._ledger, prefix, self.options.transaction_timeout_ms)
+
+    def _begin(self, prefix: str | None, key: str | None, at: Attempt) -> tuple[Order, RecordWriter | None]:
+        """Return what a task is to do, and for new rows their writer."""
         options = self.options
-        if options.transactions != "never":
-            rules = TransactionRules(transaction_name(self._prefix, task), options.transaction_timeout_ms)
-            try:
-                return RecordWriter(self._client, options.compression, rules)
-            except NoTransactionsError as error:
-                if options.transactions == "required":
-                    raise
-                _say_once(options.bootstrap, str(error))
-        return RecordWriter(self._client, options.compression)
+        if prefix is None and key is None:
+            return Order(Work.WRITE), RecordWriter(self._client, options.compression)
+        try:
+            order = self._steps(prefix).run(begin_task(prefix, key, at.task, at.attempt))
+            if order.work is not Work.WRITE:
+                return order, None
+            rules = None
+            if order.name:
+                self._refuse_more_tasks_than_fit(at.task)
+                rules = TransactionRules(order.name, options.transaction_timeout_ms)
+            return order, RecordWriter(self._client, options.compression, rules)
+        except NoTransactionsError as error:
+            if options.transactions == "required":
+                raise
+            _say_once(options.bootstrap, str(error))
+            return Order(Work.WRITE), RecordWriter(self._client, options.compression)
 
-    def _write_all(self, writer: RecordWriter, batches: Iterator[pa.RecordBatch]) -> Transaction | None:
+    def _refuse_more_tasks_than_fit(self, task: int) -> None:
+        """Raise LedgerError before anything is written if the ledger cannot hold that many transactions."""
+        ledger = self._ledger
+        if ledger is not None and task >= MAX_PARTS:
+            partitions = self._client.run(ledger.count_partitions)
+            if task >= MAX_PARTS * partitions:
+                raise LedgerError(describe_lack_of_room(task + 1, partitions))
+
+    def _records(self, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[str, dict[str, Any]]]:
         for batch in batches:
             for record in _records(batch):
                 topic = record.pop("topic", None) or self.options.topic
                 if topic is None:
                     raise OptionsError("a row has no topic: fill column topic, or set option topic")
-                writer.add(topic, **record)
-        return writer.close()
+                yield topic, record
 
 
 class BatchWriter(TopicWriter, DataSourceArrowWriter):
     """``df.write``."""
 
+    def __init__(self, options: SinkOptions) -> None:
+        super().__init__(options)
+        if options.transactions == "required" and options.ledger_group is None:
+            raise OptionsError(
+                "transactions=required needs ledgerGroup for df.write: transactional ids begin with its "
+                "name, so that they are the same for all batches"
+            )
+
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        return self.write_rows(iterator, self.options.batch_key or _query_batch(), _task())
+        return self.write_rows(iterator, self.options.batch_key or _query_batch(), _attempt())
 
 
 if WRITES_STREAMS:
 
     class StreamWriter(TopicWriter, DataSourceStreamArrowWriter):
-        """``df.writeStream``."""
+        """``df.writeStream``. Spark makes another one for each commit."""
 
         def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-            return self.write_rows(iterator, _query_batch(), _task())
+            at = _attempt()._replace(query=_local_property(_QUERY_ID))
+            return self.write_rows(iterator, _query_batch(), at)
 
 
 def _query_batch() -> str | None:
@@ -203,31 +240,26 @@ def _query_batch() -> str | None:
     It has the query's id and the batch number. The id belongs to the checkpoint: a query with a new
     checkpoint, which counts from 0 again, has another id.
     """
-    from pyspark import TaskContext
-
-    context = TaskContext.get()
-    if context is None:
-        return None
-    query, number = context.getLocalProperty(_QUERY_ID), context.getLocalProperty(_BATCH_ID)
+    query, number = _local_property(_QUERY_ID), _local_property(_BATCH_ID)
     return None if query is None or number is None else f"{query}-{number}"
 
 
-def _task() -> int:
+def _local_property(name: str) -> str | None:
     from pyspark import TaskContext
 
     context = TaskContext.get()
-    return 0 if context is None else int(context.partitionId())
+    return None if context is None else context.getLocalProperty(name)
 
 
-def _abort(client: Client, transaction: Transaction) -> None:
-    """Abort a transaction. Errors are only logged, so that they do not hide why the batch failed.
+def _attempt() -> Attempt:
+    from pyspark import TaskContext
 
-    The broker aborts the transaction after its timeout.
-    """
-    try:
-        end(client, transaction, commit=False)
-    except (TransactionLostError, KafkaError, BrokerConnectionError) as error:
-        log.warning("transaction %s is left to its timeout: %s", transaction.name, error)
+    context = TaskContext.get()
+    return Attempt() if context is None else Attempt(context.partitionId(), context.attemptNumber())
+
+
+def _prefix_of(written: Sequence[Written]) -> str | None:
+    return next((one.prefix for one in written if one.prefix is not None), None)
 
 
 @cache

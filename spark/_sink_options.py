@@ -41,7 +41,8 @@ class SinkOptions(SecurityOptions):
     ledger_group: Annotated[
         str | None,
         Row(
-            "group of a commit that records the last complete batch, so that it is not written twice",
+            "group of a commit that records the last batch, so that it is not written twice; its name begins "
+            "the transactional ids",
             kafka="ledgerGroup",
             shortest=1,
         ),
@@ -66,13 +67,14 @@ class SinkOptions(SecurityOptions):
     transactions: Annotated[
         Literal["auto", "required", "never"],
         Row(
-            "whether each batch is one transaction, which readers with read_committed see whole or not at all"
+            "whether tasks write in transactions, which the driver commits when all are done; `auto`: with a "
+            "ledger or in a query, if broker and rights allow it"
         ),
     ] = "auto"
     transaction_timeout_ms: Annotated[
         int,
         Row(
-            "after this time the broker aborts a transaction; a batch must not take longer",
+            "time after which the broker aborts a transaction; a batch must not take longer",
             1,
             kafka="kafka.transaction.timeout.ms",
         ),

@@ -61,7 +61,9 @@ class KohortDataSource(DataSource):
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         from ._sink import BatchWriter
 
-        return BatchWriter(self._sink_options(schema, "mode('append')" if overwrite else ""))
+        writer = BatchWriter(self._sink_options(schema, "mode('append')" if overwrite else ""))
+        writer.start()
+        return writer
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
         from . import _sink

@@ -1,4 +1,4 @@
-"""Transactions of tasks, which the driver ends after all tasks have written; and the ledger of batches.
+"""The sink's transactions and its ledger at the brokers: carries out the steps of ``_batch_steps.py``.
 
 A task returns transactional id, producer id and epoch to the driver, which is enough to end its transaction.
 The driver sends the EndTxn version before KIP-890: every broker with transactions accepts it, and it does not
@@ -7,37 +7,71 @@ change the epoch, so the request may be repeated.
 
 from __future__ import annotations
 
-import json
+import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
-from ..client import Cluster, CommittedOffset
+from ..client import BrokerConnectionError, Cluster, CommittedOffset
 from ..client.requests import TRANSACTION
-from ..client.transactions import END_VERSION, ProducerId, Transaction, end_transaction
-from ..protocol import ErrorCode, KafkaError, KohortError, TopicPartition
+from ..client.transactions import (
+    END_VERSION,
+    ProducerId,
+    Transaction,
+    describe_transaction,
+    end_transaction,
+    init_producer_id,
+    list_transactions_of,
+)
+from ..protocol import ErrorCode, KafkaError, KohortError, TopicPartition, UnsupportedVersionError
+from ._batch_steps import (
+    OPEN,
+    CommitAll,
+    DescribeIds,
+    End,
+    FenceIds,
+    ListOpenIds,
+    ReadLedger,
+    Status,
+    Step,
+    Steps,
+    WriteLedger,
+)
 from ._client import Client
+from ._ledger_entry import Entry, encode_entry, is_name_of, parse_entry
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+A = TypeVar("A")
 
 #: Errors for a transaction that the coordinator has ended, or whose transactional id another producer uses
 #: now.
 _GONE = frozenset(
     {
-        ErrorCode.INVALID_TXN_STATE,
         ErrorCode.INVALID_PRODUCER_EPOCH,
         ErrorCode.INVALID_PRODUCER_ID_MAPPING,
         ErrorCode.PRODUCER_FENCED,
     }
 )
+#: Requests that are under way at the same time.
+_SIDE_BY_SIDE = 50
+#: Pause before a coordinator is asked again whether it has aborted a transaction, in seconds.
+_PAUSE_S = 0.02
 
 
 class NoTransactionsError(KohortError):
-    """The broker does not support transactions."""
+    """The broker offers no transactions, or not to this user."""
 
 
-class TransactionLostError(KohortError):
-    """A transaction ended before it could be committed: readers never see its records."""
+def describe_missing_right(name: str) -> str:
+    """Return the text of the error of a user who may not use a transactional id."""
+    prefix = name.rpartition("-")[0]
+    return (
+        f"this user may not use transactional ids (TRANSACTIONAL_ID_AUTHORIZATION_FAILED for {name!r}): the "
+        f"sink needs the rights Write and Describe on transactional ids with the prefix '{prefix}-'"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,117 +82,192 @@ class TransactionRules:
     timeout_ms: int
 
 
-def end(client: Client, transaction: Transaction, *, commit: bool) -> None:
-    """Commit or abort a transaction. May be repeated. Raises TransactionLostError and KafkaError."""
-    client.run(lambda cluster: _end(cluster, transaction, commit))
+class Ledger:
+    """Record of the last batch that a sink has written: commits of ``group`` on partitions of ``topic``.
+
+    One batch is enough, because a job starts a batch only after the previous one is committed: only the last
+    one can be repeated. A batch number cannot serve as its key: after a reset of the job's offsets, numbers
+    repeat for other records.
+    """
+
+    def __init__(self, client: Client, group: str, topic: str) -> None:
+        self._client = client
+        self._group = group
+        self._topic = topic
+
+    def read(self) -> Entry:
+        """Return the entry. Raises LedgerError if it is damaged."""
+        return self._client.run(self.fetch)
+
+    def write(self, entry: Entry) -> None:
+        """Write the entry. Raises LedgerError if it is too long."""
+        self._client.run(lambda cluster: self.commit(cluster, entry))
+
+    async def fetch(self, cluster: Cluster) -> Entry:
+        found = await cluster.committed(self._group)
+        commits = [found.get(TopicPartition(self._topic, number)) for number in range(len(found))]
+        if not commits or commits[0] is None:
+            return Entry()
+        return parse_entry(self._group, commits[0].offset, ["" if c is None else c.metadata for c in commits])
+
+    async def commit(self, cluster: Cluster, entry: Entry) -> None:
+        partitions = 1
+        if len(entry.parts) > 1:
+            partitions = await self.count_partitions(cluster)
+        offsets = {
+            TopicPartition(self._topic, number): CommittedOffset(entry.batches, metadata=text)
+            for number, text in enumerate(encode_entry(entry, partitions))
+        }
+        await cluster.commit(self._group, offsets)
+
+    async def count_partitions(self, cluster: Cluster) -> int:
+        await cluster.metadata([self._topic])
+        return max(1, len(cluster.known.partitions(self._topic)))
 
 
-async def _end(cluster: Cluster, transaction: Transaction, commit: bool) -> None:
+class StepRunner:
+    """Runs generators of steps at the brokers.
+
+    ``ledger`` is None for a sink without one. ``prefix`` begins the transactional ids; None: there are none.
+    """
+
+    def __init__(self, client: Client, ledger: Ledger | None, prefix: str | None, timeout_ms: int) -> None:
+        self._client = client
+        self._ledger = ledger
+        self._prefix = prefix
+        self._timeout_ms = timeout_ms
+
+    def run(self, steps: Steps[T]) -> T:
+        """Return what the steps return. Raises their errors, KafkaError and BrokerConnectionError."""
+        return self._client.run(lambda cluster: self._run(cluster, steps))
+
+    async def _run(self, cluster: Cluster, steps: Steps[T]) -> T:
+        try:
+            step = next(steps)
+            while True:
+                try:
+                    answer = await self._carry_out(cluster, step)
+                except Exception as error:
+                    step = steps.throw(error)
+                else:
+                    step = steps.send(answer)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+
+    async def _carry_out(self, cluster: Cluster, step: Step) -> Any:
+        match step:
+            case ReadLedger():
+                return Entry() if self._ledger is None else await self._ledger.fetch(cluster)
+            case WriteLedger(entry):
+                return None if self._ledger is None else await self._ledger.commit(cluster, entry)
+            case CommitAll(transactions):
+                return await _for_each(transactions, lambda one: _commit(cluster, one))
+            case DescribeIds(names):
+                return await self._describe(cluster, names)
+            case ListOpenIds():
+                return [] if self._prefix is None else await _list_open(cluster, self._prefix)
+            case FenceIds(names):
+                return await _for_each(names, lambda name: _fence(cluster, name, self._timeout_ms))
+
+    async def _describe(self, cluster: Cluster, names: Sequence[str]) -> Mapping[str, Status] | None:
+        try:
+            found = await _for_each(names, lambda name: _status(cluster, name))
+        except UnsupportedVersionError:
+            return None
+        return {name: status for name, status in found.items() if status is not None}
+
+
+async def _for_each(keys: Iterable[A], ask: Callable[[A], Awaitable[T]]) -> dict[A, T]:
+    """Ask for each key, some at the same time; when all have ended, return the results or raise an error."""
+    limit = asyncio.Semaphore(_SIDE_BY_SIDE)
+
+    async def ask_in_turn(key: A) -> T:
+        async with limit:
+            return await ask(key)
+
+    keys = list(keys)
+    found = await asyncio.gather(*map(ask_in_turn, keys), return_exceptions=True)
+    for one in found:
+        if isinstance(one, BaseException):
+            raise one
+    return dict(zip(keys, found, strict=True))  # type: ignore[arg-type]
+
+
+async def _commit(cluster: Cluster, transaction: Transaction) -> End:
     async def attempt() -> None:
-        await end_transaction(cluster, transaction, commit=commit, max_version=END_VERSION)
+        await end_transaction(cluster, transaction, commit=True, max_version=END_VERSION)
 
     try:
         await cluster.at_coordinator(transaction.name, attempt, TRANSACTION)
     except KafkaError as error:
+        if error.code is ErrorCode.INVALID_TXN_STATE:
+            return End.ABORTED
         if error.code not in _GONE:
             raise
-        raise TransactionLostError(
-            f"transaction {transaction.name!r} was over before it could be "
-            f"{'committed' if commit else 'aborted'} ({error.code.name}): a batch took longer than "
-            "kafka.transaction.timeout.ms, or another job writes with the same ledgerGroup"
-        ) from error
+        return End.GONE
+    return End.COMMITTED
 
 
-#: Brokers accept 4,096 bytes by default.
-_MAX_METADATA_BYTES = 4_096
+async def _status(cluster: Cluster, name: str) -> Status | None:
+    async def attempt() -> Status | None:
+        row = await describe_transaction(cluster, name)
+        if row.error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
+            return None
+        if row.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
+            raise NoTransactionsError(describe_missing_right(name))
+        if row.error_code:
+            raise KafkaError(row.error_code, f"describing transactional id {name!r}")
+        return Status(row.transaction_state, ProducerId(row.producer_id, row.producer_epoch))
+
+    return await cluster.at_coordinator(name, attempt, TRANSACTION)
 
 
-class LedgerError(KohortError):
-    """A batch does not fit into the ledger."""
+async def _list_open(cluster: Cluster, prefix: str) -> list[str] | None:
+    """Return the ids with an open transaction. A broker that does not answer is left out.
 
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """Content of the ledger. ``key``: key of the last batch that was written, or empty. ``prepared``: its
-    transactions while they are not all committed. ``batches``: number of batches done before.
+    What it coordinates is found by the next batch, or ends by its timeout.
     """
+    known = await cluster.metadata([])
 
-    batches: int = 0
-    key: str = ""
-    prepared: tuple[Transaction, ...] = ()
+    async def ask(node: int) -> list[str]:
+        try:
+            return [row.transactional_id for row in await list_transactions_of(cluster, node, ["Ongoing"])]
+        except (KafkaError, BrokerConnectionError) as error:
+            log.warning("open transactions of node %d are left to their timeouts: %s", node, error)
+            return []
 
-    def holds(self, key: str) -> bool:
-        """Return whether the records of a batch are written."""
-        return self.key == key
-
-
-def transaction_name(prefix: str, task: int) -> str:
-    """Return the transactional id of a task. Its attempts share it, so a new one fences the old one."""
-    return f"{prefix}-{task}"
-
-
-class Ledger:
-    """Record of the last batch that a sink has written: the commit of ``group`` on partition ``place``.
-
-    The commit's metadata has the key of that batch, ``{"k":"3-9f86d081884c7d65"}``; its offset is the number
-    of batches. While the transactions of a batch are being committed, the metadata also lists them by task,
-    producer id and epoch: ``{"k":"3-9f86d081884c7d65","t":[[0,1000,5],[1,1001,0]]}``. By then all tasks of
-    the batch have written their rows, so a driver that finds such an entry only commits the remaining
-    transactions.
-
-    One key is enough, because a job starts a batch only after the previous one is committed: only the last
-    batch can be repeated. A batch number cannot serve as the key: after a reset of the job's offsets, numbers
-    repeat for other records.
-    """
-
-    def __init__(self, client: Client, group: str, place: TopicPartition) -> None:
-        self._client = client
-        self._group = group
-        self._place = place
-
-    def read(self) -> Entry:
-        found = self._client.run(lambda cluster: cluster.committed(self._group, [self._place]))
-        commit = found.get(self._place)
-        if commit is None:
-            return Entry()
-        return _parsed(self._group, commit.offset, commit.metadata or "")
-
-    def prepare(self, entry: Entry, key: str, transactions: Sequence[Transaction]) -> Entry:
-        """Record that all tasks have written. From now on the batch can only be committed.
-
-        Raises LedgerError for more transactions than the commit's metadata can hold.
-        """
-        rows = [[int(one.name.rpartition("-")[2]), *one.producer] for one in transactions]
-        metadata = json.dumps({"k": key, "t": rows}, separators=(",", ":"))
-        if len(metadata) > _MAX_METADATA_BYTES:
-            raise LedgerError(
-                f"the transactions of {len(rows)} tasks do not fit into the ledger's entry: write with fewer "
-                "tasks (df.coalesce(100)), or with option transactions=never"
-            )
-        self._commit(entry.batches, metadata)
-        return Entry(entry.batches, key, tuple(transactions))
-
-    def note(self, entry: Entry, key: str) -> None:
-        """Record that the batch is in the topics."""
-        self._commit(entry.batches + 1, json.dumps({"k": key}, separators=(",", ":")))
-
-    def cancel(self, entry: Entry) -> None:
-        """Record that the batch is not in the topics, and must not be committed any more."""
-        self._commit(entry.batches, "")
-
-    def _commit(self, offset: int, metadata: str) -> None:
-        entry = {self._place: CommittedOffset(offset, metadata=metadata)}
-        self._client.run(lambda cluster: cluster.commit(self._group, entry))
-
-
-def _parsed(group: str, batches: int, metadata: str) -> Entry:
-    """Parse the entry in a commit. Other metadata is an entry without a batch."""
     try:
-        document = json.loads(metadata)
-        transactions = tuple(
-            Transaction(transaction_name(group, int(task)), ProducerId(int(producer), int(epoch)))
-            for task, producer, epoch in document.get("t", ())
-        )
-        return Entry(batches, str(document["k"]), transactions)
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        return Entry(batches)
+        found = await _for_each(known.nodes, ask)
+    except UnsupportedVersionError:
+        return None
+    return sorted({name for names in found.values() for name in names if is_name_of(prefix, name)})
+
+
+async def _fence(cluster: Cluster, name: str, timeout_ms: int) -> None:
+    """Abort what is open under an id by a new producer of it. Errors are only logged.
+
+    The coordinator's first answer, CONCURRENT_TRANSACTIONS, says that it aborts and that the old producer is
+    fenced. No second request follows: the id's state goes on telling that the transaction was aborted.
+    """
+
+    async def attempt() -> None:
+        try:
+            await init_producer_id(cluster, name, timeout_ms=timeout_ms)
+        except KafkaError as error:
+            if error.code is not ErrorCode.CONCURRENT_TRANSACTIONS:
+                raise
+
+    async def await_end() -> None:
+        while (  # noqa: ASYNC110 - the coordinator tells nobody
+            status := await _status(cluster, name)
+        ) is not None and status.state in OPEN:
+            await asyncio.sleep(_PAUSE_S)
+
+    try:
+        await cluster.at_coordinator(name, attempt, TRANSACTION)
+        async with asyncio.timeout(cluster.default_api_timeout_ms / 1000):
+            await await_end()
+    except UnsupportedVersionError:
+        pass  # brokers before 3.0 do not say when it is over
+    except (KafkaError, BrokerConnectionError, TimeoutError) as error:
+        log.warning("transaction %r is left to its timeout: %s", name, error)

@@ -15,7 +15,7 @@ from kohort.protocol import KafkaError, KohortError
 from kohort.spark import GroupBatches, UnknownTopicError, stream
 from kohort.spark._client import Client, ConnectionOptions
 from kohort.spark._fetch import ReadTask, read_task
-from kohort.spark._sink import TopicWriter
+from kohort.spark._sink import Attempt, TopicWriter
 from kohort.spark._sink_options import read_sink_options
 from kohort.spark._source_options import read_source_options
 from kohort.spark._stream import SourceOffsets
@@ -71,7 +71,7 @@ def test_a_broker_that_is_away_is_named() -> None:
             reading.initial() if is_stream else reading.batch_ranges()
     given = {"kafka.bootstrap.servers": address, "kafka.request.timeout.ms": str(SOON), "topic": "out"}
     with pytest.raises(BrokerConnectionError, match=f"{address}.*cannot connect"):
-        TopicWriter(read_sink_options(given)).write_rows(rows("a"), None, 0)
+        TopicWriter(read_sink_options(given)).write_rows(rows("a"), None, Attempt())
 
 
 @pytest.fixture
@@ -199,7 +199,7 @@ def test_what_one_may_not_do_is_an_error_that_names_it(guarded: BrokerProcess) -
                 reading.initial() if is_stream else reading.batch_ranges()
     given = {"kafka.bootstrap.servers": at, "topic": "results"}
     with pytest.raises(KafkaError, match=r"TOPIC_AUTHORIZATION_FAILED.*results"):
-        TopicWriter(read_sink_options(given)).write_rows(rows("a"), None, 0)
+        TopicWriter(read_sink_options(given)).write_rows(rows("a"), None, Attempt())
 
 
 def test_a_batch_with_a_row_that_no_partition_takes_is_an_error_and_the_ledger_does_not_have_it(
@@ -209,6 +209,6 @@ def test_a_batch_with_a_row_that_no_partition_takes_is_an_error_and_the_ledger_d
     given = {"kafka.bootstrap.servers": side.bootstrap, "topic": out, "ledgerGroup": ledger}
     writer = TopicWriter(read_sink_options(given))
     with pytest.raises(UnknownTopicError, match="has 1 partitions, not number 5"):
-        writer.write_rows(rows("a", "b", partition=5), "0-f00d", 0)
+        writer.write_rows(rows("a", "b", partition=5), "0-f00d", Attempt())
     assert side.committed(ledger, out) == {}
     assert issubclass(UnknownTopicError, KohortError)
