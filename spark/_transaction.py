@@ -213,13 +213,16 @@ async def _status(cluster: Cluster, name: str) -> Status | None:
         row = await describe_transaction(cluster, name)
         if row.error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
             return None
-        if row.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
-            raise NoTransactionsError(describe_missing_right(name))
         if row.error_code:
             raise KafkaError(row.error_code, f"describing transactional id {name!r}")
         return Status(row.transaction_state, ProducerId(row.producer_id, row.producer_epoch))
 
-    return await cluster.at_coordinator(name, attempt, TRANSACTION)
+    try:
+        return await cluster.at_coordinator(name, attempt, TRANSACTION)
+    except KafkaError as error:
+        if error.code is not ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
+            raise
+        raise NoTransactionsError(describe_missing_right(name)) from error
 
 
 async def _list_open(cluster: Cluster, prefix: str) -> list[str] | None:

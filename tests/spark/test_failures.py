@@ -8,22 +8,30 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from kafka import KafkaAdminClient
-from kafka.admin import ACL, ACLOperation, ACLPermissionType, ResourcePattern, ResourceType
+from kafka.admin import (
+    ACL,
+    ACLOperation,
+    ACLPermissionType,
+    ACLResourcePatternType,
+    ResourcePattern,
+    ResourceType,
+)
 
 from kohort.consumer import BrokerConnectionError
 from kohort.protocol import KafkaError, KohortError
-from kohort.spark import GroupBatches, UnknownTopicError, stream
+from kohort.spark import GroupBatches, UnknownTopicError, _sink, stream
 from kohort.spark._client import Client, ConnectionOptions
 from kohort.spark._fetch import ReadTask, read_task
 from kohort.spark._sink import Attempt, TopicWriter
 from kohort.spark._sink_options import read_sink_options
 from kohort.spark._source_options import read_source_options
 from kohort.spark._stream import SourceOffsets
+from kohort.spark._transaction import NoTransactionsError
 from tests.broker_process import QUICK_SETTINGS, BrokerProcess
 from tests.spark.conftest import Side
 from tests.spark.loops import NO_SPARK, bounds, next_of
 from tests.spark.queries import run_to_end
-from tests.spark.test_transaction import rows
+from tests.spark.test_transaction import rows, visible
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -212,3 +220,35 @@ def test_a_batch_with_a_row_that_no_partition_takes_is_an_error_and_the_ledger_d
         writer.write_rows(rows("a", "b", partition=5), "0-f00d", Attempt())
     assert side.committed(ledger, out) == {}
     assert issubclass(UnknownTopicError, KohortError)
+
+
+def test_without_rights_to_transactional_ids_tasks_go_on_without_transactions_unless_required(
+    guarded: BrokerProcess, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whoever may write to a topic may use an idempotent producer, and no transactional id of others."""
+    side = Side(guarded.bootstrap)
+    side.client.run(lambda cluster: cluster.create_topics({"out": 1}))
+    side.close()
+    rule = ACL(
+        "User:others",
+        "*",
+        ACLOperation.WRITE,
+        ACLPermissionType.ALLOW,
+        ResourcePattern(ResourceType.TRANSACTIONAL_ID, "etl-", ACLResourcePatternType.PREFIXED),
+    )
+    with KafkaAdminClient(bootstrap_servers=guarded.bootstrap) as admin:
+        admin.create_acls([rule])
+    given = {"kafka.bootstrap.servers": guarded.bootstrap, "topic": "out", "ledgerGroup": "etl"}
+    _sink._say_once.cache_clear()
+    for value in ("a", "again"):
+        writer = TopicWriter(read_sink_options(given))
+        writer.start()
+        written = writer.write_rows(rows(value), "0-f00d", Attempt())
+        assert written.report.transaction is None
+        writer.commit([written])
+    assert visible(guarded.bootstrap, "out") == [b"a"]
+    said = [one.message for one in caplog.records if "prefix 'etl-'" in one.message]
+    assert len(said) == 1
+    required = TopicWriter(read_sink_options(given | {"transactions": "required"}))
+    with pytest.raises(NoTransactionsError, match="the rights Write and Describe on transactional ids with"):
+        required.write_rows(rows("b"), "1-beef", Attempt())
