@@ -40,7 +40,12 @@ def test_the_same_rows_have_the_same_digest_in_any_order() -> None:
     ],
 )
 def test_another_row_has_another_digest(change: dict[str, Any]) -> None:
-    others = [{}, {"key": None, "value": None}, {"key": b"", "value": b""}, {"headers": [("h", b"2")]}]
+    others: list[dict[str, Any]] = [
+        {},
+        {"key": None, "value": None},
+        {"key": b"", "value": b""},
+        {"headers": [("h", b"2")]},
+    ]
     known = {digest_of(ROW | other) for other in others if other != change}
     assert digest_of(ROW | change) not in known
 
