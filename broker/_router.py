@@ -296,7 +296,10 @@ class Router:
         peer.delay_ms = told_ms(delay_s)
         if response is None:
             return None
-        written = _encoding(request.api, header, replaced(response, throttle_time_ms=peer.delay_ms))
+        if hasattr(response, "throttle_time_ms"):
+            # those of logins and of brokers have no such field
+            response = replaced(response, throttle_time_ms=peer.delay_ms)
+        written = _encoding(request.api, header, response)
         throttle.charge(request.context, clock() - now, now)
         return written
 

@@ -86,6 +86,13 @@ def test_what_is_produced_over_the_quota_is_kept_and_the_connection_waits(wire: 
     assert second.responses[0].partition_responses[0].base_offset == 1
 
 
+def test_answers_that_cannot_tell_a_delay_come_under_quotas_too(wire: Wire) -> None:
+    """Those of logins, and of what brokers send to each other."""
+    alter(wire, (WIRE, {"producer_byte_rate": 1_000.0}))
+    assert wire.call(ApiKey.SASL_HANDSHAKE, 1, mechanism="PLAIN").error_code == ErrorCode.ILLEGAL_SASL_STATE
+    assert wire.call(ApiKey.WRITE_TXN_MARKERS, 1, markers=[]).markers == []
+
+
 def test_others_do_not_wait(wire: Wire, own: RunningBroker) -> None:
     alter(wire, (WIRE, {"producer_byte_rate": 100.0}))
     assert wire.call(PRODUCE, 9, **produced(5_000)).throttle_time_ms > 10_000
