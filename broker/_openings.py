@@ -49,9 +49,7 @@ class Openings:
         if not self._tasks:
             self._done, self._told_s = 0, self._clock()
         if len(self._tasks) < SIDE_BY_SIDE:
-            task = asyncio.get_running_loop().create_task(self._work())
-            self._tasks.add(task)
-            task.add_done_callback(self._ended)
+            self._tasks.add(asyncio.get_running_loop().create_task(self._work()))
 
     async def stop(self) -> None:
         """Begin no more, and wait for those under way."""
@@ -60,11 +58,17 @@ class Openings:
             await asyncio.wait(self._tasks)
 
     async def _work(self) -> None:
-        while self._waiting:
-            partition = next(iter(self._waiting))
-            del self._waiting[partition]
-            if not partition.gone:
-                await self._open(partition)
+        this = asyncio.current_task()
+        assert this is not None, "it is a task"
+        try:
+            while self._waiting:
+                partition = next(iter(self._waiting))
+                del self._waiting[partition]
+                if not partition.gone:
+                    await self._open(partition)
+        finally:
+            # in the same step as the look that found none waiting, or one could miss its reader
+            self._tasks.discard(this)
 
     async def _open(self, partition: Partition) -> None:
         self._read.add(partition)
@@ -90,6 +94,3 @@ class Openings:
         if left and now_s - self._told_s >= REPEAT_S:
             self._told_s = now_s
             log.info("%d partitions are read after a stop that was not clean, %d are left", self._done, left)
-
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)

@@ -11,6 +11,8 @@ import threading
 from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -155,3 +157,30 @@ async def test_a_stop_before_all_are_read_is_not_clean(
         await stopping
         assert unread.is_unread
         assert not (tmp_path / str(node_id) / ".kafka_cleanshutdown").exists()
+
+
+async def test_what_comes_in_the_moment_in_which_the_last_reader_ends_is_read_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(_openings, "SIDE_BY_SIDE", 1)
+    loop, opened = asyncio.get_running_loop(), list[Any]()
+
+    class Read:
+        topic, index, gone = SimpleNamespace(name="orders"), 0, False
+
+        async def open_in_thread(self) -> None: ...
+
+    first: Any = Read()
+    second: Any = Read()
+
+    def then(partition: Any, _: Exception | None) -> None:
+        opened.append(partition)
+        if partition is first:
+            # before anything that its reader's end calls
+            loop.call_soon(openings.begin, second)
+
+    openings = _openings.Openings(then)
+    openings.begin(first)
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert opened == [first, second]
