@@ -102,7 +102,9 @@ class Checks:
         self._open.discard(call)
         key = call.api_key
         known = self._late.pop(call, None)
-        if known is not None and known is not self._known_of(call.body):
+        # what the log refused may be in it when it is read again
+        refused = getattr(reply, "error_code", 0) == ErrorCode.NOT_COORDINATOR
+        if known is not None and (refused or known is not self._known_of(call.body)):
             # as in Apache Kafka, the sender's claim is believed: no more than it owned long ago
             self.removed[call.body.group_id, call.body.member_id] = self._schedule.heap.events
         if self._schedule.trace is not None:

@@ -377,6 +377,10 @@ def _unsettled(group: ConsumerGroup, members: list[Member]) -> str | None:
         aware = membership.state is MemberState.STABLE and membership.generation == group.epoch
         if not aware or membership.owned != has or known.current.epoch != group.epoch:
             return f"{member.name} is {membership} and has {sorted(membership.owned)}, known is {known}"
+        said = known.metadata
+        if not said.regex and membership.subscription != set(said.topics):
+            # it has changed, and a full disk has refused that so far
+            return f"{member.name} subscribes to {sorted(membership.subscription)}, known is {said}"
         if has != _partitions(group, group.targets.get(known.member_id, {})):
             return f"{member.name} has {sorted(has)}, and is to have {group.targets.get(known.member_id)}"
     return None

@@ -23,3 +23,7 @@ def test_no_schedule_of_services_breaks_an_invariant(protocol: str) -> None:
     assert stats.commits > 10 * SCHEDULES
     assert stats.rebalances > 2 * SCHEDULES
     assert stats.incidents > 3 * SCHEDULES
+
+
+def test_a_commit_for_a_topic_that_was_made_again_twice_meanwhile_breaks_no_invariant() -> None:
+    simulate_service([21_000_100], protocol="consumer")

@@ -244,7 +244,8 @@ class Ledger:
             if entry.finished and plan.calm and again and not (entry.gone or entry.outlasts):
                 self._schedule.found("S14", f"{process.name} is given {entry}, which was finished before")
             entry.outlasts = entry.outlasts or outlasts
-            if not self.owns(process, entry.partition):
+            # a letter looks like its record, and is read by who owns the retry topic's partition
+            if not entry.postponed and not self.owns(process, entry.partition):
                 self._schedule.found("S4", f"{process.name} begins {entry} and is not the partition's owner")
             entry.running[process] = now
             entry.begun.setdefault(process, now)
@@ -376,13 +377,17 @@ class Ledger:
     def sending(self, process: Process, call: Call) -> None:
         asked = self._asked[call] = {}
         for topic in call.body.topics:
+            now_there = self._topics.topics.get(topic.name)
+            # a commit for a topic that is gone, by its id, is refused however much was done there
+            is_for_former = topic.topic_id.int and (now_there is None or now_there.topic_id != topic.topic_id)
             for row in topic.partitions:
                 partition = TopicPartition(topic.name, row.partition_index)
                 asked[partition] = row.committed_offset
                 if self._schedule.trace is not None:
                     more = f", {row.committed_metadata}" if row.committed_metadata else ""
                     self._schedule.say(f"{process.name} commits {partition}: {row.committed_offset}{more}")
-                self._committing(process, partition, row)
+                if not is_for_former:
+                    self._committing(process, partition, row)
 
     def answered(self, call: Call, reply: Any) -> None:
         """The coordinator has answered an OffsetCommit."""

@@ -30,6 +30,10 @@ def test_an_owner_that_is_removed_while_it_claims_hears_of_it_when_it_watches() 
     simulate_service([7_500_115], protocol="registry")
 
 
+def test_who_owns_a_retry_topics_partition_may_handle_its_letters() -> None:
+    simulate_service([21_000_025], protocol="registry")
+
+
 def test_a_seed_is_the_same_schedule_each_time() -> None:
     assert trace_service(7, protocol="registry") == trace_service(7, protocol="registry")
 
