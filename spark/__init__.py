@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ._batch_steps import PartialBatchError, TransactionLostError, UndecidedBatchError
     from ._driver import Batch, GroupBatches, UncommittedBatchError
     from ._events import (
         BatchCommitted,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from ._group import CommitRefusedError, UnknownTopicError
     from ._java import JavaHome, JavaNotFoundError, java_home
     from ._json import ModelError, from_json
+    from ._ledger_entry import LedgerError
     from ._member import GroupTakenError
     from ._offsets import OffsetRange, OffsetsFormatError, format_offsets, parse_offsets
     from ._options import GroupBatchesOptions, OptionsError
@@ -52,6 +54,7 @@ __all__ = [
     "JavaHome",
     "JavaNotFoundError",
     "KohortDataSource",
+    "LedgerError",
     "Listener",
     "MetricsUnavailableError",
     "ModelError",
@@ -61,9 +64,12 @@ __all__ = [
     "OffsetsLost",
     "OffsetsReset",
     "OptionsError",
+    "PartialBatchError",
     "ProgressBar",
     "StartStateError",
+    "TransactionLostError",
     "UncommittedBatchError",
+    "UndecidedBatchError",
     "UnknownTopicError",
     "UnreadableRangeError",
     "format_offsets",
@@ -76,6 +82,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "_batch_steps": "PartialBatchError TransactionLostError UndecidedBatchError",
     "_driver": "Batch GroupBatches UncommittedBatchError",
     "_events": "BatchCommitted BatchMetrics CommitRefused Event Listener MetricsUnavailableError "
     "OffsetsLost OffsetsReset ProgressBar",
@@ -83,6 +90,7 @@ _HOMES = {
     "_group": "CommitRefusedError UnknownTopicError",
     "_java": "JavaHome JavaNotFoundError java_home",
     "_json": "ModelError from_json",
+    "_ledger_entry": "LedgerError",
     "_member": "GroupTakenError",
     "_offsets": "OffsetRange OffsetsFormatError format_offsets parse_offsets",
     "_options": "GroupBatchesOptions OptionsError",
