@@ -267,8 +267,11 @@ class FolderTopics(Topics):
                 except KafkaError as error:
                     if not is_full(error):
                         raise
-                    # it is read when it is asked for and there is room
                     self.logs.disk.refused(error)
+                    if partition.topic.name in INTERNAL:
+                        # its coordinator reads it once, and that is now
+                        partition.take_out(error)
+                    # others are read when they are asked for and there is room
         if found:
             newest = max(map(self.logs.newest_producer_id, found))
             self._store.commit_now(*self._creations(found), *self._ids_behind(newest))

@@ -123,9 +123,12 @@ class StartOffsets:
             dict[TopicPartition, int], dict[TopicPartition, str], Mapping[TopicPartition, int]
         ]:
             found, ranges = await self._offsets_at(at, errors), await self._ranges(missed)
-            current = [p for p in resetting if self.reading.positions.get(p.partition) is p]
-            starts = {p.partition: found[p.partition] for p in current if p.partition in found}
-            starts = {p.partition: starts[p.partition] for p in current if self.begins_with_commit(p)}
+            current = self.reading.positions.get
+            starts = {
+                p.partition: found[p.partition]
+                for p in resetting
+                if p.partition in found and current(p.partition) is p and self.begins_with_commit(p)
+            }
             return found, ranges, starts if await self.reading.keep(starts, errors) else {}
 
         answer = await self._guarded(resetting, "resetting offsets", errors, ask)
