@@ -148,7 +148,8 @@ def test_over_the_limit_of_one_connection_its_reading_stops_and_every_request_is
             assert answered(wire, count) == [(at, at) for at in range(count)]
             sender.join()
         assert len(frames) > 16_000_000
-        assert MAX_WAITING_BYTES <= peak.value <= MAX_WAITING_BYTES + ONE_READ + size * 2
+        # a second read may be under way when the first one fills it
+        assert MAX_WAITING_BYTES <= peak.value <= MAX_WAITING_BYTES + 2 * ONE_READ + size
 
 
 def test_a_connection_that_waits_for_memory_is_not_closed_for_being_slow() -> None:
