@@ -13,6 +13,8 @@ from itertools import combinations, product
 from random import Random
 from typing import Any, Final
 
+from hypothesis import strategies as st
+
 from kohort.consumer.config import ConsumerConfig
 from kohort.consumer.service._options import ServiceSettings
 from tests.consumer.defaults.lives import READERS, SERVICES
@@ -162,11 +164,10 @@ def _drawn(name: str) -> Iterator[Cell]:
     return (with_options(cell, name) for cell in cells if fits(name, cell))
 
 
-def drawn_combinations(count: int) -> list[Cell]:
-    """Combinations of features with several options at other values."""
-    rng, features = Random(3), product_of_features()
-    drawn = []
-    for cell in rng.sample(features, count):
-        names = rng.sample([name for name in OTHER if fits(name, cell)], rng.randint(0, 5))
-        drawn.append(with_options(cell, *sorted(names)))
-    return drawn
+@st.composite
+def combinations_with_options(draw: st.DrawFn) -> Cell:
+    """A combination of features with some options at other values; simplest is the default of each."""
+    cell = draw(st.sampled_from(product_of_features()))
+    fitting = [name for name in OTHER if fits(name, cell)]
+    names = draw(st.lists(st.sampled_from(fitting), max_size=5, unique=True))
+    return with_options(cell, *sorted(names))

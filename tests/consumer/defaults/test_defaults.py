@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
 
 from tests.consumer.defaults.cells import (
     ELSEWHERE,
     OTHER,
-    drawn_combinations,
+    combinations_with_options,
     each_option_once,
     each_option_with_each_reader,
     options,
@@ -75,7 +76,8 @@ def runs(
     """Runs of the cells whose tests are to come."""
     own = [each for each in request.session.items if isinstance(each, pytest.Function)]
     awaited = [each for each in own if each.path == request.path and "runs" in each.fixturenames]
-    cells: list[Any] = [each.callspec.params["cell"] for each in awaited if "bug" not in each.callspec.params]
+    params = [each.callspec.params for each in awaited if hasattr(each, "callspec")]
+    cells: list[Any] = [each["cell"] for each in params if "bug" not in each]
     runs = Runs(tool, cells, tmp_path_factory.mktemp)
     yield runs
     runs.close()
@@ -114,10 +116,22 @@ def test_no_options_skip_what_is_due(cell: Cell, runs: Runs) -> None:
     runs.result(cell)
 
 
-@pytest.mark.slow(SECONDS)
-@pytest.mark.parametrize("cell", drawn_combinations(8), ids=str)
-def test_no_drawn_combination_skips_what_is_due(cell: Cell, runs: Runs) -> None:
-    runs.result(cell)
+@pytest.mark.slow(10)
+def test_no_drawn_combination_skips_what_is_due(
+    request: pytest.FixtureRequest, tool: Tool, runs: Runs, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    soaks = request.config.getoption("--soak") is not None
+
+    # always the same few; a long run draws anew
+    @settings(
+        max_examples=200 if soaks else 8, derandomize=not soaks, suppress_health_check=list(HealthCheck)
+    )
+    @given(combinations_with_options())
+    def skips_nothing(cell: Cell) -> None:
+        play(cell, tool, tmp_path_factory.mktemp("cell"))
+
+    runs.wait()
+    skips_nothing()
 
 
 KILLED = [
