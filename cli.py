@@ -102,7 +102,7 @@ _COMMANDS: Final = {
     "run": (
         "run a ConsumerService, in one process or in several",
         "Run a ConsumerService. SIGTERM: drain, commit, leave. SIGHUP, with --workers: restart one by one.",
-        ("consumer.service._command", "", "run"),
+        ("service._command", "", "run"),
     ),
     "assignors": (
         "what a group would get from an assignor, what would move, and how assignors compare",

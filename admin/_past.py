@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, TypeAlias
 from uuid import UUID
 
 from ..client import EARLIEST, LATEST, Cluster
-from ..consumer.decode import ChunkReader
+from ..consumer.reading.fetched_records import ChunkReader
 from ..offsets_topic import (
     ConsumerGroupRecord,
     CorruptRecordError,

@@ -11,7 +11,7 @@ from typing import Any, Final
 from ..client import BrokerConnectionError, Cluster, FetchedPartition, FetchFrom
 from ..client.fetch import STALE_METADATA, FetchSession
 from ..client.requests import leader_or_raise, partition_name
-from ..consumer.decode import ChunkReader, end_of_run
+from ..consumer.reading.fetched_records import ChunkReader, end_of_run
 from ..consumer.record import Record
 from ..protocol import CorruptBatchError, ErrorCode, KafkaError, TopicPartition
 from ._errors import advised

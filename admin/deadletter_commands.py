@@ -15,9 +15,9 @@ from .commands import add_commands, run_program, whole
 if TYPE_CHECKING:
     from ..client import Cluster
     from ..consumer import Record
-    from ..consumer.letters import DeadLetter
     from ..producer import Producer
     from ..protocol import TopicPartition
+    from ..service.failed_records import DeadLetter
 
 _CLIENT: Final = "kohort-deadletters"
 #: Header of a replayed record: the letter that it came from.
@@ -103,7 +103,7 @@ async def _letters(
     ends: Mapping[TopicPartition, int],
 ) -> AsyncGenerator[list[_Letter]]:
     """Yield the records between ``starts`` and ``ends`` as they are read."""
-    from ..consumer.letters import read_dead_letter
+    from ..service.failed_records import read_dead_letter
     from ._reader import Reader
 
     reader = Reader(
@@ -282,7 +282,7 @@ async def _write(
 
 def _own_headers(record: Record) -> list[tuple[str, bytes | None]]:
     """Headers that the record had before it was set aside."""
-    from ..consumer.letters import DEAD_LETTER_HEADERS
+    from ..service.failed_records import DEAD_LETTER_HEADERS
 
     # the last ones: a letter that was set aside again has the earlier ones too
     added = {*DEAD_LETTER_HEADERS}

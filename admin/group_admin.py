@@ -175,7 +175,7 @@ class GroupAdmin:
         ZooKeeper or no name of a group there, and ZooKeeperConnectionError if it does not answer.
         """
         from ..consumer.config import check_registry
-        from ..consumer.zookeeper_registry import read_registry
+        from ..consumer.group.zookeeper import read_registry
 
         check_registry(zookeeper, group)
         registered = await read_registry(zookeeper, group, self._timeout_ms)

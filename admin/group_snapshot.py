@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from ..assignors import Measure, Member, TopicInfo
 from ..client import Cluster
-from ..consumer.weights import measure_weights
+from ..consumer.group.partition_weights import measure_weights
 from ..protocol import (
     ErrorCode,
     Subscription,

@@ -117,7 +117,7 @@ def confluent_memory(job: Job) -> Figures:
 
 async def kohort_memory(job: Job) -> Figures:
     from kohort.consumer import AsyncGroupConsumer
-    from kohort.consumer.decode import prepare
+    from kohort.consumer.reading.fetched_records import prepare
 
     prepare()  # as above
     consumer = AsyncGroupConsumer(job["topic"], **kohort_settings(job))

@@ -7,7 +7,8 @@ import time
 import zlib
 from typing import Any
 
-from kohort.consumer import ConsumerService, Record
+from kohort.consumer import Record
+from kohort.service import ConsumerService
 
 from ._clients import kohort_settings, resident_mib
 from ._consumer_rows import KEYS

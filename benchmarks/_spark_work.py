@@ -113,7 +113,7 @@ def our_loop(spark: SparkSession, job: Job, topic: str) -> Figures:
 
 def decode(job: Job, topic: str) -> Figures:
     """Bytes of a Fetch into Arrow, checksums included, by processor time of one thread."""
-    from kohort.consumer import arrow
+    from kohort.consumer.reading import arrow
     from kohort.protocol import TopicPartition
     from kohort.spark._client import Client, ConnectionOptions
     from kohort.spark._fetch import fetch_records

@@ -19,8 +19,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from kohort.consumer import Record, Retry
-from kohort.consumer.service import _handlers, _running
+from kohort.consumer import Record
+from kohort.service import Retry, _handlers, _running
 
 RECORDS, AT_ONCE, TIMES, MOST_BYTES = 20_000, 500, 11, 1 << 26
 _COUNTING = r"^\s*self\.(?:counters\.handled|finished) \+= .*$"

@@ -19,7 +19,7 @@ from typing import Any
 import cramjam
 from crc32c import crc32c
 
-from kohort.consumer import arrow
+from kohort.consumer.reading import arrow
 from kohort.protocol import BATCH_OVERHEAD, Codec, build_batch, iter_batches
 
 Reader = Callable[[bytes], int]

@@ -1,6 +1,6 @@
-"""The group consumer, async and blocking, and the consumer service; also the cluster client's public names.
+"""The group consumer, async and blocking; also the cluster client's public names.
 
-Consumers and services are loaded on first use, so that this package is cheap to import.
+Consumers are loaded on first use, so that this package is cheap to import.
 """
 
 import importlib
@@ -25,25 +25,8 @@ if TYPE_CHECKING:
     from .blocking import GroupConsumer
     from .config import ConsumerConfig
     from .consumer import AsyncGroupConsumer, ConsumerStatus
-    from .decoding import InvalidRecordError
-    from .service import (
-        ConsumerService,
-        DbApiSink,
-        DeadLetterError,
-        FailedRecordsError,
-        HandlerCancelledError,
-        HandlerFailedError,
-        HandlerTimeoutError,
-        KafkaOutput,
-        Middleware,
-        OutputError,
-        Retry,
-        Services,
-        SignatureError,
-        Sink,
-        SqlAlchemySink,
-    )
-    from .typed_settings import ConsumerSettings, ServiceSettings
+    from .reading.user_decoders import InvalidRecordError
+    from .typed_settings import ConsumerSettings
 
 _MODULES = {
     "AsyncGroupConsumer": "consumer",
@@ -51,16 +34,15 @@ _MODULES = {
     "ConsumerSettings": "typed_settings",
     "ConsumerStatus": "consumer",
     "GroupConsumer": "blocking",
-    "InvalidRecordError": "decoding",
+    "InvalidRecordError": "reading.user_decoders",
     "RegistryError": ".client.schema_registry",
     "SchemaRegistry": ".client.schema_registry",
-    "ServiceSettings": "typed_settings",
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name in __all__:
-        return getattr(importlib.import_module(f".{_MODULES.get(name, 'service')}", __name__), name)
+    if name in _MODULES:
+        return getattr(importlib.import_module(f".{_MODULES[name]}", __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
@@ -70,34 +52,18 @@ __all__ = [
     "CommitFailedError",
     "ConsumerConfig",
     "ConsumerError",
-    "ConsumerService",
     "ConsumerSettings",
     "ConsumerStatus",
-    "DbApiSink",
-    "DeadLetterError",
-    "FailedRecordsError",
     "FatalGroupError",
     "ForkedError",
     "GroupConsumer",
-    "HandlerCancelledError",
-    "HandlerFailedError",
-    "HandlerTimeoutError",
     "Headers",
     "InvalidRecordError",
-    "KafkaOutput",
     "LogTruncatedError",
-    "Middleware",
     "NoOffsetError",
-    "OutputError",
     "Record",
     "RegistryError",
-    "Retry",
     "SchemaRegistry",
-    "ServiceSettings",
-    "Services",
-    "SignatureError",
-    "Sink",
-    "SqlAlchemySink",
     "StaleRecordError",
 ]
 __all__ += client.__all__

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, ov
 from ..client.errors import ConsumerClosedError
 from ..client.threads import DaemonThreads
 from ..protocol import TopicPartition
-from .closing import CLOSE_TIMEOUT_MS
 from .consumer import ROWS_PER_BATCH, AsyncGroupConsumer, ConsumerStatus
 from .errors import ForkedError
 from .events import EventLog
-from .handover import PartitionsCallback, in_callback
 from .record import Record, Run
+from .run.closing import CLOSE_TIMEOUT_MS
+from .run.handover import PartitionsCallback, in_callback
 
 if TYPE_CHECKING:
     from typing import Unpack

@@ -20,20 +20,20 @@ from ..client.transactions import GroupMetadata
 from ..client.waiting import Signal, now_ms
 from ..protocol import ApiKey, TopicPartition, prepare_request
 from ..statemachine import MemberState
-from .assembly import Parts
-from .closing import CLOSE_TIMEOUT_MS, CLOSED, Caller, Closing
 from .config import ConsumerConfig, consumer_config
-from .decode import off_the_loop, prepare
-from .decoding import Decoder, make_decoder
-from .delivery import POLL_BYTES, MakeBatches
+from .done.in_hand import POLLS, DoneWithNext, InHand
 from .errors import ForkedError
 from .event_lines import EventLines
 from .events import ConsumerFailed, Event, EventLog, StateChanged
-from .fetch_buffer import ArrowForm
-from .handover import Callbacks, PartitionsCallback
-from .in_hand import POLLS, DoneWithNext, InHand
+from .reading.delivery import POLL_BYTES, MakeBatches
+from .reading.fetch_buffer import ArrowForm
+from .reading.fetched_records import off_the_loop, prepare
+from .reading.user_decoders import Decoder, make_decoder
 from .record import Record, RecordStream, Run
-from .selection import Selection
+from .run.assembly import Parts
+from .run.closing import CLOSE_TIMEOUT_MS, CLOSED, Caller, Closing
+from .run.handover import Callbacks, PartitionsCallback
+from .topic_selection import Selection
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -745,7 +745,7 @@ def _prepared() -> ModuleType:
 
 def _arrow() -> ModuleType:
     try:
-        return importlib.import_module(".arrow_batches", __package__)
+        return importlib.import_module(".reading.arrow_batches", __package__)
     except ImportError as error:
         raise ConfigError(
             f"Arrow batches need numpy and pyarrow ({error}): pip install 'kohort[arrow]'"

@@ -1,6 +1,6 @@
-"""Settings of consumers and services as keyword arguments, for type checkers and editors.
+"""Settings of consumers as keyword arguments, for type checkers and editors.
 
-Written by scripts/typed_settings.py from the tables of settings, which say more of what a value may be.
+Written by scripts/typed_settings.py from the table of settings, which says more of what a value may be.
 """
 
 from __future__ import annotations
@@ -134,20 +134,3 @@ class ConsumerSettings(TypedDict, total=False):
     """Longest duration of a call with its retries."""
     allow_auto_create_topics: bool
     """A broker may create topics that do not exist."""
-
-
-class ServiceSettings(ConsumerSettings, total=False):
-    """Settings of a service, its consumer's included."""
-
-    backlog_max_bytes: int
-    """Records with handlers or waiting for them, of all partitions together."""
-    health_host: str
-    """Name or address that the health listener listens on."""
-    health_port: int | None
-    """Port of the health listener, 0 for any free one; none: it is off."""
-    stalled_after_ms: int
-    """Time that work may wait without progress before the probes turn red."""
-    fail_probes_on_hanging_call: bool
-    """Whether a single call that runs for longer than stalled_after_ms turns the probes red."""
-    tracing: bool
-    """An OpenTelemetry span for each call of a handler."""

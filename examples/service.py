@@ -14,7 +14,8 @@ import sys
 
 from pydantic import BaseModel, PositiveInt
 
-from kohort.consumer import ConsumerService, Record, Retry
+from kohort.consumer import Record
+from kohort.service import ConsumerService, Retry
 
 
 class Order(BaseModel):

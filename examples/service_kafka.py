@@ -15,8 +15,9 @@ from typing import Any
 
 from pydantic import BaseModel, PositiveInt
 
-from kohort.consumer import ConsumerService, KafkaOutput, Record
+from kohort.consumer import Record
 from kohort.producer import ProducerRecord
+from kohort.service import ConsumerService, KafkaOutput
 
 
 class Order(BaseModel):

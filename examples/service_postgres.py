@@ -16,7 +16,8 @@ from typing import Any
 import psycopg
 from pydantic import BaseModel, PositiveInt
 
-from kohort.consumer import ConsumerService, DbApiSink, Record, Retry
+from kohort.consumer import Record
+from kohort.service import ConsumerService, DbApiSink, Retry
 
 BILLS = """
 CREATE TABLE IF NOT EXISTS bills (

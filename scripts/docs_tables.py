@@ -16,8 +16,6 @@ from kohort.broker.apis.api_versions import ranges
 from kohort.broker.authorizer import Access, ResourceType
 from kohort.broker.metrics._families import FAMILIES, Family
 from kohort.consumer.config import ConsumerConfig
-from kohort.consumer.service._options import ServiceSettings
-from kohort.consumer.service._retry import Retry
 from kohort.coordinator import events
 from kohort.coordinator.engine import events as engine_events
 from kohort.coordinator.engine.events import CoordinatorEvent
@@ -26,6 +24,8 @@ from kohort.coordinator.events import GroupEvent
 from kohort.coordinator.shards import OFFSETS_TOPIC
 from kohort.producer.config import ProducerConfig
 from kohort.protocol import APIS, ApiKey, ErrorCode, KohortError
+from kohort.service._options import ServiceSettings
+from kohort.service._retry import Retry
 from kohort.settings import CONSUMER, Scope, Setting, as_text, settings_of
 from kohort.settings.connection import ClientRows
 
@@ -219,7 +219,7 @@ def _exported(family: Family) -> str:
 def errors() -> str:
     """Every public exception, with the first package that exports it."""
     found: dict[type[KohortError], str] = {}
-    for room in ("protocol", "settings", "consumer", "producer", "assignors", "spark"):
+    for room in ("protocol", "settings", "consumer", "service", "producer", "assignors", "spark"):
         module = import_module(f"kohort.{room}")
         for name in module.__all__:
             kind = getattr(module, name) if name.endswith(("Error", "Refused")) else None

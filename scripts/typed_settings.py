@@ -1,6 +1,6 @@
-"""Generates consumer/typed_settings.py: the settings of consumers and services for completion in editors.
+"""Generates typed_settings.py of consumers and of services: their settings for completion in editors.
 
-``--check`` writes nothing and exits 1 if the file is not current.
+``--check`` writes nothing and exits 1 if a file is not current.
 """
 
 from __future__ import annotations
@@ -16,18 +16,17 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / ".src"))
 
 from kohort.consumer.config import ConsumerConfig  # noqa: E402
-from kohort.consumer.service._options import ServiceSettings  # noqa: E402
+from kohort.service._options import ServiceSettings  # noqa: E402
 from kohort.settings import Setting, settings_of  # noqa: E402
 
-FILE = ROOT / "consumer" / "typed_settings.py"
-HEAD = '''"""Settings of consumers and services as keyword arguments, for type checkers and editors.
+HEAD = '''"""Settings of {what} as keyword arguments, for type checkers and editors.
 
-Written by scripts/typed_settings.py from the tables of settings, which say more of what a value may be.
+Written by scripts/typed_settings.py from the table of settings, which says more of what a value may be.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypedDict
+{imports}
 
 '''
 
@@ -59,31 +58,47 @@ def _keys(setting: Setting, hint: Any) -> list[str]:
     return lines
 
 
-def text() -> str:
-    """Return the whole file."""
-    consumer = settings_of(ConsumerConfig)
+def text_for_consumers() -> str:
+    """Return the whole file of consumers."""
     lines = ["class ConsumerSettings(TypedDict, total=False):", '    """Settings of a consumer."""', ""]
     hints = get_type_hints(ConsumerConfig)
-    for setting in consumer.values():
+    for setting in settings_of(ConsumerConfig).values():
         lines += _keys(setting, hints[setting.name])
-    lines += ["", ""]
-    lines += ["class ServiceSettings(ConsumerSettings, total=False):"]
+    head = HEAD.format(
+        what="consumers",
+        imports="from typing import Any, Literal, TypedDict",
+    )
+    return head + "\n" + "\n".join(lines) + "\n"
+
+
+def text_for_services() -> str:
+    """Return the whole file of services, whose settings are also those of their consumers."""
+    lines = ["class ServiceSettings(ConsumerSettings, total=False):"]
     lines += ['    """Settings of a service, its consumer\'s included."""', ""]
     hints = get_type_hints(ServiceSettings)
     for setting in settings_of(ServiceSettings).values():
-        if setting.name not in consumer:
+        if setting.name not in ConsumerConfig.model_fields:
             lines += _keys(setting, hints[setting.name])
-    return HEAD + "\n" + "\n".join(lines) + "\n"
+    head = HEAD.format(
+        what="services",
+        imports="from ..consumer.typed_settings import ConsumerSettings",
+    )
+    return head + "\n" + "\n".join(lines) + "\n"
+
+
+FILES = {
+    ROOT / "consumer" / "typed_settings.py": text_for_consumers,
+    ROOT / "service" / "typed_settings.py": text_for_services,
+}
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description="Write consumer/typed_settings.py from the tables of settings."
-    )
-    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if it is not current")
+    parser = argparse.ArgumentParser(description="Write typed_settings.py from the tables of settings.")
+    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if a file is not current")
     if parser.parse_args().check:
-        return int(FILE.read_text() != text())
-    FILE.write_text(text())
+        return int(any(path.read_text() != text() for path, text in FILES.items()))
+    for path, text in FILES.items():
+        path.write_text(text())
     return 0
 
 

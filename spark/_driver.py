@@ -244,7 +244,7 @@ class GroupBatches:
         return reset
 
     def _frame_on_driver(self, batch: Batch, read: list[pa.RecordBatch], seconds: float) -> DataFrame:
-        from ..consumer import arrow
+        from ..consumer.reading import arrow
         from ._readings import Reading
 
         began = time.perf_counter()

@@ -55,7 +55,7 @@ class UnreadableRangeError(KohortError):
 
 def read_task(task: ReadTask, client: Client | None = None) -> Iterator[pa.RecordBatch]:
     """Iterate over the records of the task's ranges, range by range, with the columns of
-    kohort.consumer.arrow.
+    kohort.consumer.reading.arrow.
 
     ``client`` defaults to this process's shared one. Raises DataLossError if retention has removed records of
     a range (and ``fail_on_data_loss`` is set), BrokerConnectionError or KafkaError after retries,
@@ -96,7 +96,7 @@ class _RangeReader:
         self._under_way = self._start(span.start)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        from ..consumer import arrow
+        from ..consumer.reading import arrow
 
         span = self._span
         offset = span.start

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ..consumer import ConsumerService, Record
+    from ..consumer import Record
+    from ..service import ConsumerService
     from ._running_broker import RunningBroker
 
 POLL_S = 0.005

@@ -9,7 +9,7 @@ import signal
 import sys
 import uuid
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -210,6 +210,24 @@ def new_topic(bootstrap: str) -> Callable[..., str]:
         return name
 
     return create
+
+
+@pytest.fixture
+def produce(bootstrap: str) -> Callable[..., None]:
+    """``produce(topic, range(100), partitions=3)``: value and key are the number, dealt in turn."""
+    from kafka import KafkaProducer
+
+    def send(topic: str, numbers: Iterable[int], *, partitions: int = 1, **settings: Any) -> None:
+        producer = KafkaProducer(bootstrap_servers=bootstrap, **settings)
+        try:
+            for number in numbers:
+                text = str(number).encode()
+                producer.send(topic, text, key=text, partition=number % partitions)
+            producer.flush()
+        finally:
+            producer.close()
+
+    return send
 
 
 @pytest.fixture

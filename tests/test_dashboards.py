@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from kohort.broker.metrics._families import FAMILIES
-from kohort.consumer.service._handlers import Handler
-from kohort.consumer.service._metrics import GroupCounters, HandlerNumbers, Snapshot, families
+from kohort.service._handlers import Handler
+from kohort.service._metrics import GroupCounters, HandlerNumbers, Snapshot, families
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "grafana"
 #: Words of PromQL in the dashboards that are no metrics.

@@ -12,7 +12,8 @@ from data import SERVICES_GROUP, TOPIC
 from pydantic import BaseModel
 from store import Store
 
-from kohort.consumer import ConsumerService, Record
+from kohort.consumer import Record
+from kohort.service import ConsumerService
 
 
 class Flight(BaseModel):

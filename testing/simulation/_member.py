@@ -20,8 +20,10 @@ from ...client.errors import BrokerConnectionError
 from ...client.offsets import CommittedOffset
 from ...client.pool import Channel
 from ...consumer.config import ConsumerConfig, consumer_config
-from ...consumer.consumer_membership import ConsumerMembership
-from ...consumer.effects import (
+from ...consumer.events import AssignorFailed
+from ...consumer.group.classic import Membership
+from ...consumer.group.consumer_group import ConsumerMembership
+from ...consumer.group.effects import (
     Assign,
     Effect,
     Fail,
@@ -32,8 +34,6 @@ from ...consumer.effects import (
     Send,
     SessionAtRisk,
 )
-from ...consumer.events import AssignorFailed
-from ...consumer.membership import Membership
 from ...consumer.record import Record
 from ...coordinator.classic.group import live
 from ...coordinator.consumer.group import ConsumerGroup

@@ -11,10 +11,11 @@ from confluent_kafka.admin import AdminClient
 
 from kohort.admin import deadletter_commands
 from kohort.client import Cluster
-from kohort.consumer import AsyncGroupConsumer, ConsumerService, Record
-from kohort.consumer.service._deadletter import error_headers
+from kohort.consumer import AsyncGroupConsumer, Record
 from kohort.producer import Producer
 from kohort.protocol import Headers, TopicPartition
+from kohort.service import ConsumerService
+from kohort.service._deadletter import error_headers
 from tests.admin.conftest import Ran, ran
 
 pytestmark = pytest.mark.kafka

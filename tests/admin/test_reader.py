@@ -14,7 +14,7 @@ import pytest
 from kohort.admin import _reader
 from kohort.admin._reader import Reader
 from kohort.client import AuthenticationError, BrokerConnectionError, Cluster
-from kohort.consumer.decode import ChunkReader
+from kohort.consumer.reading.fetched_records import ChunkReader
 from kohort.producer import Producer
 from kohort.protocol import CorruptBatchError, ErrorCode, KafkaError, TopicPartition
 

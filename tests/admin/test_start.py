@@ -21,8 +21,8 @@ Topics = Callable[..., str]
 SLOW = (
     "kohort.assignors",
     "kohort.consumer.consumer",
-    "kohort.consumer.assembly",
-    "kohort.consumer.service",
+    "kohort.consumer.run.assembly",
+    "kohort.service",
     "kohort.coordinator",
     "kohort.offsets_topic",
     "pydantic",

@@ -12,9 +12,9 @@ import pytest
 
 from kohort.assignors import RangeAssignor
 from kohort.consumer import AsyncGroupConsumer, FatalGroupError
-from kohort.consumer.consumer_membership import ConsumerMembership
 from kohort.consumer.events import PartitionsLost
-from kohort.consumer.membership import Membership
+from kohort.consumer.group.classic import Membership
+from kohort.consumer.group.consumer_group import ConsumerMembership
 from kohort.log._files import OsFile
 from kohort.protocol import ApiKey, ErrorCode
 from kohort.testing import running_broker

@@ -106,7 +106,8 @@ async def kohort_async(task: Task, stop: Stop, journal: Journal) -> None:
 
 async def kohort_service(task: Task, stop: Stop, journal: Journal) -> None:
     """ConsumerService with an async handler that yields to others."""
-    from kohort.consumer import ConsumerService, Record
+    from kohort.consumer import Record
+    from kohort.service import ConsumerService
 
     service = ConsumerService(**_ours(task))
 

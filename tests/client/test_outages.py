@@ -14,12 +14,13 @@ import pytest
 from kohort.client import AuthenticationError, BrokerConnectionError, Cluster, outages
 from kohort.client.metadata import Address
 from kohort.client.outages import Outages
-from kohort.consumer import AsyncGroupConsumer, ConsumerService, GroupConsumer, Record
+from kohort.consumer import AsyncGroupConsumer, GroupConsumer, Record
 from kohort.producer import BlockingProducer, Producer
 from kohort.protocol import ApiKey, ErrorCode, KafkaError
+from kohort.service import ConsumerService
 from tests.client.fake_broker import FakeBroker
-from tests.consumer.service.fakes import until
 from tests.messages import response_of
+from tests.service.fakes import until
 
 NOWHERE = "127.0.0.1:1"
 REFUSED = f"has had no success for 0 s: {NOWHERE}: cannot connect: Connection refused"

@@ -19,11 +19,11 @@ from pydantic import BaseModel
 
 from kohort.client.errors import ConfigError
 from kohort.consumer import InvalidRecordError, RegistryError, SchemaRegistry
-from kohort.consumer.decoding import Decoder
+from kohort.consumer.reading.user_decoders import Decoder
 from kohort.consumer.record import Record
-from kohort.consumer.service import Retry, _engine
+from kohort.service import Retry, _engine
 from tests.client.registry import FakeRegistry, framed
-from tests.consumer.service.fakes import FakeConsumer, make_service, serving, until
+from tests.service.fakes import FakeConsumer, make_service, serving, until
 
 fastavro = pytest.importorskip("fastavro", reason="the extra 'avro' is not installed")
 pytest.importorskip("confluent_kafka.schema_registry", reason="the extra 'avro' is not installed")

@@ -12,12 +12,12 @@ from typing import Any, cast
 from kohort.assignors import CooperativeStickyAssignor
 from kohort.client.waiting import Backoff, Signal
 from kohort.consumer import Cluster, CommittedOffset, Record
-from kohort.consumer.committer import Committer
+from kohort.consumer.done.committer import Committer
+from kohort.consumer.done.tracker import Tracker
 from kohort.consumer.events import Event
-from kohort.consumer.manual_assignment import ManualAssignment
-from kohort.consumer.member import GroupMember
-from kohort.consumer.membership import Membership
-from kohort.consumer.tracker import Tracker
+from kohort.consumer.group.classic import Membership
+from kohort.consumer.group.manual import ManualAssignment
+from kohort.consumer.group.member import GroupMember
 from kohort.protocol import ApiKey, ErrorCode, TopicPartition
 from kohort.statemachine import MemberState
 from tests.consumer.configs import config

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -38,24 +38,6 @@ def protocol() -> str:
 @pytest.fixture(autouse=True)
 def _spoken(protocol: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(QUICK, "protocol", protocol)
-
-
-@pytest.fixture
-def produce(bootstrap: str) -> Callable[..., None]:
-    """``produce(topic, range(100), partitions=3)``: value and key are the number, dealt in turn."""
-    from kafka import KafkaProducer
-
-    def send(topic: str, numbers: Iterable[int], *, partitions: int = 1, **settings: Any) -> None:
-        producer = KafkaProducer(bootstrap_servers=bootstrap, **settings)
-        try:
-            for number in numbers:
-                text = str(number).encode()
-                producer.send(topic, text, key=text, partition=number % partitions)
-            producer.flush()
-        finally:
-            producer.close()
-
-    return send
 
 
 @pytest.fixture

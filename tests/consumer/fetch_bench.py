@@ -13,12 +13,12 @@ from kohort.client.offsets import Errors, OffsetAndTimestamp
 from kohort.client.pool import Channel
 from kohort.client.waiting import Backoff
 from kohort.consumer import Cluster, CommittedOffset, FetchedPartition, FetchFrom
-from kohort.consumer.delivery import Delivery
+from kohort.consumer.done.tracker import Tracker
 from kohort.consumer.events import Event
-from kohort.consumer.fetcher import Fetcher
-from kohort.consumer.positions import Positions
-from kohort.consumer.start_offsets import Reading
-from kohort.consumer.tracker import Tracker
+from kohort.consumer.reading.delivery import Delivery
+from kohort.consumer.reading.fetcher import Fetcher
+from kohort.consumer.reading.positions import Positions
+from kohort.consumer.reading.start_offsets import Reading
 from kohort.protocol import TopicPartition
 from tests.consumer.configs import config
 from tests.consumer.members import until

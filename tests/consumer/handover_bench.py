@@ -9,14 +9,14 @@ from types import SimpleNamespace
 from typing import cast
 
 from kohort.consumer import CommittedOffset, Record
-from kohort.consumer.committer import Committer
 from kohort.consumer.config import ConsumerConfig
-from kohort.consumer.delivery import Delivery
-from kohort.consumer.effects import Assign
+from kohort.consumer.done.committer import Committer
+from kohort.consumer.done.tracker import Tracker
 from kohort.consumer.events import Event
-from kohort.consumer.handover import Callbacks, Handover
-from kohort.consumer.positions import Positions
-from kohort.consumer.tracker import Tracker
+from kohort.consumer.group.effects import Assign
+from kohort.consumer.reading.delivery import Delivery
+from kohort.consumer.reading.positions import Positions
+from kohort.consumer.run.handover import Callbacks, Handover
 from kohort.protocol import TopicPartition
 from tests.consumer.members import until
 

@@ -13,17 +13,12 @@ from kohort.assignors import (
     TopicInfo,
 )
 from kohort.consumer.config import ConsumerConfig
-from kohort.consumer.effects import (
-    Assign,
-    Effect,
-    Report,
-    Send,
-)
 from kohort.consumer.events import (
     Event,
 )
-from kohort.consumer.member import GroupMember
-from kohort.consumer.membership import Membership
+from kohort.consumer.group.classic import Membership
+from kohort.consumer.group.effects import Assign, Effect, Report, Send
+from kohort.consumer.group.member import GroupMember
 from kohort.protocol import (
     ApiKey,
     ErrorCode,

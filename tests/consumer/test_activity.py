@@ -6,7 +6,7 @@ import asyncio
 import threading
 import time
 
-from kohort.consumer.watchdogs import LoopWatch, PollWatch, activity_of_task, activity_of_thread
+from kohort.consumer.run.watchdogs import LoopWatch, PollWatch, activity_of_task, activity_of_thread
 from tests.consumer.members import until
 
 

@@ -1,6 +1,6 @@
 """The blocking face, where it differs from the async one: threads, and use before or after its time.
 
-Covers: consumer/driver.py.
+Covers: consumer/run/driver.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Consumers in groups: who reads what while members come, go and die, and what is committed.
 
-Covers: consumer/assembly.py, consumer/consumer.py.
+Covers: consumer/run/assembly.py, consumer/consumer.py.
 """
 
 from __future__ import annotations
@@ -305,7 +305,7 @@ async def test_a_consumer_whose_group_does_not_know_it_any_more_comes_back(
 
 async def _remove_member(cluster: object, group: str, member_id: str) -> None:
     from kohort.consumer import Cluster
-    from kohort.consumer.group_messages import leave_group
+    from kohort.consumer.group.messages import leave_group
 
     assert isinstance(cluster, Cluster)
     send = leave_group(config(group=group), member_id, "removed by a test")

@@ -14,7 +14,7 @@ import pytest
 
 from kohort.consumer import AsyncGroupConsumer, GroupConsumer
 from kohort.consumer.events import PartitionsRevoked, RebalanceCompleted, RebalanceStarted
-from kohort.consumer.membership import Membership
+from kohort.consumer.group.classic import Membership
 from tests.clients.drivers import Choice
 from tests.clients.java_members import JavaMembers
 from tests.consumer.conftest import QUICK, both_protocols

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from kohort.consumer import AsyncGroupConsumer, Cluster, group_messages
-from kohort.consumer.consumer_membership import ConsumerMembership
+from kohort.consumer import AsyncGroupConsumer, Cluster
+from kohort.consumer.group import messages as group_messages
+from kohort.consumer.group.consumer_group import ConsumerMembership
 from tests.consumer.conftest import QUICK, both_protocols
 from tests.consumer.members import crash, until
 

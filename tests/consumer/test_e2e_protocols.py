@@ -1,6 +1,6 @@
 """Groups change their protocol while they work, and members of other clients are in them.
 
-Covers: consumer/assembly.py.
+Covers: consumer/run/assembly.py.
 """
 
 from __future__ import annotations
@@ -15,17 +15,11 @@ from uuid import uuid4
 import pytest
 
 from kohort.assignors import RangeAssignor
-from kohort.consumer import (
-    AsyncGroupConsumer,
-    Cluster,
-    ConfigError,
-    ConsumerService,
-    FatalGroupError,
-    Record,
-)
-from kohort.consumer.consumer_membership import ConsumerMembership
+from kohort.consumer import AsyncGroupConsumer, Cluster, ConfigError, FatalGroupError, Record
 from kohort.consumer.events import PatternRefused
-from kohort.consumer.membership import Membership
+from kohort.consumer.group.classic import Membership
+from kohort.consumer.group.consumer_group import ConsumerMembership
+from kohort.service import ConsumerService
 from tests.clients.drivers import Choice
 from tests.clients.java_members import JavaMembers
 from tests.consumer.conftest import QUICK

@@ -13,7 +13,7 @@ import pytest
 from kohort.consumer import AsyncGroupConsumer, Cluster, GroupConsumer, NoOffsetError
 from kohort.consumer.consumer import TURN_S
 from kohort.consumer.events import OffsetReset
-from kohort.consumer.positions import Phase
+from kohort.consumer.reading.positions import Phase
 from kohort.protocol import ErrorCode, KafkaError, TopicPartition
 from tests.consumer.conftest import QUICK, both_protocols
 from tests.consumer.members import Maker, numbers, read, until

@@ -1,6 +1,6 @@
 """What is read: topics, a pattern of them, or partitions by hand.
 
-Covers: consumer/selection.py.
+Covers: consumer/topic_selection.py.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ def test_the_first_records_load_nothing_that_was_not_loaded_at_the_start(records
     data = bytes(build_batch([(None, b"v", [])] * records, timestamp_ms=0, base_offset=0))
     code = f"""
 import sys
-from kohort.consumer.decode import ChunkReader, prepare
+from kohort.consumer.reading.fetched_records import ChunkReader, prepare
 from kohort.protocol import TopicPartition
 prepare()
 before = set(sys.modules)

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from kohort.assignors import CooperativeStickyAssignor, RangeAssignor, RebalanceProtocol, TopicInfo
-from kohort.consumer.assignment import (
+from kohort.consumer.group.assignment import (
     ANOTHER_ROUND,
     LISTENING,
     LedGroup,
@@ -16,8 +16,8 @@ from kohort.consumer.assignment import (
     with_leaving,
     without_leaving,
 )
-from kohort.consumer.effects import Assign, NeedTopics, Revoke
-from kohort.consumer.membership import GIVE_UP_AFTER_MS
+from kohort.consumer.group.classic import GIVE_UP_AFTER_MS
+from kohort.consumer.group.effects import Assign, NeedTopics, Revoke
 from kohort.protocol import (
     ApiKey,
     ErrorCode,

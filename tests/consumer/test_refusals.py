@@ -87,7 +87,7 @@ async def test_a_topic_that_may_not_be_described_is_raised_by_polls_until_it_may
         return updated(state, response, asked)
 
     monkeypatch.setattr(ClusterMetadata, "updated", without_right)
-    monkeypatch.setattr("kohort.consumer.driver.MISSING_TOPIC_MS", 20)
+    monkeypatch.setattr("kohort.consumer.run.driver.MISSING_TOPIC_MS", 20)
     async with consumer(kohort_broker.bootstrap, "orders") as one:
         for _ in range(2):
             with pytest.raises(KafkaError, match="TOPIC_AUTHORIZATION_FAILED"):
@@ -100,7 +100,7 @@ async def test_a_topic_that_may_not_be_described_is_raised_by_polls_until_it_may
 async def test_a_topic_that_is_deleted_leaves_the_assignment(
     kohort_broker: RunningBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kohort.consumer.driver.MISSING_TOPIC_MS", 20)
+    monkeypatch.setattr("kohort.consumer.run.driver.MISSING_TOPIC_MS", 20)
     for name in ("orders", "payments"):
         kohort_broker.create_topic(name, 1)
     async with consumer(kohort_broker.bootstrap, "orders", "payments") as one:

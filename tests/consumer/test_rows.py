@@ -7,9 +7,9 @@ from crc32c import crc32c
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kohort.consumer import decode
-from kohort.consumer.columns import plain_rows
-from kohort.consumer.decode import ChunkReader
+from kohort.consumer.reading import fetched_records as decode
+from kohort.consumer.reading.columns import plain_rows
+from kohort.consumer.reading.fetched_records import ChunkReader
 from kohort.protocol import (
     BATCH_OVERHEAD,
     BatchHeader,

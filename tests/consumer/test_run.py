@@ -10,11 +10,11 @@ from itertools import islice
 import pytest
 
 from kohort.consumer import CommittedOffset, Record
-from kohort.consumer.decode import ChunkReader
-from kohort.consumer.delivery import RUN, Delivery
-from kohort.consumer.positions import Positions
+from kohort.consumer.done.tracker import Tracker
+from kohort.consumer.reading.delivery import RUN, Delivery
+from kohort.consumer.reading.fetched_records import ChunkReader
+from kohort.consumer.reading.positions import Positions
 from kohort.consumer.record import Run
-from kohort.consumer.tracker import Tracker
 from kohort.protocol import TopicPartition
 from tests.consumer.batches import batch
 

@@ -1,7 +1,7 @@
 """Settings as editors and type checkers see them.
 
-Covers: consumer/typed_settings.py. What is wrong here is so for mypy too: an "ignore" that nothing needs is
-an error of its own.
+Covers: consumer/typed_settings.py, service/typed_settings.py. What is wrong here is so for mypy too: an
+"ignore" that nothing needs is an error of its own.
 """
 
 from __future__ import annotations
@@ -11,15 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kohort.client.errors import ConfigError
-from kohort.consumer import (
-    AsyncGroupConsumer,
-    ConsumerService,
-    ConsumerSettings,
-    GroupConsumer,
-    ServiceSettings,
-)
+from kohort.consumer import AsyncGroupConsumer, ConsumerSettings, GroupConsumer
 from kohort.consumer.config import ConsumerConfig
-from kohort.consumer.service import _options
+from kohort.service import ConsumerService, ServiceSettings, _options
 from kohort.settings import settings_of
 from tests.scripts import script
 
@@ -27,9 +21,9 @@ if TYPE_CHECKING:
     from typing import Unpack
 
 
-def test_the_file_is_made_of_the_tables() -> None:
-    module = script("typed_settings")
-    assert module.FILE.read_text() == module.text(), "run 'make docs'"
+def test_the_files_are_made_of_the_tables() -> None:
+    for path, text in script("typed_settings").FILES.items():
+        assert path.read_text() == text(), "run 'make docs'"
 
 
 def test_every_setting_is_there() -> None:

@@ -21,7 +21,7 @@ from kohort.assignors import available_assignors
 from kohort.consumer import AsyncGroupConsumer
 from kohort.consumer.events import RebalanceCompleted
 from tests.broker_process import BrokerProcess
-from tests.consumer.conftest import member, produce  # noqa: F401 - fixtures
+from tests.consumer.conftest import member  # noqa: F401 - a fixture
 from tests.consumer.members import Maker, Worker, until
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -104,7 +104,7 @@ async def test_it_is_rolled_out_member_by_member(
     topic: Name,
     bootstrap: str,
     group: Name,
-    produce: Callable[..., None],  # noqa: F811
+    produce: Callable[..., None],
 ) -> None:
     """range, then both, then tenants alone; records come all the time, and each is read."""
     from kafka import KafkaAdminClient

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kohort.client.transactions import ProducerId
 from kohort.client.waiting import Backoff
-from kohort.consumer.decode import ChunkReader
+from kohort.consumer.reading.fetched_records import ChunkReader
 from kohort.producer import DeliveryTimeoutError
 from kohort.producer.accumulator import BATCH_BYTES, HELD_BYTES, Accumulator, Batch, Queue, record_size
 from kohort.protocol import (

@@ -15,7 +15,7 @@ import pytest
 from pydantic import BaseModel
 
 from kohort.client.errors import ConfigError
-from kohort.consumer.decoding import Decoder
+from kohort.consumer.reading.user_decoders import Decoder
 from kohort.producer import (
     BlockingProducer,
     Producer,
@@ -26,8 +26,8 @@ from kohort.producer import (
 )
 from kohort.producer.encoding import Encoders
 from tests.client.registry import FakeRegistry
-from tests.consumer.service.fakes import until
 from tests.producer.reading import read
+from tests.service.fakes import until
 
 ORDER = json.dumps({"type": "record", "name": "Order", "fields": [{"name": "id", "type": "int"}]})
 

@@ -158,7 +158,7 @@ CONSUMER_GROUP_BUGS = (
     ),
     _Bug(
         "a member says that it has given up what it still reads",
-        "consumer.consumer_membership:ConsumerMembership._ids",
+        "consumer.group.consumer_group:ConsumerMembership._ids",
         "for p, topic in self._held.items())",
         "for p, topic in self._held.items() if p in self.owned)",
     ),

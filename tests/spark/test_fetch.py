@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from confluent_kafka import Producer
 
-from kohort.consumer import arrow
+from kohort.consumer.reading import arrow
 from kohort.protocol import MAX_FRAME_BYTES, CorruptBatchError, build_batch
 from kohort.spark import DataLossError, OffsetRange
 from kohort.spark import _fetch as fetch

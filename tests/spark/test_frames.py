@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from kohort.consumer import arrow
+from kohort.consumer.reading import arrow
 from kohort.spark import Batch, GroupBatches, _frames
 from tests.spark.conftest import Side
 

@@ -40,7 +40,7 @@ def loaded_by(code: str) -> set[str]:
         ("from kohort.spark._source import KohortDataSource", {"pyspark"}),
         ("from kohort.spark._task import TaskReader", {"pyspark"}),
         ("from kohort.spark import GroupBatches", {"pydantic"}),
-        ("import kohort.consumer.arrow", {"pyarrow", "numpy"}),
+        ("import kohort.consumer.reading.arrow", {"pyarrow", "numpy"}),
     ],
 )
 def test_each_part_loads_only_what_it_needs(code: str, allowed: set[str]) -> None:

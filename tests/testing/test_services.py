@@ -7,7 +7,8 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
-from kohort.consumer import ConsumerService, HandlerFailedError, Record
+from kohort.consumer import Record
+from kohort.service import ConsumerService, HandlerFailedError
 from kohort.testing import ServiceRun
 
 RunService = Callable[..., ServiceRun]

@@ -8,9 +8,9 @@ from __future__ import annotations
 import random
 import sys
 
-from kohort.consumer import ConsumerService, Record
-from kohort.consumer.service import KafkaOutput
+from kohort.consumer import Record
 from kohort.producer import ProducerRecord
+from kohort.service import ConsumerService, KafkaOutput
 
 SESSIONS, HEARTBEAT_MS, REBALANCES = 2, 300, 6
 

@@ -15,7 +15,7 @@ from ....client.errors import BrokerConnectionError
 from ....client.metadata import Address
 from ....client.pool import SURROUNDINGS, Surroundings
 from ....consumer import AsyncGroupConsumer, ConsumerError
-from ....consumer.decode import ChunkReader
+from ....consumer.reading.fetched_records import ChunkReader
 from ....producer import Producer
 from ....protocol import ErrorCode, KohortError, TopicPartition
 from ....protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Final, Protocol, TypeAlias
 
-from ....consumer import Record, done_ahead
-from ....consumer.decode import ChunkReader
+from ....consumer import Record
+from ....consumer.done import done_ahead
+from ....consumer.reading.fetched_records import ChunkReader
 from ....protocol import ApiKey, TopicPartition
 from ....protocol.messages.offset_commit import OffsetCommitRequestPartition
 from .._network import Call

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sized
 from typing import Any, Final
 
 from ....consumer import AsyncGroupConsumer
-from ....consumer.decode import RUN_BYTES
+from ....consumer.reading.fetched_records import RUN_BYTES
 from ....protocol import ApiKey, TopicPartition
 from ....statemachine import MemberState
 from .._checks import stable_members

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from ....consumer import Record
-from ....consumer.service import ConsumerService
 from ....protocol import TopicPartition
+from ....service import ConsumerService
 from .._plan import GroupPlan
 from ._ledger import MakeRecord, Row
 from ._plan import ServicePlan

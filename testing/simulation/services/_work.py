@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from ....client import ConsumerClosedError
 from ....consumer import AsyncGroupConsumer, Record, StaleRecordError
-from ....consumer.service import ConsumerService, DbApiSink, Retry
+from ....service import ConsumerService, DbApiSink, Retry
 from ._ledger import Entry
 from ._plan import DEAD_LETTERS
 from ._process import Process, Program, Refused

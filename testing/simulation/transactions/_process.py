@@ -7,7 +7,7 @@ from abc import abstractmethod
 from typing import Any, Final
 
 from ....client.errors import BrokerConnectionError
-from ....consumer.decode import ChunkReader
+from ....consumer.reading.fetched_records import ChunkReader
 from ....protocol import ApiKey, ErrorCode, RequestContext, TopicPartition, build_batch
 from ....protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from ....protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic

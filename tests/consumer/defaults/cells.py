@@ -16,7 +16,7 @@ from typing import Any, Final
 from hypothesis import strategies as st
 
 from kohort.consumer.config import ConsumerConfig
-from kohort.consumer.service._options import ServiceSettings
+from kohort.service._options import ServiceSettings
 from tests.consumer.defaults.lives import READERS, SERVICES
 from tests.consumer.defaults.scenes import MEMBERS, PROTOCOLS, TOPICS, Cell
 
@@ -69,8 +69,8 @@ ELSEWHERE: Final[dict[str, str]] = {
     "group": "every run has it",
     "config": "tests/settings: a file with the others",
     "auto_done": "a feature: auto_done loops",
-    "coordination": "tests/consumer/test_zookeeper_registry.py: it takes a ZooKeeper",
-    "dual_commit": "tests/consumer/test_zookeeper_registry.py: it takes a ZooKeeper",
+    "coordination": "tests/consumer/group/test_zookeeper.py: it takes a ZooKeeper",
+    "dual_commit": "tests/consumer/group/test_zookeeper.py: it takes a ZooKeeper",
     **{
         name: _SECURITY
         for name in ConsumerConfig.model_fields

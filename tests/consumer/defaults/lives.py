@@ -21,9 +21,9 @@ from typing import Any, ClassVar, Final
 from kohort.client import ClusterMetadata
 from kohort.consumer import AsyncGroupConsumer, GroupConsumer, Record
 from kohort.consumer.config import ConsumerConfig
-from kohort.consumer.positions import Phase
-from kohort.consumer.service import ConsumerService, DbApiSink, KafkaOutput
+from kohort.consumer.reading.positions import Phase
 from kohort.producer import ProducerRecord
+from kohort.service import ConsumerService, DbApiSink, KafkaOutput
 from kohort.statemachine import MemberState
 
 ROOT: Final = Path(__file__).resolve().parents[3]

@@ -1,7 +1,7 @@
 """Defaults of consumers and services with every feature: no record that is due is skipped (docs/testing.md).
 
 On kohort, and with ``--bootstrap`` on any Kafka. ``--soak`` runs the whole product. Covers:
-consumer/first_seen.py.
+consumer/reading/first_seen.py.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ BUGS = (
     (
         Bug(
             "letters in a retry topic that has no commit yet are read by the user's policy",
-            "consumer.positions:Positions._policy_of",
+            "consumer.reading.positions:Positions._policy_of",
             "self.policies.get(position.partition.topic, self._policy)",
             "self._policy",
         ),
@@ -160,7 +160,7 @@ BUGS = (
     (
         Bug(
             "where the group begins is not committed before records are read",
-            "consumer.committer:Committer.keep",
+            "consumer.done.committer:Committer.keep",
             "if not self.keeps_starts:",
             "if True:",
         ),
@@ -169,7 +169,7 @@ BUGS = (
     (
         Bug(
             "a partition that is added begins at its end",
-            "consumer.first_seen:FirstSeen.is_newer",
+            "consumer.reading.first_seen:FirstSeen.is_newer",
             "if seen is None:",
             "if True:",
         ),

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from kohort.consumer.registry import RegistryMembership
-from kohort.consumer.zookeeper_registry import ZooKeeperRegistry
+from kohort.consumer.group.registry import RegistryMembership
+from kohort.consumer.group.zookeeper import ZooKeeperRegistry
 from kohort.testing import simulate_service
 from kohort.testing.simulation.services import trace_service
 

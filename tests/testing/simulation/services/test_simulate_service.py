@@ -16,8 +16,8 @@ from random import Random
 import pytest
 
 from kohort.consumer import Record
-from kohort.consumer.service import ConsumerService, Retry
 from kohort.protocol import TopicPartition
+from kohort.service import ConsumerService, Retry
 from kohort.testing import SimulationFailed, simulate_service
 from kohort.testing.simulation.__main__ import main
 from kohort.testing.simulation.services import trace_service

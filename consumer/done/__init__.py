@@ -1,0 +1,1 @@
+"""Which records are done, and the commits that follow from it."""

@@ -1,0 +1,439 @@
+"""A consumer's membership in a group without a coordinator: the members divide the partitions among
+themselves, through a registry that all of them watch. No I/O and no clock.
+
+A paper of 2011 describes it (Kreps, Narkhede, Rao: "Kafka: a Distributed Messaging System for Log
+Processing", section 3.2), and Kafka 0.7 and 0.8 had it. Each member registers an id with its topics, and sees
+the registrations of the others. Whenever these or the partitions change, each member runs the same algorithm:
+sort partitions and members, take its own range, release partitions outside it, claim the new ones; retry
+while another member still owns one. Nothing ensures that all members see the same; only that a partition has
+one owner at a time.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Mapping
+from typing import Any
+from uuid import UUID
+
+from ...assignors import TopicInfo
+from ...protocol import ErrorCode, TopicPartition
+from ...statemachine import MEMBER, MemberState, MemberTrigger
+from ..config import ConsumerConfig
+from ..events import RebalanceCompleted, RebalanceRetried, RebalanceStarted, SessionInDoubt, SessionResumed
+from .effects import Assign, Effect, NeedTopics, Send, SessionAtRisk
+from .member import MOVES, GroupMember
+
+#: Partitions that become free within this time are claimed together: each claim is for all that are missing.
+FREED_MS = 20.0
+
+#: Members that come and go within this time are one reason to look at the topics again.
+LOOK_MS = 100.0
+
+#: Share of a session: after this time without a response delivery stops, as in ZooKeeper's own clients. Half
+#: of that after the last response, a request checks whether the registry still answers.
+_SILENT = 2 / 3
+
+#: Partitions that an event names.
+_NAMED = 3
+
+#: Threads by topic in a registration: 1 for members here; clients of Kafka 0.8 may have more.
+Topics = Mapping[str, int]
+
+
+class RegistryEffect(Effect, eq=False):
+    """An action on the registry. Carry them out one after another, and report each to ``done`` or
+    ``undone``.
+    """
+
+
+class Register(RegistryEffect, eq=False):
+    """Register ``member_id`` with these topics, in place of any earlier id of this member."""
+
+    member_id: str
+    topics: tuple[str, ...]
+
+
+class Claim(RegistryEffect, eq=False):
+    """Become the owner of these partitions; the outcome is the ones that this member owns."""
+
+    partitions: tuple[TopicPartition, ...]
+
+
+class Release(RegistryEffect, eq=False):
+    """Stop owning these partitions, if this member owns them."""
+
+    partitions: tuple[TopicPartition, ...]
+
+
+class Withdraw(RegistryEffect, eq=False):
+    """Remove the registration, and stop owning these partitions."""
+
+    partitions: tuple[TopicPartition, ...]
+
+
+class Check(RegistryEffect, eq=False):
+    """Check that the session lives; the outcome is those of the partitions that this member owns."""
+
+    partitions: tuple[TopicPartition, ...]
+
+
+def share_of(member_id: str, members: Mapping[str, Topics], counts: Mapping[str, int]) -> set[TopicPartition]:
+    """Algorithm 1 of the paper, as in Kafka 0.8: for each topic sort partitions and threads; each thread gets
+    one range, and the first ones get one more if they do not divide evenly.
+    """
+    share: set[TopicPartition] = set()
+    for topic, own in members[member_id].items():
+        if own < 1:
+            continue
+        threads = sorted(
+            (f"{name}-{number}", name)
+            for name, topics in members.items()
+            for number in range(topics.get(topic, 0))
+        )
+        each, more = divmod(counts.get(topic, 0), len(threads))
+        for at, (_, name) in enumerate(threads):
+            if name == member_id:
+                first = each * at + min(at, more)
+                share.update(TopicPartition(topic, first + n) for n in range(each + (at < more)))
+    return share
+
+
+class RegistryMembership(GroupMember):
+    """Call ``subscribe`` to begin, and ``connected`` when there is a session with the registry.
+
+    One effect at a time is pending, so that each follows from the outcome of the last. An effect that fails
+    is repeated after a back-off, as long as it is needed.
+
+    The generation counts this member's own rebalances; other members have other counts.
+    """
+
+    life = MEMBER
+
+    def __init__(self, config: ConsumerConfig, rng: random.Random, member_id: str) -> None:
+        super().__init__(config, rng)
+        self.member_id = self._id = member_id
+        #: Subscriptions before this one; -1 before the first.
+        self._earlier = -1
+        self._rounds = 0
+        self._session = self._registered = False
+        #: Whether the registry may have entries of this member, and the partitions that it may own there:
+        #: never fewer than it owns, whatever happened to requests and sessions.
+        self._present = False
+        self._held: frozenset[TopicPartition] = frozenset()
+        self._members: Mapping[str, Topics] = {}
+        self._counts: dict[str, int] | None = None
+        #: When to look at the topics again.
+        self._look_at: float | None = None
+        self._target: frozenset[TopicPartition] = frozenset()
+        self._asking: RegistryEffect | None = None
+        #: When the pending effect was requested, and the last one that got a response.
+        self._asked_at = self._heard_at = 0.0
+        #: Earliest times of the next effect, and of the next Claim.
+        self._again_at = self._claim_at = 0.0
+        self._began = 0.0
+        self._added: list[TopicPartition] = []
+        self._revoked: tuple[TopicPartition, ...] = ()
+        #: While there is no connection: when the session is over at the latest.
+        self._over_at: float | None = None
+        self._in_doubt = False
+
+    # what the driver asks
+
+    def next_deadline(self) -> float | None:
+        times = [at for at in (self._over_at, self._look_at) if at is not None]
+        if (due := self._next()) is not None:
+            times.append(due[0])
+        if self._may_doubt():
+            times.append(self._doubtful_at())
+        return min(times, default=None)
+
+    def can_commit(self) -> bool:
+        return self._session and self.generation >= 0
+
+    # what the user wants
+
+    def subscribe(self, topics: Iterable[str], now: float) -> None:
+        wanted = tuple(sorted(set(topics)))
+        if wanted != self._subscription:
+            self._subscription = wanted
+            self._earlier += 1
+            # members that know the old registration read the new one, because its name differs
+            self.member_id = f"{self._id}.{self._earlier}" if self._earlier else self._id
+            self._registered = False
+            self._proceed(now)
+
+    def resume(self, now: float) -> None:
+        if self.paused:
+            self.paused = False
+            self._proceed(now)
+
+    def announce_leave(self, reason: str, now: float) -> bool:  # noqa: ARG002 - nobody would hear it
+        return False
+
+    # what happens in the registry
+
+    def connected(self, now: float) -> None:
+        """Called when there is a session. If it is the old one, delivery resumes once a check has shown that
+        this member still owns its partitions.
+        """
+        self._session = True
+        self._over_at = None
+        self._heard_at = self._again_at = now
+        self._attempts = 0
+        self._proceed(now)
+
+    def suspended(self, now: float) -> None:
+        """Called when the connection broke, or was given up after a long silence: this side cannot know how
+        much of the session is left, which ZooKeeper decides. So delivery stops at once.
+        """
+        self._session = False
+        self._doubted(True, now)
+        self._over_at = now + self._config.session_timeout_ms
+
+    def expired(self, now: float) -> None:  # noqa: ARG002 - others may have gone on long before
+        """Called when the session is over: this member is not registered, and owns nothing."""
+        self._session = False
+        self._members = {}
+        self._lost("the session with ZooKeeper is over")
+        if self._in_doubt:
+            # the partitions that were in doubt are lost
+            self._in_doubt = False
+            self._emit(SessionAtRisk(False))
+
+    def members_changed(self, members: Mapping[str, Topics], now: float) -> None:
+        """Called with the registered members and their topics."""
+        before, self._members = self._members, members
+        if members.keys() != before.keys() and self._counts is not None and self._look_at is None:
+            # a share of fewer partitions than the others know of leaves some without a reader
+            self._look_at = now + LOOK_MS
+        if self.member_id not in members:
+            if self.member_id in before:
+                self._lost("this member was removed from ZooKeeper")
+            # or the reader did not see it yet: registering once more changes nothing
+            self._registered = False
+        self._follow("the members changed", now)
+        self._proceed(now)
+
+    def freed(self, partition: TopicPartition, now: float) -> None:
+        """Called when a partition has no owner, or another one. If a claim for it was refused, it may be free
+        now; others that follow at once are claimed together with it.
+        """
+        # the outcome of the pending effect says it for partitions that are being claimed or released
+        asked = self._asking.partitions if isinstance(self._asking, Claim | Release | Withdraw) else ()
+        self._robbed(frozenset({partition}).difference(asked))
+        self._claim_at = min(self._claim_at, now + FREED_MS)
+        self._proceed(now)
+
+    def _robbed(self, gone: frozenset[TopicPartition]) -> None:
+        """Handle partitions that others may own: those that were read, or were being given up, are lost."""
+        robbed = self.owned & gone or (self._revocations and self._held & gone)
+        self._held -= gone
+        if robbed:
+            self._lost("this member was removed from its partitions in ZooKeeper")
+
+    def done(self, effect: RegistryEffect, outcome: frozenset[TopicPartition], now: float) -> None:
+        """An effect was carried out; ``outcome`` are the partitions of a Claim that this member owns."""
+        if effect is not self._asking:
+            return
+        self._asking = None
+        self._heard_at = self._asked_at
+        match effect:
+            case Register(member_id) if member_id == self.member_id and not self.paused:
+                self._registered = self._session
+                self._follow("registered again" if self._rounds else "first join", now)
+            case Claim(partitions):
+                self._claimed(frozenset(partitions), outcome, now)
+            case Release(partitions):
+                self._held -= frozenset(partitions)
+            case Withdraw():
+                self._present, self._held = False, frozenset()
+            case Check(partitions):
+                self._robbed(frozenset(partitions) - outcome)
+                if self._session:
+                    self._doubted(False, now)
+        self._proceed(now)
+
+    def undone(self, effect: RegistryEffect, error: Exception, now: float) -> None:
+        """An effect may have been carried out or not: the connection broke, or it was refused."""
+        if effect is self._asking:
+            self._asking = None
+            self._heard_at = self._asked_at
+            self._again_at = now + self._pause_ms(str(error))
+
+    # what happens otherwise
+
+    def answered(self, request: Send, response: Any, now: float) -> None:  # noqa: ARG002 - never called
+        raise AssertionError("this member sends no requests to brokers")
+
+    def failed(self, request: Send, error: Exception, now: float) -> None:  # noqa: ARG002 - never called
+        raise AssertionError("this member sends no requests to brokers")
+
+    def topics(
+        self,
+        topics: Mapping[str, TopicInfo],
+        now: float,
+        gone: frozenset[str] = frozenset(),
+        ids: Mapping[UUID, str] | None = None,  # noqa: ARG002 - topics go by name here
+    ) -> None:
+        known = {name: info.partition_count for name, info in topics.items()}
+        # a topic that is missing in one answer may be in the next
+        kept = {name: count for name, count in (self._counts or {}).items() if name not in gone}
+        self._counts = {**kept, **known}
+        self._follow("the partitions changed", now)
+
+    def commit_refused(self, code: ErrorCode, generation: int, now: float) -> None:
+        if generation == self.generation and code is ErrorCode.ILLEGAL_GENERATION:
+            self._lost("another member has gone on from its partitions")
+            self._proceed(now)
+
+    def advance(self, now: float) -> None:
+        if self._over_at is not None and now >= self._over_at:
+            self._over_at = None
+            self._lost("ZooKeeper did not answer for the time of a session")
+        if self._look_at is not None and now >= self._look_at:
+            self._look_at = None
+            self._emit(NeedTopics(frozenset()))
+        if self._may_doubt() and now >= self._doubtful_at():
+            # also when this process stood still: its session may be over
+            self._doubted(True, now)
+        self._proceed(now)
+
+    # what is asked of the registry
+
+    def _proceed(self, now: float) -> None:
+        """Continue as far as possible now. A rebalance waits until everything is revoked."""
+        if self.state is MemberState.PREPARING and not self._revocations:
+            self.generation = self._rounds
+            self._rounds += 1
+            self._fire(MemberTrigger.JOINED, f"its share is {len(self._target)} partitions")
+        if self.state is MemberState.COMPLETING and self._target == self.owned:
+            self._settled(now)
+        if (due := self._next()) is not None and now >= due[0]:
+            self._ask(due[1], now)
+
+    def _next(self) -> tuple[float, RegistryEffect] | None:
+        """The next effect, and its time; None if none is needed."""
+        if not self._session or self._asking is not None:
+            return None
+        if self.paused:
+            return (self._again_at, self._withdrawal()) if self._present else None
+        if not self._registered:
+            wanted = Register(self.member_id, self._subscription)
+            return (self._again_at, wanted) if self._earlier >= 0 else None
+        if self._in_doubt:
+            return self._again_at, self._check()
+        extra, missing = self._held - self._target - self.owned, self._target - self.owned
+        if extra and not self._revocations:
+            return self._again_at, Release(tuple(sorted(extra)))
+        if self.state is MemberState.COMPLETING:
+            return max(self._again_at, self._claim_at), Claim(tuple(sorted(missing)))
+        check_at = self._heard_at + self._config.session_timeout_ms * _SILENT / 2
+        return max(self._again_at, check_at), self._check()
+
+    def _check(self) -> Check:
+        return Check(tuple(sorted(self._held)))
+
+    def _withdrawal(self) -> Withdraw:
+        return Withdraw(tuple(sorted(self._held)))
+
+    def _ask(self, effect: RegistryEffect, now: float) -> None:
+        self._asking, self._asked_at = effect, now
+        self._present = self._present or not isinstance(effect, Withdraw)
+        if isinstance(effect, Claim):
+            self._held |= frozenset(effect.partitions)
+        self._emit(effect)
+
+    def _may_doubt(self) -> bool:
+        return self.generation >= 0 and not self._in_doubt
+
+    def _doubtful_at(self) -> float:
+        return self._heard_at + self._config.session_timeout_ms * _SILENT
+
+    # a rebalance
+
+    def _follow(self, reason: str, now: float) -> None:
+        """Begin a rebalance if this member's share is another one."""
+        if not self._registered or self.member_id not in self._members or self._counts is None:
+            return
+        share = frozenset(share_of(self.member_id, self._members, self._counts))
+        if share == self._target and self.state is not MemberState.UNJOINED:
+            return
+        self._target = share
+        if self.state is not MemberState.PREPARING:
+            if self.state is not MemberState.COMPLETING:
+                self._began, self._added, self._revoked = now, [], ()
+            self._fire(MemberTrigger.JOIN, reason)
+            self._report(RebalanceStarted(self.generation, reason))
+        if gone := tuple(sorted(self.owned - share)):
+            self.owned &= share
+            self._revoked += gone
+            self._revoke(gone, lost=False, reason=MOVES)
+        self._claim_at = now
+        self._proceed(now)
+
+    def _claimed(self, asked: frozenset[TopicPartition], mine: frozenset[TopicPartition], now: float) -> None:
+        self._held = (self._held - asked) | mine
+        if self.state is not MemberState.COMPLETING:
+            return  # another share, or none: what of it is still wanted is claimed again
+        if added := tuple(sorted(mine & self._target - self.owned)):
+            kept = tuple(sorted(self.owned))
+            self.owned |= frozenset(added)
+            self._added += added
+            self._emit(Assign(self.generation, added, kept))
+        if left := sorted(asked & self._target - mine):
+            first = ", ".join(f"{topic}-{number}" for topic, number in left[:_NAMED])
+            more = f" and {len(left) - _NAMED} more" if len(left) > _NAMED else ""
+            # the log says what ZooKeeper refuses
+            reason = f"another owner still has {first}{more}, or ZooKeeper refuses the claim"
+            self._claim_at = now + self._pause_ms(reason)
+
+    def _settled(self, now: float) -> None:
+        self._attempts = 0
+        self._fire(MemberTrigger.SYNCED, f"it owns its share of {len(self.owned)} partitions")
+        if not self._added:
+            self._emit(Assign(self.generation, (), tuple(sorted(self.owned))))
+        self._report(
+            RebalanceCompleted(
+                generation=self.generation,
+                member_id=self.member_id,
+                leader=False,
+                protocol="range",
+                assignment=tuple(sorted(self.owned)),
+                assigned=tuple(sorted(self._added)),
+                revoked=self._revoked,
+                duration_ms=now - self._began,
+            )
+        )
+
+    def _pause_ms(self, reason: str) -> float:
+        delay_ms = self._backoff.delay_ms(self._attempts)
+        self._attempts += 1
+        self._report(RebalanceRetried(reason, delay_ms))
+        return delay_ms
+
+    # the end
+
+    def _lost(self, reason: str) -> None:
+        self._registered = False
+        if self.state is not MemberState.UNJOINED:
+            self._lose(reason)
+
+    def _depart(self, reason: str) -> None:  # noqa: ARG002 - nobody is told why
+        """Withdraw now, even if an effect is pending: it is carried out after that."""
+        self._registered, self._look_at = False, None
+        if self._session and self._present:
+            self._asking = self._withdrawal()
+            self._emit(self._asking)
+
+    def _forget_generation(self, reason: str) -> None:
+        self.generation = -1
+        self._target = frozenset()
+        if self.state is not MemberState.UNJOINED:
+            self._fire(MemberTrigger.RESET, reason)
+
+    def _doubted(self, in_doubt: bool, now: float) -> None:
+        if in_doubt != self._in_doubt:
+            self._in_doubt = in_doubt
+            self._emit(SessionAtRisk(in_doubt))
+            self._report(SessionInDoubt(now - self._heard_at) if in_doubt else SessionResumed())

@@ -1,0 +1,1 @@
+"""What a consumer reads: where it begins, what it fetches, decodes and hands out."""

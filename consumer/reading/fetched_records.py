@@ -1,0 +1,341 @@
+"""Records from fetched bytes: checksums, codecs, control batches, aborted transactions (KIP-98).
+
+Large batches are decoded by numpy if it is installed, others by aiokafka's compiled reader if that is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import KW_ONLY, InitVar, dataclass, field
+from functools import cache
+from operator import itemgetter
+from typing import Any, NamedTuple, TypeVar
+
+from ...protocol import (
+    BATCH_OVERHEAD,
+    MAX_DECOMPRESSED_BYTES,
+    BatchHeader,
+    CorruptBatchError,
+    TopicPartition,
+    crc32c_function,
+    decompress,
+    parse_batch_header,
+    read_varint,
+    verify_batch,
+)
+from ...protocol.messages.fetch import AbortedTransaction
+from ..errors import BatchTooLargeError
+from ..record import Headers, Record, RecordBatch, Rows
+
+T = TypeVar("T")
+
+#: From this number of records on, the fixed cost of columns pays beside plain Python, and beside aiokafka's
+#: reader. There it pays from 500 records of equal length on, and from 2,000 of varying lengths.
+COLUMNS_FROM = 64
+COLUMNS_FROM_COMPILED = 1_000
+
+#: About this many records, or bytes, are decoded at once: small batches together, so that each costs little.
+RUN_RECORDS = 4_000
+RUN_BYTES = 4 * 1024 * 1024
+
+_MAGIC, _MAGIC_AT = 2, 16
+_ATTRIBUTES_AT = 21
+_CODEC_MASK = 0x07
+#: Key of a record that ends a transaction: version, and what became of it.
+_MARKER = struct.Struct(">hh")
+_ABORT_MARKER = 0
+
+
+class Batch(NamedTuple):
+    """A batch to deliver: ``payload`` is decompressed, ``head`` the bytes before it.
+
+    The last two are the reader's before the batch.
+    """
+
+    header: BatchHeader
+    head: bytes
+    payload: bytes | memoryview
+    position: int
+    next_offset: int
+
+
+@dataclass(slots=True, eq=False)
+class ChunkReader:
+    """Reads the records of one partition's part of a Fetch response, some batches at a time.
+
+    ``next_offset`` is the one after what was read. It passes control batches and, under read_committed,
+    aborted records, which are not returned. A batch cut short at the end is left for the next fetch.
+    ``leader_epoch`` is that of the last batch read. ``damage`` is the error after the last readable batch; it
+    is raised when reading gets there.
+    """
+
+    partition: TopicPartition
+    data: InitVar[bytes | memoryview]
+    next_offset: int
+    _: KW_ONLY
+    aborted: Sequence[AbortedTransaction] = ()
+    check_crcs: bool = True
+    max_batch_bytes: int = MAX_DECOMPRESSED_BYTES
+    damage: CorruptBatchError | BatchTooLargeError | None = None
+    generation: int = -1
+    session_id: int = 0
+    leader_epoch: int = -1
+    _data: memoryview = field(init=False)
+    _position: int = 0
+    _aborted: list[AbortedTransaction] = field(init=False)
+    _aborting: set[int] = field(default_factory=set)
+
+    def __post_init__(self, data: bytes | memoryview) -> None:
+        self._data = memoryview(data)
+        self._aborted = sorted(self.aborted, key=lambda a: a.first_offset, reverse=True)
+
+    def __repr__(self) -> str:
+        return f"ChunkReader({self.partition}, at {self.next_offset}, {self.size} bytes left)"
+
+    @property
+    def memory(self) -> bytes | bytearray:
+        """The buffer that these bytes are in, perhaps a small part of it."""
+        memory: bytes | bytearray = self._data.obj  # type: ignore[assignment]
+        return memory
+
+    def copy_out(self) -> None:
+        """Copy the unread bytes, so that the rest of the buffer can be freed."""
+        self._data = memoryview(bytes(self._data[self._position :]))
+        self._position = 0
+
+    @property
+    def size(self) -> int:
+        """Bytes not read yet."""
+        return len(self._data) - self._position
+
+    def read(self) -> list[Record]:
+        """The records of the next batch that has any; empty at the end. Raises what ``read_batch`` raises."""
+        batch = self.read_batch()
+        return [] if batch is None else batch.records()
+
+    def read_batch(self) -> RecordBatch | None:
+        """The records of the next run that has any; None at the end. Raises what ``next_run`` raises."""
+        while run := self.next_run():
+            if (rows := self._rows(run)).offsets:
+                size = sum(len(batch.payload) for batch in run)
+                return RecordBatch(self.partition, rows, self.generation, self.session_id, size)
+        return None
+
+    def next_run(self, most: int = RUN_RECORDS, end: int | None = None) -> list[Batch]:
+        """The next batches: ``most`` records or RUN_BYTES, or a few more. [] at the end, or at offset
+        ``end``.
+
+        Raises ``damage``, or CorruptBatchError with the position in these bytes, if the next batch is bad;
+        batches before it are returned first.
+        """
+        run: list[Batch] = []
+        records = size = 0
+        while records < most and size < RUN_BYTES and (self.size or self.damage):
+            try:
+                header = self._next_header()
+                if header is None and self.damage is not None:
+                    raise self.damage
+                if header is None or (end is not None and header.base_offset >= end):
+                    self._position = len(self._data)
+                    break
+                batch = self._find(header)
+            except CorruptBatchError:
+                if run:
+                    break
+                raise
+            if batch is not None:
+                run.append(batch)
+                records += header.record_count
+                size += len(batch.payload)
+            self._position += header.size
+            self.next_offset = max(self.next_offset, header.next_offset)
+            self.leader_epoch = header.leader_epoch
+        return run
+
+    def _next_header(self) -> BatchHeader | None:
+        if self.size < BATCH_OVERHEAD:
+            return None
+        header = parse_batch_header(self._data, self._position)
+        return header if header.size <= self.size else None
+
+    def _find(self, header: BatchHeader) -> Batch | None:
+        """The batch at this position, decompressed; None if nothing of it is to be delivered."""
+        if self.check_crcs:
+            verify_batch(self._data, header, self._position)
+        while self._aborted and self._aborted[-1].first_offset <= header.last_offset:
+            self._aborting.add(self._aborted.pop().producer_id)
+        if header.control:
+            # compaction removes the marker, but keeps the batch as long as its producer may return
+            if header.record_count and self._is_abort(self._unpacked(header)):
+                self._aborting.discard(header.producer_id)
+            return None
+        aborted = header.transactional and header.producer_id in self._aborting
+        if aborted or header.last_offset < self.next_offset or not header.record_count:
+            return None
+        return self._unpacked(header)
+
+    def _unpacked(self, header: BatchHeader) -> Batch:
+        if header.record_count < 0:
+            raise CorruptBatchError(f"a batch of {header.record_count} records", self._position)
+        raw = self._data[self._position : self._position + header.size]
+        try:
+            payload = decompress(header.codec, raw[BATCH_OVERHEAD:], self.max_batch_bytes)
+        except Exception as error:
+            raise self._unreadable(header, self._position, error) from error
+        return Batch(header, bytes(raw[:BATCH_OVERHEAD]), payload, self._position, self.next_offset)
+
+    def _rows(self, run: list[Batch]) -> Rows:
+        start = run[0].next_offset
+        records = sum(batch.header.record_count for batch in run)
+        least = COLUMNS_FROM if _compiled() is None else COLUMNS_FROM_COMPILED
+        if records >= least and (plain_rows := _by_columns()) is not None:
+            rows = plain_rows([batch.header for batch in run], [batch.payload for batch in run])
+            if rows is not None:
+                return rows if rows.offsets[0] >= start else rows.part(bisect_left(rows.offsets, start))
+        found: list[tuple[Any, ...]] = []
+        for batch in run:
+            try:
+                found += _fields(batch)
+            except Exception as error:
+                unreadable = self._unreadable(batch.header, batch.position, error)
+                self._position, self.next_offset = batch.position, batch.next_offset
+                if not found:
+                    raise unreadable from error
+                break
+            self.leader_epoch = batch.header.leader_epoch
+        found = found[bisect_left(found, start, key=itemgetter(0)) :]
+        return Rows(*zip(*found, strict=True)) if found else Rows((), (), (), (), None)
+
+    def _unreadable(self, header: BatchHeader, position: int, error: Exception) -> CorruptBatchError:
+        """One error for all the errors that the readers raise."""
+        return CorruptBatchError(
+            f"records of {self.partition.topic}-{self.partition.partition} from offset "
+            f"{header.base_offset} cannot be read: {error}",
+            position,
+        )
+
+    def _is_abort(self, marker: Batch) -> bool:
+        try:
+            _, _, key, _, _ = next(_each(marker.header, bytes(marker.payload)))
+            return bool(_MARKER.unpack_from(key or b"")[1] == _ABORT_MARKER)
+        except Exception as error:
+            raise self._unreadable(marker.header, marker.position, error) from error
+
+
+def _fields(batch: Batch) -> list[tuple[Any, ...]]:
+    """Offset, time, key, value and headers of each record of a batch."""
+    if (compiled := _compiled()) is not None:
+        plain = bytearray(batch.head)
+        plain[_ATTRIBUTES_AT + 1] &= ~_CODEC_MASK
+        with suppress(UnicodeDecodeError):  # header names that are no UTF-8
+            records = compiled(bytes(plain + batch.payload))
+            return [(r.offset, r.timestamp, r.key, r.value, r.headers) for r in records]
+    return list(_each(batch.header, bytes(batch.payload)))
+
+
+def prepare() -> None:
+    """Load the readers and the checksum, which takes long, before the first records come."""
+    _by_columns()
+    _compiled()
+    crc32c_function()
+
+
+async def off_the_loop(load: Callable[[], T]) -> T:
+    """Run ``load`` in a thread, so that heartbeats do not wait for it, and return its result."""
+    with ThreadPoolExecutor(1) as other:
+        return await asyncio.get_running_loop().run_in_executor(other, load)
+
+
+@cache
+def _by_columns() -> Callable[[Sequence[BatchHeader], Sequence[bytes | memoryview]], Rows | None] | None:
+    try:
+        from .columns import plain_rows
+    except ImportError:
+        return None
+    return plain_rows
+
+
+@cache
+def _compiled() -> Callable[[bytes], Iterable[Any]] | None:
+    """aiokafka's reader: from the bytes of a batch that is not compressed to its records."""
+    try:
+        from aiokafka.record._crecords.default_records import DefaultRecordBatch
+    except ImportError:
+        return None
+    reader: Callable[[bytes], Iterable[Any]] = DefaultRecordBatch
+    return reader
+
+
+def end_of_run(
+    data: bytes | memoryview, offset: int, leader_epoch: int = -1
+) -> tuple[int, int, CorruptBatchError | None]:
+    """The offset to fetch after these bytes, after the last whole batch, and that batch's leader epoch.
+
+    Both are the given ones if no batch is whole. The third value is the error of the bytes after it: they are
+    not a batch, or there is no whole batch at all, although brokers always send one.
+    """
+    position = 0
+    damage: CorruptBatchError | None = None
+    while len(data) - position >= BATCH_OVERHEAD:
+        try:
+            header = parse_batch_header(data, position)
+        except CorruptBatchError as error:
+            damage = error
+            break
+        if position + header.size > len(data):
+            break
+        position += header.size
+        offset = max(offset, header.next_offset)
+        leader_epoch = header.leader_epoch
+    if not position and damage is None:
+        old = len(data) > _MAGIC_AT and data[_MAGIC_AT] < _MAGIC
+        damage = CorruptBatchError(
+            f"a record of the old format, magic {data[_MAGIC_AT]}: only 2 is known"
+            if old
+            else f"no whole record batch in {len(data)} bytes",
+            0,
+        )
+    return offset, leader_epoch, damage
+
+
+def _each(header: BatchHeader, data: bytes) -> Iterator[tuple[int, int, bytes | None, bytes | None, Headers]]:
+    """Offset, time, key, value and headers of each record in ``data``, the decompressed part of a batch.
+
+    Names of headers that are not UTF-8 are replaced, as Java's clients do. Raises CorruptBatchError,
+    IndexError or ValueError for bytes that are no records.
+    """
+    at = 0
+    for _ in range(header.record_count):
+        size, at = read_varint(data, at)
+        end = at + size
+        delta_ms, at = read_varint(data, at + 1)  # after the attributes, of which there are none
+        delta, at = read_varint(data, at)
+        key, at = _piece(data, at)
+        value, at = _piece(data, at)
+        count, at = read_varint(data, at)
+        headers = []
+        for _ in range(count):
+            name, at = _piece(data, at)
+            content, at = _piece(data, at)
+            headers.append(((name or b"").decode("utf-8", "replace"), content))
+        offset = header.base_offset + delta
+        if at != end:
+            raise CorruptBatchError(f"the record at offset {offset} does not end where its length says")
+        time_ms = header.max_timestamp_ms if header.log_append_time else header.base_timestamp_ms + delta_ms
+        yield offset, time_ms, key, value, headers
+
+
+def _piece(data: bytes, at: int) -> tuple[bytes | None, int]:
+    """Bytes after their length, None for null; and the position after them."""
+    size, at = read_varint(data, at)
+    if size < 0:
+        return None, at
+    piece = data[at : at + size]
+    if len(piece) < size:
+        raise CorruptBatchError(f"a field of {size} bytes with {len(piece)} left")
+    return piece, at + size

@@ -1,0 +1,60 @@
+"""Calls of handlers that run for long: who is told, and what probes and metrics say of them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ..consumer.run.watchdogs import activity_of_task
+from ._handlers import place
+from ._log import RateLimitedLog
+from ._queues import KeyQueue
+from ._running import RunningHandler
+
+#: Calls are looked at this often, or once in the time after which they count as long if that is less.
+LOOK_S = 1.0
+
+
+@dataclass(slots=True, eq=False)
+class LongCalls:
+    """Finds calls that have run for longer than ``after_s``. Times are seconds of the loop's clock.
+
+    One of them is no standstill: other lanes go on. But its lane waits, and its partition's commits with it.
+    """
+
+    handlers: Sequence[RunningHandler]
+    after_s: float
+    group: str
+    log: RateLimitedLog
+    _look_at: float = 0.0
+
+    def look(self, now: float) -> None:
+        """Warn of each long call, and again whenever ``after_s`` have passed."""
+        if now < self._look_at:
+            return
+        self._look_at = now + min(LOOK_S, self.after_s)
+        for handler, queue in self._found(now):
+            if now - queue.told > self.after_s:
+                queue.told = now
+                text = "group %s: %s; the records of its lane wait for it"
+                kind = ("long call", handler.handler.name)
+                self.log.line(kind, logging.WARNING, text, self.group, _described(handler, queue, now))
+
+    def described(self, now: float) -> list[str]:
+        """A line for each long call."""
+        return [_described(handler, queue, now) for handler, queue in self._found(now)]
+
+    def _found(self, now: float) -> Iterator[tuple[RunningHandler, KeyQueue]]:
+        for handler in self.handlers:
+            for queue in handler.queues.calls():
+                if now - queue.began > self.after_s:
+                    yield handler, queue
+
+
+def _described(handler: RunningHandler, queue: KeyQueue, now: float) -> str:
+    assert queue.slot is not None, "its call runs"
+    # the line that a thread is at is not known
+    at = f", at {activity_of_task(queue.slot)}" if handler.handler.is_async else ""
+    name, for_s = handler.handler.name, now - queue.began
+    return f"handler {name} has been handling {place(queue.taken)} for {for_s:.0f} s{at}"

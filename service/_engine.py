@@ -1,0 +1,375 @@
+"""One run of a service: polls records, passes them to handlers, marks them done, drains at rebalances."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from itertools import groupby
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+from ..client.waiting import now_ms
+from ..consumer.consumer import AsyncGroupConsumer
+from ..consumer.errors import StaleRecordError, short
+from ..consumer.events import Event
+from ..consumer.run.closing import LEAVE_MS
+from ..protocol import KohortError, TopicPartition
+from ..statemachine import MemberState
+from ._calls import LongCalls
+from ._deadletter import DeadLetters
+from ._exactly_once import StoredOffsets
+from ._handlers import Handler, HandlerFailedError, HandlerFunction
+from ._kafka_output import KafkaTransactions
+from ._left_letters import tell_left_letters
+from ._log import RateLimitedLog
+from ._metrics import GroupCounters, HandlerNumbers, Snapshot
+from ._probes import Progress
+from ._queues import Begins
+from ._running import RunningHandler
+
+if TYPE_CHECKING:
+    from ..consumer.record import Record
+    from ._exactly_once import Once
+    from ._kafka_output import KafkaOutput
+    from ._tracing import Tracing
+
+#: Most records, and most bytes, taken from the consumer at a time.
+POLL_RECORDS = 2_000
+POLL_BYTES = 8_388_608
+#: How long a poll waits: a stop is noticed within this time.
+POLL_TIMEOUT_MS = 100
+#: Least time for the commit of records that were finished in time.
+SETTLE_S = 2.0
+#: How long everything after the drain may take: last commits, LeaveGroup, the end of the output's producer.
+END_TIMEOUT_MS = 10_000
+
+_partition_of = itemgetter(0, 1)
+
+log = logging.getLogger("kohort.service")
+
+
+class Engine:
+    """One run of a service."""
+
+    def __init__(
+        self,
+        handlers: Sequence[Handler],
+        *,
+        config: dict[str, Any],
+        drain_timeout_ms: int,
+        backlog_max_bytes: int,
+        progress: Progress,
+        fail_probes_on_hanging_call: bool = False,
+        once: Once | None = None,
+        output: KafkaOutput | None = None,
+        tracing: bool = False,
+    ) -> None:
+        if output is not None:
+            # offsets are committed in transactions; of other transactions only committed records are read
+            config = {"isolation_level": "read_committed", **config, "enable_auto_commit": False}
+        self._consumed: dict[str, int] = dict.fromkeys((t for h in handlers for t in h.all_topics), 0)
+        self._consumer = AsyncGroupConsumer(
+            *self._consumed,
+            drain_timeout_ms=0,  # _revoking does it: it knows which records have not begun
+            on_partitions_revoking=self._revoking,
+            on_partitions_assigned=self._assigned,
+            on_partitions_lost=self._lost,
+            **config,
+        )
+        self._consumer.logged = False
+        # a letter may be there before the group has committed anything of its partition
+        self._consumer.parts.positions.policies = {t: "earliest" for h in handlers for t in h.retry_topics}
+        self.group = group = self._consumer.config.group
+        self._counters = GroupCounters()
+        self._drain_timeout_ms = drain_timeout_ms
+        self._backlog_max_bytes = backlog_max_bytes
+        self._progress = progress
+        self._stop_reason: str | None = None
+        self.started = False
+        #: Looks for letters that nobody reads.
+        self._looking: asyncio.Task[None] | None = None
+        #: The error that stops the service.
+        self.failure: Exception | None = None
+        #: Partitions revoked while a poll's records were being prepared.
+        self._released: set[TopicPartition] = set()
+        self._repeated = RateLimitedLog()
+        self._dead_letters = DeadLetters(lambda: self._consumer.config, group)
+        self._stored = None if once is None else StoredOffsets(once, self._consumer, self._fail)
+        self._output = None if output is None else self._transactions(output)
+        if output is not None:
+            self._consumer.parts.committer.keeps_starts = True  # whatever transactions commit later
+        for handler in handlers:
+            handler.output = None if self._output is None else self._output.add
+            handler.encoders = None if output is None else output.encoders
+        self._running = [
+            RunningHandler(
+                handler,
+                done=self._done if self._output is None else lambda _: None,
+                send=self._dead_letters.send if self._output is None else self._output.dead_letter,
+                on_failure=self._fail,
+                pause=self._pause,
+                resume=self._resume,
+                give_back=lambda record: self._consumer.parts.delivery.give_back(record),
+            )
+            for handler in handlers
+        ]
+        self._long_calls = LongCalls(
+            self._running, progress.stalled_after_ms / 1000, self.group, self._repeated
+        )
+        self._fails_on_hanging_call = fail_probes_on_hanging_call
+        self._by_topic = {topic: each for each in self._running for topic in each.handler.all_topics}
+        self._consumer.events.listen(self._see)
+        self._consumer.parts.delivery.halting = self._halt
+        spans = self._tracing() if tracing else None
+        for handler in handlers:
+            handler.group, handler.tracing, handler.once = group, spans, once
+
+    @property
+    def ending(self) -> bool:
+        """Return whether a stop was asked for, or a failure makes one necessary."""
+        return self._stop_reason is not None or self.failure is not None
+
+    def stop(self, reason: str) -> None:
+        """Ask for a graceful end."""
+        if self._stop_reason is None:
+            log.info("group %s: stopping (%s)", self.group, reason)
+            self._stop_reason = reason
+
+    def hold(self, function: HandlerFunction, held: bool) -> None:
+        """Pause the handler that is this function, or resume it."""
+        for each in self._running:
+            if each.handler.function == function:
+                each.hold(held)
+
+    def _transactions(self, output: KafkaOutput) -> KafkaTransactions:
+        return KafkaTransactions(output, self._consumer, fail=self._fail, limit=self._limit)
+
+    def _limit(self, begins: Begins) -> None:
+        for each in self._running:
+            each.queues.limit(begins)
+
+    def _halt(self, halted: bool) -> None:
+        owned = self._consumer.assignment()
+        for each in self._running:
+            each.halt(halted, owned)
+
+    async def start(self) -> None:
+        """Connect and join. When cancelled, it leaves nothing behind."""
+        try:
+            if self._output is not None:
+                await self._output.start()
+            await self._consumer.start()
+        except BaseException:
+            if self._output is not None:
+                await self._output.close(timeout_ms=0)
+            raise
+        self.started = True
+        cluster, topics = (
+            self._consumer.parts.cluster,
+            [t for each in self._running for t in each.handler.topics],
+        )
+        self._looking = asyncio.create_task(tell_left_letters(cluster, self.group, topics, self._by_topic))
+
+    async def run(self) -> None:
+        """Handle records until a stop or a failure, drain, commit, leave. Raises the failure."""
+        try:
+            await self._poll()
+        except Exception as error:
+            self._fail(error)
+        finally:
+            await self._end()
+        if self.failure is not None:
+            raise self.failure
+
+    async def _end(self) -> None:
+        until_ms = now_ms() + self._drain_timeout_ms + END_TIMEOUT_MS
+        if self._looking is not None:
+            self._looking.cancel()
+        try:
+            await self._release(None, self._drain_timeout_ms)
+        finally:
+            try:
+                await asyncio.gather(
+                    # it takes LEAVE_MS more where LeaveGroup is not answered
+                    self._consumer.close(timeout_ms=max(0.0, until_ms - LEAVE_MS - now_ms())),
+                    *(each.close() for each in self._running),
+                )
+            finally:
+                if self._output is not None:
+                    await self._output.close(timeout_ms=max(0.0, until_ms - now_ms()))
+                await self._dead_letters.close()
+                if self._stored is not None:
+                    self._stored.close()
+
+    async def _poll(self) -> None:
+        consumer, loop = self._consumer, asyncio.get_running_loop()
+        announcing: asyncio.Task[None] | None = None
+        most_bytes = min(POLL_BYTES, self._backlog_max_bytes)
+        while self.failure is None and not (announcing is not None and announcing.done()):
+            if self._stop_reason is not None and announcing is None:
+                # handlers go on until the others are ready to take over
+                announcing = asyncio.create_task(consumer.announce_leave())
+                await asyncio.sleep(0)
+                continue
+            if self._output is not None and self._output.full:
+                await self._output.room(POLL_TIMEOUT_MS)
+                self._observe(loop.time(), idle=False)
+                continue
+            records = await consumer.getmany(
+                max_records=POLL_RECORDS, timeout_ms=POLL_TIMEOUT_MS, max_bytes=most_bytes
+            )
+            await self._hand_over(records)
+            self._observe(loop.time(), idle=not records)
+            # a poll of a full buffer does not wait, so handlers would not run
+            await asyncio.sleep(0)
+        if announcing is not None:
+            announcing.cancel()
+
+    async def _hand_over(self, records: Sequence[Record]) -> None:
+        if not records:
+            return
+        runs = [list(run) for _, run in groupby(records, key=_partition_of)]
+        if self._stored is not None:
+            self._released.clear()
+            await self._stored.begin_sessions(run[0] for run in runs)
+            runs = [run for run in runs if run[0].topic_partition not in self._released]
+        if self.failure is not None:
+            # without the stored offsets these may be the wrong records
+            return
+        # so that all of them together stay within the limit
+        share = self._backlog_max_bytes // max(1, len(self._consumer.assignment()))
+        for run in runs:
+            partition = run[0].topic_partition
+            self._consumed[partition.topic] += len(run)
+            self._by_topic[partition.topic].hand_over(partition, run, share)
+
+    def _observe(self, now: float, *, idle: bool) -> None:
+        self._long_calls.look(now)
+        finished = self.finished
+        waiting = sum(each.queues.backlog for each in self._running if not each.handler.held)
+        if idle and not waiting and self._consumer.config.isolation_level == "read_uncommitted":
+            # under read_committed another client's open transaction may hold records back, which is no
+            # standstill of this service
+            paused = self._consumer.paused()
+            waiting = sum(
+                behind
+                for partition, behind in self._consumer.lag().items()
+                if partition not in paused and not self._by_topic[partition.topic].handler.held
+            )
+        self._progress.observe(now, finished=finished, waiting=waiting)
+
+    # -- the consumer's events and callbacks ----------------------------------------------------------------
+
+    def _see(self, event: Event) -> None:
+        self._repeated.event(self.group, event)
+        self._counters.see(event)
+        if self._stored is not None:
+            self._stored.see(event)
+
+    async def _revoking(self, partitions: Iterable[TopicPartition]) -> None:
+        await self._release(partitions, self._drain_timeout_ms)
+
+    async def _lost(self, partitions: Iterable[TopicPartition]) -> None:
+        # they may have another owner: finishing would only cause more records to be handled twice
+        await self._release(partitions, 0)
+
+    async def _release(self, partitions: Iterable[TopicPartition] | None, timeout_ms: float) -> None:
+        """Finish partitions (None: all) within the time, and commit what is finished of them."""
+        taken = None if partitions is None else list(partitions)
+        self._released.update(taken or ())
+        until = asyncio.get_running_loop().time() + timeout_ms / 1000
+        await asyncio.gather(*(each.release(taken, timeout_ms) for each in self._running))
+        if self._output is not None and timeout_ms:
+            with suppress(TimeoutError):
+                async with asyncio.timeout_at(max(until, asyncio.get_running_loop().time() + SETTLE_S)):
+                    await self._output.settle(taken)
+
+    async def _assigned(self, partitions: Iterable[TopicPartition]) -> None:
+        if self._stored is not None:
+            await self._stored.go_to(tuple(partitions))
+
+    def _tracing(self) -> Tracing:
+        from ._tracing import Tracing
+
+        client_id = self._consumer.config.client_id
+        return Tracing(self.group, client_id, lambda: self._consumer.state.member_id)
+
+    # -- the handlers' callbacks ----------------------------------------------------------------------------
+
+    def _done(self, record: Record) -> None:
+        try:
+            self._consumer.done(record)
+        except StaleRecordError as error:
+            self._repeated.line("stale", logging.INFO, "group %s: %s", self.group, error)
+
+    def _pause(self, partition: TopicPartition) -> None:
+        with suppress(KeyError):  # on its way to another member
+            self._consumer.pause(partition)
+
+    def _resume(self, partition: TopicPartition) -> None:
+        with suppress(KeyError):
+            self._consumer.resume(partition)
+
+    def _fail(self, error: Exception) -> None:
+        # the handler's traceback is enough
+        shown = error.__cause__ if isinstance(error, HandlerFailedError) else error
+        shown = None if isinstance(shown, KohortError) else shown
+        if self.failure is None:
+            self.failure = error
+            log.error("group %s: stopping, because %s", self.group, short(error), exc_info=shown)
+        else:
+            self._repeated.line("failure", logging.ERROR, "group %s: %s", self.group, error, error=shown)
+
+    @property
+    def finished(self) -> int:
+        """Number of records finished so far."""
+        return sum(each.finished for each in self._running)
+
+    @property
+    def postponed(self) -> int:
+        """How many of these were moved to a retry topic."""
+        return sum(each.handler.counters.postponed for each in self._running)
+
+    # -- for probes -----------------------------------------------------------------------------------------
+
+    def unready(self) -> str | None:
+        """Why no record can be handled now; None when the member has joined and is not stopping."""
+        if self.ending:
+            return "stopping"
+        status = self._consumer.state
+        return None if status.state is MemberState.STABLE else f"the member is {status.state.value}"
+
+    def complaint(self) -> str | None:
+        """What stands still; None while there is progress."""
+        complaint = self._progress.complaint(asyncio.get_running_loop().time())
+        if complaint is None and self._fails_on_hanging_call:
+            complaint = next(iter(self.remarks()), None)
+        return complaint
+
+    def remarks(self) -> list[str]:
+        """The calls that have run for longer than ``stalled_after_ms``, a line for each."""
+        return self._long_calls.described(asyncio.get_running_loop().time())
+
+    def snapshot(self, live: bool) -> Snapshot:
+        """Numbers for /metrics."""
+        now = asyncio.get_running_loop().time()
+        return Snapshot(
+            group=self.group,
+            state=self._consumer.state.state.value,
+            assigned=len(self._consumer.assignment()),
+            live=live,
+            handlers=[
+                HandlerNumbers(
+                    each.handler,
+                    each.queues.backlog,
+                    each.queues.in_flight,
+                    0.0 if (began := each.queues.oldest_call) is None else now - began,
+                )
+                for each in self._running
+            ],
+            counters=self._counters,
+            consumed=self._consumed,
+            lag=self._consumer.lag(),
+        )
