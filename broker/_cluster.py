@@ -31,6 +31,7 @@ from ..protocol import ErrorCode, KafkaError, TopicPartition
 from ..settings import MAX_INT, SettingsError
 from ._control import Control
 from ._lost_replicas import LostReplicas
+from ._newer_epochs import NewerEpochs
 from ._settings import BrokerSettings
 from ._standstill import StandstillWatch
 from .quotas import QuotaWindows, ReplicationThrottle
@@ -81,6 +82,7 @@ class ClusterNode:
             store, BrokerRegistration(settings.node_id, settings.broker_rack or None), now_ms
         )
         self._lost = LostReplicas(folder, self.registration, self.node_id)
+        self._newer_epochs = NewerEpochs(folder, self.registration, self.node_id)
         self.control = Control(store, self.view, self.registration, settings, now_ms, self.connect)
         store.on_session(self._session_changed)
 
@@ -108,6 +110,7 @@ class ClusterNode:
         self.control.start()
         await self._missed()
         self._lost.begin(self.view.image)
+        self._newer_epochs.begin(self.view.image)
         await self.registration.register(endpoints)
         self.follow(self.view.image)
         self._wake.set()
@@ -291,6 +294,7 @@ class ClusterNode:
                 return
             image = self.view.image
             self._lost.follow(image)
+            self._newer_epochs.follow(image)
             try:
                 self.follow(None if self._is_replaced(image) else image)
             except Exception:

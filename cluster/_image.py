@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from itertools import chain
 from operator import attrgetter
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 from uuid import UUID
 
@@ -71,6 +72,8 @@ class BrokerRegistration(NamedTuple):
     damaged: frozenset[tuple[UUID, int]] = frozenset()
     #: Those that count as in sync, and that its data folder, a new one, does not have.
     lost: frozenset[tuple[UUID, int]] = frozenset()
+    #: Leader epochs that its logs have and the metadata had not when it started: these are an older copy.
+    newer_epochs: Mapping[tuple[UUID, int], int] = MappingProxyType({})
 
     @property
     def unusable(self) -> frozenset[tuple[UUID, int]]:

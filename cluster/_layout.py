@@ -136,6 +136,11 @@ def changing_of_broker(broker: BrokerRegistration) -> dict[str, Any]:
             for topic_id, partition in sorted(replicas):
                 by_topic.setdefault(id_text(topic_id), []).append(partition)
             value[name] = by_topic
+    if broker.newer_epochs:
+        epochs: dict[str, dict[str, int]] = {}
+        for (topic_id, partition), epoch in sorted(broker.newer_epochs.items()):
+            epochs.setdefault(id_text(topic_id), {})[str(partition)] = epoch
+        value["newer_epochs"] = epochs
     return value
 
 
@@ -155,6 +160,11 @@ def parse_broker(node_id: int, value: Mapping[str, Any], epoch: int) -> BrokerRe
         bool(value.get("shutting_down")),
         _replicas(value.get("damaged", {})),
         _replicas(value.get("lost", {})),
+        {
+            (parse_id(topic), int(number)): int(epoch)
+            for topic, numbers in value.get("newer_epochs", {}).items()
+            for number, epoch in numbers.items()
+        },
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from uuid import UUID
 
 from ..protocol import KohortError
@@ -21,7 +21,7 @@ from ._layout import (
 from ._store import ConflictError, Create, MetadataStore, Put, SessionState
 
 #: What may change in an entry.
-_CHANGING = {"shutting_down", "damaged", "lost"}
+_CHANGING = {"shutting_down", "damaged", "lost", "newer_epochs"}
 
 #: Pause before a failed registration is retried.
 _AGAIN_SECONDS = 0.1
@@ -91,6 +91,11 @@ class Registration:
         if replicas != self._broker.lost:
             self._broker = self._broker._replace(lost=replicas)
             self._wake.set()
+
+    def newer_epochs(self, epochs: Mapping[tuple[UUID, int], int]) -> None:
+        """Announce, as soon as possible, leader epochs of logs that are newer than the metadata."""
+        self._broker = self._broker._replace(newer_epochs=dict(epochs))
+        self._wake.set()
 
     def close(self) -> None:
         """Stop keeping the registration; the entry goes when the session ends."""

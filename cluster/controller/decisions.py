@@ -100,7 +100,13 @@ def _settled(
         assert topic is not None, "only topics of the image are changed"
         unclean = unclean_is_allowed(topic, rules)
         after = [
-            settled(before, states.get(number, before), _usable(image, topic, number), unclean=unclean)
+            settled(
+                before,
+                states.get(number, before),
+                _usable(image, topic, number),
+                unclean=unclean,
+                newest_epoch=_newest_epoch(image, topic, number),
+            )
             for number, before in enumerate(topic.partitions)
         ]
         if tuple(after) != topic.partitions:
@@ -120,6 +126,13 @@ def _usable(image: ClusterImage, topic: TopicImage, partition: int) -> Mapping[i
     if all(each in brokers and replica in brokers[each].lost for each in replicas):
         return brokers
     return {node_id: broker for node_id, broker in brokers.items() if node_id not in unusable}
+
+
+def _newest_epoch(image: ClusterImage, topic: TopicImage, partition: int) -> int:
+    """The newest leader epoch that a broker reports of its log of a partition, if the metadata are older."""
+    key = (topic.id, partition)
+    reported = (broker.newer_epochs.get(key, UNKNOWN_EPOCH) for broker in image.brokers.values())
+    return max(reported, default=UNKNOWN_EPOCH)
 
 
 # -- topics --------------------------------------------------------------------------------------------------

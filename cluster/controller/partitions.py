@@ -34,6 +34,7 @@ def settled(
     *,
     unclean: bool = False,
     prefer_first: bool = False,
+    newest_epoch: int = UNKNOWN_EPOCH,
 ) -> PartitionState:
     """The state that follows ``before`` when its replicas or its in-sync replicas become those of ``wanted``,
     with these live brokers.
@@ -44,7 +45,8 @@ def settled(
     - The leader stays if it may. Else, and with ``prefer_first`` in any case, the first in-sync replica
       leads. With ``unclean`` any replica may lead if no in-sync one can.
     - The leader epoch rises with each change of the leader, and when replicas are removed, so that their
-      requests are refused; the partition epoch rises with each change.
+      requests are refused; the partition epoch rises with each change. ``newest_epoch`` is the newest that is
+      known of replicas' logs: where the metadata are an older copy, the leader epoch rises beyond it.
     """
     may_lead = {node_id for node_id, broker in brokers.items() if not broker.shutting_down}
     if before.leader_epoch == UNKNOWN_EPOCH:
@@ -61,6 +63,8 @@ def settled(
             now = now._replace(isr=(leader,), recovering=True)
     taken = set(before.replicas) - set(now.replicas)
     epoch = before.leader_epoch + (leader != before.leader or bool(taken))
+    if newest_epoch >= epoch:
+        epoch = newest_epoch + 1
     now = now._replace(leader=leader, leader_epoch=epoch, partition_epoch=before.partition_epoch)
     return before if now == before else now._replace(partition_epoch=before.partition_epoch + 1)
 

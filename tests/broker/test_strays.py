@@ -1,6 +1,6 @@
 """Files of a cluster's broker go only by a deletion that somebody asked for, whatever the metadata say.
 
-Covers: broker/_cluster_topics.py, broker/_local_logs.py, broker/_cluster.py.
+Covers: broker/_cluster_topics.py, broker/_local_logs.py, broker/_cluster.py, broker/_newer_epochs.py.
 """
 
 from __future__ import annotations
@@ -219,6 +219,43 @@ def test_with_metadata_of_an_older_copy_a_replica_that_others_have_by_it_stays(t
                 assert b"that the copy cannot know" in log_file.read_bytes()
 
     asyncio.run(run())
+
+
+def test_with_metadata_of_an_older_copy_no_leader_epoch_is_used_twice(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def run() -> None:
+        async with cluster(data=tmp_path, **SOON) as nodes:
+            await filled(nodes)
+            older = copy_of(nodes.home)
+            for value in (b"three", b"four", b"five"):
+                leader = nodes.state("orders").leader
+                await nodes.kill(leader)
+                gone = {leader, -1}
+                await nodes.until(lambda: nodes.state("orders").leader not in gone)  # noqa: B023
+                await nodes.start(leader)
+                await in_sync(nodes)
+                async with producer(nodes) as sender:
+                    await sender.send_and_wait("orders", value, partition=0)
+            used = nodes.state("orders").leader_epoch
+            await in_sync(nodes)
+            await nodes.stop()
+            nodes.home = older
+            await asyncio.gather(*(nodes.start(node_id) for node_id in (1, 2, 3)))
+            await in_sync(nodes)
+            assert nodes.state("orders").leader_epoch > used
+            async with producer(nodes) as sender:
+                await sender.send_and_wait("orders", b"after", partition=0)
+            wanted = [*RECORDS, b"three", b"four", b"five", b"after"]
+            await nodes.until(lambda: all(values(replica(nodes, each)) == wanted for each in (1, 2, 3)))
+            # what is raised is reported no more
+            await nodes.until(
+                lambda: not any(each.newer_epochs for each in nodes.any().topics.image.brokers.values())
+            )
+
+    with caplog.at_level(logging.ERROR, "kohort.broker"):
+        asyncio.run(run())
+    assert "the metadata are older than the logs of 1 partitions" in caplog.text
 
 
 def test_a_broker_whose_metadata_become_another_clusters_leads_nothing_and_says_what_to_do(
