@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple, Protocol
 
@@ -21,6 +22,8 @@ SESSION_MS, HEARTBEAT_MS = 3_000, 300
 #: A member that hangs holds a rebalance up for so long and no longer.
 REBALANCE_MS = 10_000
 MAX_RECORDS = 100
+#: What members of librdkafka tell of themselves, where somebody listens.
+MEMBERS_LOG = logging.getLogger("torture.members")
 
 
 class Got(NamedTuple):
@@ -69,6 +72,8 @@ class ConfluentClient:
             "log_level": 0,
             "group.protocol": protocol,
         }
+        if at is None and MEMBERS_LOG.isEnabledFor(logging.DEBUG):
+            settings |= {"debug": "cgrp,topic,fetch", "log_level": 7, "logger": MEMBERS_LOG}
         if protocol == "classic":
             settings |= {
                 "partition.assignment.strategy": "range",

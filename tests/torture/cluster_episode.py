@@ -8,6 +8,7 @@ counting, and one with a violation everything else, too.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import logging
 import os
 import pickle
@@ -19,6 +20,7 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable, Sequence
+from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import Any
 
@@ -28,16 +30,26 @@ from kohort.log._records import decode_records
 from kohort.protocol import iter_batches
 from tests.reliability_report import write_section
 from tests.torture.broken_machine import PLANTED
-from tests.torture.checker import Anomaly, set_back
+from tests.torture.checker import ANOMALIES, Anomaly, set_back
+from tests.torture.clients import MEMBERS_LOG
 from tests.torture.cluster_machine import NODES, ClusterMachine, cluster_machine
 from tests.torture.cluster_nemesis import FAULTS, LONG, may_overlap
+from tests.torture.disk import SIZE_MIB
 from tests.torture.episode import PARTITIONS, TOPIC, Crew, Outcome, counts, judged
 from tests.torture.history import History
 from tests.torture.load import create_topic
 from tests.torture.nemesis import Nemesis
 from tests.torture.network import problem
+from tests.torture.packet_loss import loss_problem
 from tests.torture.processors import PARTITIONS as NUMBERED
-from tests.torture.processors import PROGRAMS, Processor, disorder, processors, read_committed
+from tests.torture.processors import (
+    PROGRAMS,
+    Processor,
+    disorder,
+    processors,
+    read_committed,
+    unfinished,
+)
 from tests.torture.test_kill_under_load import confluent_numbers
 from tests.torture.totals import Totals
 from tests.torture.workload import GROUP, SIMPLE_GROUP, GroupMember, read_all
@@ -59,6 +71,26 @@ PACE_S = 0.08
 #: Seconds between two faults, and in which replicas have to be equal when nobody writes any more.
 SHORTEST_S, LONGEST_S, EQUAL_S = 0.1, 1.2, 60.0
 
+_LOG_BYTES = 100 << 20
+#: Room for each topic that nobody writes to, and how many are created in a request.
+_TOPIC_KIB, _AT_ONCE = 32, 200
+
+#: What is looked for besides what the history shows.
+KINDS = ANOMALIES | {
+    "exactly once": "the processors' output has a number twice or out of order, or lacks one before another",
+    "stuck processors": "processors did not get to the end of the numbers",
+    "stuck group": "a group did not get to the end of the log",
+    "group stood still": "a group got there only when members of other makes were replaced",
+    "given up": "a producer gave a record up",
+    "not whole": "some replicas were not in sync again, or a partition had no leader, when all was healed",
+    "replicas differ": "replicas in sync have different records",
+    "two leaders": "two brokers led a partition in the same leader epoch",
+    "files removed": "a broker removed a partition that nobody had deleted",
+    "ended": "a broker ended, or did not serve again after a full disk, though nobody had stopped it",
+    "stop": "a broker ended by SIGTERM with an error in the end",
+    "broken off": "the run could not go on",
+}
+
 _INTRO = """
 ## A cluster of real processes
 
@@ -70,13 +102,15 @@ processors that work in transactions (librdkafka or kohort). Topics have three r
 healed: all replicas must get in sync, all groups reach the end, and the replicas' files must be equal; then
 all brokers are killed once more and everything is read again. The history is checked as above; offsets of
 groups may not go back when their coordinator moves, no partition may have two owners in a generation, and
-the processors' output must have each number once and in order. `make torture-cluster`,
-`tests/torture/cluster_episode.py`
+the processors' output must have each number once and in order. A run in which a group or the processors do
+not get to the end counts as any other. `make torture-cluster`, `tests/torture/cluster_episode.py`
 """.strip()
 
 
-def run(folder: Path, seed: int, faults: int, tell: Callable[[str], object]) -> Outcome:
-    """Cause so many faults; then heal, let the clients finish, judge. ``folder`` stays."""
+def run(folder: Path, seed: int, faults: int, tell: Callable[[str], object], more_topics: int = 0) -> Outcome:
+    """Cause so many faults; then heal, let the clients finish, judge. ``folder`` stays. The cluster has
+    ``more_topics`` that nobody writes to.
+    """
     began = time.monotonic()
     for name in ("asyncio", "kafka", "aiokafka", "kohort", "kazoo"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
@@ -85,6 +119,10 @@ def run(folder: Path, seed: int, faults: int, tell: Callable[[str], object]) -> 
     told.handlers[0].setFormatter(logging.Formatter("%(asctime)s %(name)s %(message)s"))
     told.setLevel(logging.DEBUG)
     told.propagate = False
+    # all that members of librdkafka do, for whoever has to find out why one does nothing any more
+    MEMBERS_LOG.handlers[:] = [RotatingFileHandler(folder / "members.log", "a", _LOG_BYTES, 3, delay=True)]
+    MEMBERS_LOG.handlers[0].setFormatter(logging.Formatter("%(asctime)s %(message)s"))
+    MEMBERS_LOG.propagate = False
     # proxies are in this process too, beside twenty threads
     sys.setswitchinterval(0.0005)
     history, rng = History(), random.Random(seed)
@@ -93,10 +131,15 @@ def run(folder: Path, seed: int, faults: int, tell: Callable[[str], object]) -> 
     history.group(NEW_GROUP, has_epochs=True)
     history.group(STEADY_GROUP, steady=True)
     program = rng.choice(list(PROGRAMS))
-    with cluster_machine(folder, seed, history) as broken:
+    disk_mib = SIZE_MIB + more_topics * _TOPIC_KIB // 1_024
+    with cluster_machine(folder, seed, history, disk_mib) as broken:
         bootstrap = broken.bootstrap
         for topic, partitions in ((TOPIC, PARTITIONS), ("source", NUMBERED), ("target", NUMBERED)):
             _create(bootstrap, topic, partitions)
+        _create_more(broken, more_topics, tell)
+        assert broken.become_whole(), broken.states()
+        broken.keep_entries()
+        broken.copy_metadata()
         tell(f"three brokers serve after {time.monotonic() - began:.0f} s; processors: {program}")
         nemesis = Nemesis(broken, seed, FAULTS, may_overlap, tell)
         place = (history, bootstrap, TOPIC)
@@ -131,6 +174,9 @@ def run(folder: Path, seed: int, faults: int, tell: Callable[[str], object]) -> 
                 for each in tended:
                     each.arguments = (*arguments[:-1], str(HEALED_TRANSACTION_MS))
                 committed = read_committed(bootstrap, "target", numbers, tended, SETTLE_S)
+                if stuck := unfinished(numbers, committed):
+                    anomalies.append(Anomaly("stuck processors", f"{program}: {'; '.join(stuck)}"))
+                    numbers = [len(each) for each in committed]
                 anomalies += [Anomaly("exactly once", text) for text in disorder(numbers, committed)]
             tell(f"processors are done, {sum(each.begun for each in tended)} were begun")
             anomalies += _finished(broken, crew, history, tell)
@@ -143,6 +189,7 @@ def run(folder: Path, seed: int, faults: int, tell: Callable[[str], object]) -> 
         ]
         anomalies += [Anomaly("two leaders", text) for text in broken.watch.conflicts]
         anomalies += [Anomaly("ended", text) for text in broken.ended]
+        anomalies += [Anomaly("files removed", text) for text in broken.removed]
         nemesis.caused["SIGKILL of all brokers at once"] += 1
         outcome = Outcome(seed, time.monotonic() - began, broken.nodes[1].disk.kind, nemesis.caused)
         outcome.anomalies, outcome.story = anomalies, nemesis.story
@@ -160,8 +207,7 @@ def run(folder: Path, seed: int, faults: int, tell: Callable[[str], object]) -> 
 def _healed(broken: ClusterMachine) -> list[Anomaly]:
     if broken.become_whole():
         return []
-    states = [(topic.name, *topic.partitions) for topic in broken.watch.image.topics()]
-    return [Anomaly("not whole", f"{broken.watch.image}, {broken.watch.image.brokers}: {states}")]
+    return [Anomaly("not whole", broken.states())]
 
 
 def _finished(
@@ -172,6 +218,8 @@ def _finished(
     ends, caught_up = crew.finish()
     if not caught_up:
         found.append(Anomaly("stuck group", f"offsets do not reach {ends}: {crew.holdings()}"))
+    elif crew.stood_still:
+        found.append(Anomaly("group stood still", f"replaced, with what they held: {crew.stood_still}"))
     tell("groups are done")
     history.final = read_all(broken.bootstrap, TOPIC, PARTITIONS)
     found += [Anomaly("replicas differ", text) for text in _differences(broken)]
@@ -203,6 +251,19 @@ def _create(bootstrap: str, topic: str, partitions: int) -> None:
         except kafka.errors.KafkaError:
             assert time.monotonic() < deadline, f"{topic} cannot be created"
             time.sleep(0.5)
+
+
+def _create_more(broken: ClusterMachine, count: int, tell: Callable[[str], object]) -> None:
+    """Create topics of one partition each."""
+    began = time.monotonic()
+    with contextlib.closing(kafka.KafkaAdminClient(bootstrap_servers=broken.bootstrap)) as admin:
+        for first in range(0, count, _AT_ONCE):
+            rows: dict[str, dict[str, int]] = {
+                f"quiet-{number}": {} for number in range(first, min(first + _AT_ONCE, count))
+            }
+            admin.create_topics(rows, timeout_ms=1_000 * int(EQUAL_S))
+    if count:
+        tell(f"{count} more topics are there after {time.monotonic() - began:.0f} s")
 
 
 def _rampage(
@@ -276,11 +337,14 @@ def main() -> int:
         "--folder", type=Path, help="where counts and what a violation leaves are kept (a temporary one)"
     )
     parser.add_argument("--report", type=Path, help="what gets the counts (docs/reliability-report.md)")
+    parser.add_argument(
+        "--topics", type=int, default=0, help="so many more that nobody writes to (0); 10,000 need 20 GB"
+    )
     parser.add_argument("--plant", metavar="BUG", help="of tests/simulation/planted_cluster.py: is it found?")
     given = parser.parse_args()
     if given.plant is not None:
         os.environ[PLANTED] = given.plant
-    reason = problem()
+    reason = problem() or loss_problem()
     if reason is not None:
         parser.error(reason)
     # namespaces, disks and processes go with it
@@ -296,7 +360,7 @@ def main() -> int:
             print(f"[{done}/{given.faults} and on, {time.monotonic() - began:4.0f} s] {text}", flush=True)
 
         print(f"seed {seed}, {faults} faults, {folder}", flush=True)
-        outcome = run(folder, seed, faults, tell)
+        outcome = run(folder, seed, faults, tell, given.topics)
         print(outcome.summary(), *outcome.anomalies, sep="\n", flush=True)
         (home / f"seed-{seed}.outcome").write_bytes(pickle.dumps(outcome))
         if given.report is not None:
@@ -311,7 +375,7 @@ def main() -> int:
 
 def _totals(home: Path) -> Totals:
     """What all runs came to that have left their counts there."""
-    totals = Totals(_INTRO)
+    totals = Totals(_INTRO, KINDS)
     for path in sorted(home.glob("*.outcome")):
         totals.add(pickle.loads(path.read_bytes()))
     return totals

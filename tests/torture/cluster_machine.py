@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
+import re
 import shutil
 import threading
 import time
@@ -27,7 +28,8 @@ from kohort.offsets_topic import partition_for
 from tests.broker_process import QUICK_SETTINGS, READY, BrokerProcess
 from tests.cluster.servers import ZooKeeper, zookeeper
 from tests.torture.broken_machine import Control
-from tests.torture.disk import DataDisk, data_disk
+from tests.torture.disk import SIZE_MIB, DataDisk, data_disk
+from tests.torture.entries import CONFIGS, STATES, TOPICS, read_entries
 from tests.torture.history import History
 from tests.torture.network import Network, network
 from tests.torture.proxy import Proxy
@@ -55,6 +57,8 @@ SETTINGS = {
     "listener.security.protocol.map": "CLIENTS:PLAINTEXT,BROKERS:PLAINTEXT",
 }
 WHOLE_S = 120.0
+#: A partition's folder, also that of a stray.
+_PARTITION = re.compile(r"(.+-\d+)(?:\.[0-9a-f]+-stray)?")
 
 
 class SessionTap:
@@ -120,6 +124,11 @@ class Node:
         assert self.broker.process is not None, "the broker was never started"
         return self.broker.process.pid
 
+    def partitions(self) -> set[str]:
+        """The partitions that have a folder, also those that are strays."""
+        names = (path.name for path in self.disk.folder.iterdir() if path.is_dir())
+        return {found[1] for name in names if (found := _PARTITION.fullmatch(name)) is not None}
+
     def wipe(self) -> None:
         """Remove everything from the disk."""
         for path in self.disk.folder.iterdir():
@@ -131,13 +140,20 @@ class Node:
 
 @dataclass(slots=True)
 class ClusterMachine:
-    """What can be broken. ``ended`` tells of brokers that ended though nobody had told them to."""
+    """What can be broken. ``ended`` tells of brokers that ended though nobody had told them to, ``removed``
+    of files that are gone.
+    """
 
     nodes: dict[int, Node]
     network: Network
     ensemble: ZooKeeper
     watch: Watch
+    #: Where copies are kept.
+    folder: Path
     ended: list[str] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)
+    #: Entries of a moment when all replicas were in sync.
+    older_entries: dict[str, bytes] = field(default_factory=dict)
 
     @property
     def bootstrap(self) -> str:
@@ -161,13 +177,39 @@ class ClusterMachine:
         image = self.watch.image
         # the image has a broker that was killed until it is missed
         there = len(image.brokers) == len(self.nodes) and all(node.is_ready for node in self.nodes.values())
-        return there and all(
-            state.leader in image.brokers
-            and len(state.isr) == len(state.replicas) == len(self.nodes)
-            and not state.adding
-            for topic in image.topics()
+        led = (state.leader in image.brokers for topic in image.topics() for state in topic.partitions)
+        return there and not self.watch.unstored and all(led) and self.all_in_sync()
+
+    def become_known(self, seconds: float = WHOLE_S) -> bool:
+        """Wait until every broker serves and one of them is controller, at most so long; whether that is so:
+        brokers know then what ZooKeeper has.
+        """
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            if all(node.is_ready for node in self.nodes.values()) and self.watch.image.controller_id in NODES:
+                return not self.watch.unstored
+            self.tend()
+            time.sleep(0.05)
+        return False
+
+    def all_in_sync(self) -> bool:
+        return all(
+            len(state.isr) == len(state.replicas) == len(self.nodes) and not state.adding
+            for topic in self.watch.image.topics()
             for state in topic.partitions
         )
+
+    def states(self) -> str:
+        """What is not whole, in words."""
+        image = self.watch.image
+        there = {node.node_id: node.is_ready for node in self.nodes.values()}
+        states = {
+            f"{topic.name}-{number}": state
+            for topic in image.topics()
+            for number, state in enumerate(topic.partitions)
+            if state.leader not in image.brokers or len(state.isr) < len(self.nodes) or state.adding
+        }
+        return f"{image}, {list(image.brokers)}, ready {there}, not stored {self.watch.unstored}: {states}"
 
     def become_whole(self, seconds: float = WHOLE_S) -> bool:
         """Wait until it is, at most so long; whether it is."""
@@ -176,6 +218,65 @@ class ClusterMachine:
             self.tend()
             time.sleep(0.05)
         return self.is_whole()
+
+    # -- metadata --------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def metadata(self) -> Iterator[KazooClient]:
+        """A person's client of the cluster's entries in ZooKeeper."""
+        client = KazooClient(f"{self.ensemble.hosts}/torture", timeout=SESSION_MS / 1_000)
+        client.start(WHOLE_S)
+        try:
+            yield client
+        finally:
+            client.stop()
+            client.close()
+
+    def keep_entries(self) -> None:
+        """Keep the entries as they are, if all replicas are in sync."""
+        if self.is_whole():
+            with self.metadata() as client:
+                self.older_entries = read_entries(client, TOPICS, STATES, CONFIGS)
+
+    def copy_metadata(self) -> None:
+        """Copy ZooKeeper's data, as its servers have them while they run."""
+        shutil.rmtree(self._copy, ignore_errors=True)
+        shutil.copytree(self._data(1), self._copy)
+
+    def restore_metadata(self) -> None:
+        """Put the copy in the place of ZooKeeper's data. No broker runs meanwhile."""
+        self.watch.close()
+        servers = range(1, self.ensemble.servers + 1)
+        for server in servers:
+            self.ensemble.kill(server)
+        for server in servers:
+            shutil.rmtree(self._data(server))
+            shutil.copytree(self._copy, self._data(server))
+        self.ensemble.all_again()
+        self.watch = self.watch.again()
+
+    @property
+    def _copy(self) -> Path:
+        return self.folder / "copy"
+
+    def _data(self, server: int) -> Path:
+        return self.ensemble.folder / str(server) / "data" / "version-2"
+
+    def stop_all(self) -> None:
+        """SIGKILL for all brokers, which no client reaches from before that on."""
+        for node in self.nodes.values():
+            node.busy = True
+            node.clients.hold(True)
+        for node in self.nodes.values():
+            node.kill()
+
+    def start_all(self) -> None:
+        """Start all brokers; clients reach them again."""
+        for node in self.nodes.values():
+            node.start()
+            node.clients.hold(False)
+            node.clients.cut()
+            node.busy = False
 
     def expire(self, node: Node) -> None:
         """End the session of a broker at ZooKeeper, which does not tell it first."""
@@ -196,6 +297,10 @@ class Watch:
     def __init__(self, connect: str, history: History) -> None:
         self.image = ClusterImage("", -1, {})
         self.conflicts: list[str] = []
+        #: Topics that ZooKeeper lacks, or has in an older state.
+        self.unstored: list[str] = []
+        self._connect = connect
+        self._terms_before = 0
         self._settings = ZooKeeperSettings(connect, connection_timeout_ms=30_000)
         self._history = history
         self._leaders: dict[tuple[str, int, int], int] = {}
@@ -211,10 +316,19 @@ class Watch:
         self._loop.call_soon_threadsafe(self._enough.set)
         self._thread.join()
 
+    def again(self) -> Watch:
+        """Another one in its place, which knows nothing of what this one saw of the cluster: ZooKeeper may
+        have lost it.
+        """
+        made = Watch(self._connect, self._history)
+        made.conflicts += self.conflicts
+        made._terms_before = self.terms
+        return made
+
     @property
     def terms(self) -> int:
         """How many terms of leaders there were."""
-        return len(self._leaders)
+        return self._terms_before + len(self._leaders)
 
     def leader(self, topic: str, partition: int) -> int:
         """Node id; -1 where there is none."""
@@ -226,20 +340,23 @@ class Watch:
         store = await open_zookeeper(self._settings)
         changed = asyncio.Event()
         view = ClusterView(store, changed.set)
-        self._take(view.image)
+        self._take(view)
         self._ready.set()
         ending = asyncio.create_task(self._enough.wait())
         while not ending.done():
             change = asyncio.create_task(changed.wait())
             await asyncio.wait([ending, change], return_when=asyncio.FIRST_COMPLETED)
             changed.clear()
-            self._take(view.image)
+            self._take(view)
         change.cancel()
         store.close()
 
-    def _take(self, image: ClusterImage) -> None:
-        self.image = image
-        for topic in image.topics():
+    def _take(self, view: ClusterView) -> None:
+        before, self.image = self.image, view.image
+        self.unstored = [topic.name for topic in view.unstored()]
+        for topic in self.image.topics():
+            if topic is before.topic(topic.name):
+                continue
             for number, state in enumerate(topic.partitions):
                 key = topic.name, number, state.leader_epoch
                 leader = self._leaders.setdefault(key, state.leader)
@@ -258,7 +375,9 @@ class Watch:
 
 
 @contextmanager
-def cluster_machine(folder: Path, seed: int, history: History) -> Iterator[ClusterMachine]:
+def cluster_machine(
+    folder: Path, seed: int, history: History, disk_mib: int = SIZE_MIB
+) -> Iterator[ClusterMachine]:
     """A cluster that serves. The groups of the history are to be known before."""
     with contextlib.ExitStack() as stack:
         net = stack.enter_context(network(NODES))
@@ -266,11 +385,12 @@ def cluster_machine(folder: Path, seed: int, history: History) -> Iterator[Clust
         rng = random.Random(seed)
         nodes: dict[int, Node] = {}
         watch = Watch(f"{ensemble.hosts}/torture", history)
-        stack.callback(watch.close)
+        made = ClusterMachine(nodes, net, ensemble, watch, folder)
+        stack.callback(lambda: made.watch.close())
         for node_id in NODES:
-            nodes[node_id] = _node(stack, folder / str(node_id), node_id, net, ensemble, history, rng)
+            place = (folder / str(node_id), node_id, disk_mib)
+            nodes[node_id] = _node(stack, *place, net, ensemble, history, rng)
             nodes[node_id].start()
-        made = ClusterMachine(nodes, net, ensemble, watch)
         deadline = time.monotonic() + WHOLE_S
         while len(watch.image.brokers) < len(nodes):
             assert time.monotonic() < deadline, "".join(node.broker.log for node in nodes.values())
@@ -282,6 +402,7 @@ def _node(
     stack: contextlib.ExitStack,
     folder: Path,
     node_id: int,
+    disk_mib: int,
     net: Network,
     ensemble: ZooKeeper,
     history: History,
@@ -296,7 +417,7 @@ def _node(
     seen = random.Random(rng.randrange(1 << 30))
     to_zookeeper = Proxy(lambda: seen.choice(ports), tap=sessions, seed=rng.randrange(1 << 30), host=net.home)
     stack.callback(to_zookeeper.close)
-    disk = stack.enter_context(data_disk(folder / "data"))
+    disk = stack.enter_context(data_disk(folder / "data", disk_mib))
     broker = BrokerProcess(
         folder,
         data=disk.folder,

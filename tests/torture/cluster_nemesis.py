@@ -16,64 +16,18 @@ from kohort.protocol import ApiKey
 from kohort.protocol.messages.alter_partition_reassignments import ReassignablePartition, ReassignableTopic
 from kohort.protocol.messages.elect_leaders import TopicPartitions
 from tests.broker.wire import Wire
-from tests.torture.cluster_machine import COORDINATORS, NODES, SESSION_MS, ClusterMachine, Node
+from tests.torture.cluster_fault import MISSED_S, ClusterFault, OfBroker
+from tests.torture.cluster_machine import COORDINATORS, NODES, ClusterMachine, Node
 from tests.torture.episode import PARTITIONS, TOPIC
+from tests.torture.metadata_faults import (
+    EntriesRemoved,
+    EntriesRemovedMeanwhile,
+    EntriesSetBack,
+    OlderCopy,
+    ZooKeeperGone,
+    ZooKeeperServer,
+)
 from tests.torture.nemesis import Fault
-
-#: Who does what: node ids; -1 while nobody does it.
-ROLES: dict[str, Callable[[ClusterMachine, random.Random], int]] = {
-    "a leader": lambda machine, rng: machine.watch.leader(TOPIC, rng.randrange(PARTITIONS)),
-    "a coordinator": lambda machine, rng: machine.watch.leader(
-        rng.choice(("__consumer_offsets", "__transaction_state")), rng.randrange(COORDINATORS)
-    ),
-    "the controller": lambda machine, _: machine.watch.image.controller_id,
-    "a broker": lambda _, rng: rng.choice(NODES),
-}
-#: Seconds in which a broker is missed whose session is not renewed, give or take a tick of ZooKeeper.
-MISSED_S = SESSION_MS / 1_000
-
-
-class ClusterFault(Fault[ClusterMachine]):
-    """``has_process``: it stops, kills or starts a broker, which no other fault may do meanwhile. ``alone``:
-    nothing else may be broken meanwhile.
-    """
-
-    has_process = False
-    alone = False
-
-
-class OfBroker(ClusterFault):
-    """A fault of one broker, in a role that is drawn."""
-
-    longest_s = 1.5 * MISSED_S
-
-    def __init__(self, role: str | None = None) -> None:
-        self._role = role
-        self.node: Node | None = None
-
-    def __str__(self) -> str:
-        return f"{self.name} ({'nobody' if self.node is None else self.node.node_id})"
-
-    def begin(self, machine: ClusterMachine, rng: random.Random) -> None:
-        role = self._role or rng.choice(list(ROLES))
-        node = machine.nodes.get(ROLES[role](machine, rng))
-        if node is None or node.busy:
-            # nobody has the role now
-            node = rng.choice([each for each in machine.nodes.values() if not each.busy])
-        node.busy = self.has_process
-        self.node = node
-        self.harm(machine, node, rng)
-
-    def end(self, machine: ClusterMachine) -> None:
-        if self.node is not None:
-            self.heal(machine, self.node)
-            self.node.busy = False
-
-    @abstractmethod
-    def harm(self, machine: ClusterMachine, node: Node, rng: random.Random) -> None: ...
-
-    @abstractmethod
-    def heal(self, machine: ClusterMachine, node: Node) -> None: ...
 
 
 class Kill(OfBroker):
@@ -187,6 +141,28 @@ class FullDisk(OfBroker):
         node.disk.clear(node.process_id)
         machine.tend()
         node.may_end = False
+
+
+class FullDisks(ClusterFault):
+    """One broker's disk or several are full for as long as people take to notice, and then emptied: nothing
+    ends, and everything is served again without a restart.
+    """
+
+    name = "disks full for longer, then emptied"
+    alone = True
+    shortest_s, longest_s = 10.0, 30.0
+
+    def begin(self, machine: ClusterMachine, rng: random.Random) -> None:
+        self._full = rng.sample(list(machine.nodes.values()), rng.randint(1, len(NODES)))
+        for node in self._full:
+            if node.broker.alive:
+                node.disk.fill(node.process_id)
+
+    def end(self, machine: ClusterMachine) -> None:
+        for node in self._full:
+            node.disk.clear(node.process_id)
+        if not machine.become_whole():
+            machine.ended.append(f"not served again though there is room: {machine.states()}")
 
 
 class FailingDisk(OfBroker):
@@ -332,6 +308,26 @@ class SlowLinks(OfBroker):
         machine.network.speed_up(node.node_id)
 
 
+class LossyLinks(ClusterFault):
+    """Packets that some brokers send are lost at random, to whomever: brokers, ZooKeeper, clients."""
+
+    name = "links lose packets"
+    longest_s = 3 * MISSED_S
+
+    def __str__(self) -> str:
+        return f"{self.name} {[(node, f'{100 * self._share:.0f} %') for node in self._losing]}"
+
+    def begin(self, machine: ClusterMachine, rng: random.Random) -> None:
+        self._losing = rng.sample(NODES, rng.randint(1, len(NODES)))
+        self._share = rng.choice((0.01, 0.05, 0.2, 0.5))
+        for node in self._losing:
+            machine.network.lose(node, self._share)
+
+    def end(self, machine: ClusterMachine) -> None:
+        for node in self._losing:
+            machine.network.lose(node, 0)
+
+
 class Isolate(OfBroker):
     """It reaches nobody, and nobody reaches it."""
 
@@ -376,34 +372,6 @@ class CutOffThen(OfBroker):
         for link in links_of(node.node_id):
             machine.network.join(*link)
         node.start()
-
-
-class ZooKeeperGone(ClusterFault):
-    """All its servers are killed, and started again."""
-
-    def __init__(self, seconds: float) -> None:
-        self.name = "ZooKeeper away" if seconds < 30 else f"ZooKeeper away for {seconds:.0f} s"
-        self.shortest_s, self.longest_s = (0.2, seconds) if seconds < 30 else (seconds, seconds)
-
-    def begin(self, machine: ClusterMachine, rng: random.Random) -> None:
-        for server in range(1, machine.ensemble.servers + 1):
-            machine.ensemble.kill(server)
-
-    def end(self, machine: ClusterMachine) -> None:
-        machine.ensemble.all_again()
-
-
-class ZooKeeperServer(ClusterFault):
-    """One of its servers is killed, and started again; where it is the leader, another one is elected."""
-
-    name = "a ZooKeeper server killed"
-
-    def begin(self, machine: ClusterMachine, rng: random.Random) -> None:
-        self._server = rng.randint(1, machine.ensemble.servers)
-        machine.ensemble.kill(self._server)
-
-    def end(self, machine: ClusterMachine) -> None:
-        machine.ensemble.again(self._server)
 
 
 class Ask(ClusterFault):
@@ -532,6 +500,7 @@ FAULTS: Sequence[ClusterFault] = (
     Stop("the controller"),
     Wipe(),
     FullDisk(),
+    FullDisks(),
     FailingDisk(),
     SlowDisk(),
     ClockJump(),
@@ -546,11 +515,16 @@ FAULTS: Sequence[ClusterFault] = (
     Links("brokers cut off one way", _deaf),
     FlappingLinks("links flap", _node),
     SlowLinks(),
+    LossyLinks(),
     Isolate(),
     CutOffThen(killed=True),
     CutOffThen(killed=False),
     ZooKeeperGone(8.0),
     ZooKeeperServer(),
+    EntriesRemoved(),
+    EntriesSetBack(),
+    EntriesRemovedMeanwhile(),
+    OlderCopy(),
     Elect(),
     Reassign(),
     Leave(),
@@ -566,6 +540,8 @@ def may_overlap(first: Fault[ClusterMachine], second: Fault[ClusterMachine]) -> 
     if first.alone or second.alone or type(first) is type(second):
         return False
     kinds = {type(first), type(second)}
+    if first.is_of_metadata or second.is_of_metadata:
+        return not (first.has_process or second.has_process or kinds & {ZooKeeperGone})
     if ZooKeeperGone in kinds and ZooKeeperServer in kinds:
         return False
     # what one of them ends, the other would end too

@@ -22,14 +22,15 @@ PIECE_BYTES = 65_536
 class DataDisk:
     """``folder`` is on it; ``mounted`` if it is a file system of its own."""
 
-    def __init__(self, folder: Path, *, mounted: bool) -> None:
+    def __init__(self, folder: Path, size_mib: int = SIZE_MIB, *, mounted: bool) -> None:
         self.folder = folder
+        self._size_mib = size_mib
         self.mounted = mounted
         self._ballast = folder / "ballast"
 
     @property
     def kind(self) -> str:
-        return f"tmpfs of {SIZE_MIB} MiB" if self.mounted else "RLIMIT_FSIZE"
+        return f"tmpfs of {self._size_mib} MiB" if self.mounted else "RLIMIT_FSIZE"
 
     def fill(self, process_id: int) -> None:
         """From now on the broker's process can write nothing, or only what still fits."""
@@ -57,19 +58,19 @@ class DataDisk:
 
 
 @contextmanager
-def data_disk(folder: Path) -> Iterator[DataDisk]:
+def data_disk(folder: Path, size_mib: int = SIZE_MIB) -> Iterator[DataDisk]:
     """A disk at this folder, which is made."""
     folder.mkdir(parents=True)
-    mounted = _mount(folder)
+    mounted = _mount(folder, size_mib)
     try:
-        yield DataDisk(folder, mounted=mounted)
+        yield DataDisk(folder, size_mib, mounted=mounted)
     finally:
         if mounted:
             subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
-def _mount(folder: Path) -> bool:
-    command = ["mount", "-t", "tmpfs", "-o", f"size={SIZE_MIB}m,mode=700", "tmpfs", str(folder)]
+def _mount(folder: Path, size_mib: int) -> bool:
+    command = ["mount", "-t", "tmpfs", "-o", f"size={size_mib}m,mode=700", "tmpfs", str(folder)]
     with contextlib.suppress(FileNotFoundError):
         return os.geteuid() == 0 and subprocess.run(command, capture_output=True).returncode == 0
     return False

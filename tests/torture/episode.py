@@ -170,6 +170,8 @@ class Crew:
         self.readers = [Reader(make, *place, PARTITIONS) for make in READERS]
         self.committer = SimpleCommitter(*place)
         self.observer = Observer(history, bootstrap)
+        #: What members of other makes held that had to be replaced, because their groups stood still.
+        self.stood_still: dict[str, list[int]] = {}
         self.everyone: list[Worker] = [
             *self.producers,
             *self.members,
@@ -196,6 +198,7 @@ class Crew:
         if not caught_up:
             for member in self.members:
                 if member.name != "member kohort":
+                    self.stood_still[member.name] = sorted(member.held)
                     member.failures[f"replaced, it held {sorted(member.held)}"] += 1
                     member.renew.set()
             caught_up = self._catch_up(ends)

@@ -14,6 +14,8 @@ import subprocess
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
+from tests.torture.packet_loss import lose_received
+
 #: A card that nobody has.
 _NOBODY = "02:00:00:00:00:fe"
 #: Bits a second, and ms that a packet waits at most, of a slow link.
@@ -28,6 +30,8 @@ class Network:
         self._tag = f"{os.getpid() % 0x10000:04x}"
         self._net = f"10.{200 + os.getpid() // 250 % 50}.{os.getpid() % 250}"
         self.home = f"{self._net}.1"
+        # what loses packets of a node, as a descriptor
+        self._losing: dict[int, int] = {}
 
     def __repr__(self) -> str:
         return f"Network({self._net}.0, {len(self.nodes)} nodes)"
@@ -57,6 +61,14 @@ class Network:
     def speed_up(self, node: int) -> None:
         _run("tc", "-n", self._name(node), "qdisc", "del", "dev", "eth0", "root")
 
+    def lose(self, node: int, share: float) -> None:
+        """Lose this share of the packets that a node sends, whoever they are for; 0: none any more."""
+        if node in self._losing:
+            os.close(self._losing.pop(node))
+        if share:
+            # what it sends is what the card's other end receives
+            self._losing[node] = lose_received(self._name(node), share)
+
     def _let(self, sender: int, receiver: int, card: str) -> None:
         entry = (self.address(receiver), "lladdr", card, "nud", "permanent", "dev", "eth0")
         _run("ip", "-n", self._name(sender), "neigh", "replace", *entry)
@@ -82,6 +94,7 @@ class Network:
     def remove(self) -> None:
         """Remove all of it that is there."""
         for node in self.nodes:
+            self.lose(node, 0)
             subprocess.run(["ip", "netns", "del", self._name(node)], capture_output=True)
             subprocess.run(["ip", "link", "del", self._name(node)], capture_output=True)
         subprocess.run(["ip", "link", "del", f"kt{self._tag}"], capture_output=True)

@@ -108,6 +108,15 @@ def read_committed(
     return found
 
 
+def unfinished(counts: Sequence[int], found: Sequence[Sequence[int]]) -> list[str]:
+    """Which partitions have their first numbers, in order, and no others: processors stand still."""
+    return [
+        f"partition {partition}: {len(numbers)} of {count}"
+        for partition, (count, numbers) in enumerate(zip(counts, found, strict=True))
+        if len(numbers) < count and list(numbers) == list(range(len(numbers)))
+    ]
+
+
 def disorder(counts: Sequence[int], found: Sequence[Sequence[int]]) -> list[str]:
     """What is wrong with the numbers of each partition: 0, 1, 2 ... up to the partition's count are right."""
     told = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tests.reliability_report import table
@@ -26,9 +27,10 @@ checked against what the proxy saw on the wire. `tests/torture/test_everything_b
 
 @dataclass(slots=True)
 class Totals:
-    """Sums over runs."""
+    """Sums over runs. ``kinds`` of anomalies have a row each, with what they mean."""
 
     intro: str
+    kinds: Mapping[str, str] = field(default_factory=lambda: ANOMALIES)
     runs: int = 0
     seconds: float = 0.0
     first_seed: int | None = None
@@ -52,14 +54,15 @@ class Totals:
         found = Counter(anomaly.kind for _, anomaly in self.anomalies)
         machine = f"{os.cpu_count()} processors, Python {platform.python_version()}, {platform.system()}"
         length = f"{self.runs} runs from seed {self.first_seed} on, {self.seconds / 60:.0f} minutes together"
+        disks = ", ".join(sorted(self.disks))
         parts = [
             self.intro,
-            f"{length}, {machine}; the data folder: {', '.join(sorted(self.disks))}.",
+            f"{length}, {self.faults.total()} faults, {machine}; the data folder: {disks}.",
             table(("fault", "times"), sorted(self.faults.items())),
             table(("what was done and looked at", "times"), list(self.counts.items())),
             table(
                 ("anomaly", "what it would mean", "found"),
-                [(kind, meaning, found.pop(kind, 0)) for kind, meaning in ANOMALIES.items()],
+                [(kind, meaning, found.pop(kind, 0)) for kind, meaning in self.kinds.items()],
             ),
         ]
         if found:
