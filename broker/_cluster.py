@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -24,16 +25,18 @@ from ..cluster import (
     Registration,
     SessionState,
     WrongClusterError,
+    own_version,
 )
 from ..cluster.controller import DELETIONS_KEPT_S
 from ..log import DataFolder
-from ..protocol import ErrorCode, KafkaError, TopicPartition
+from ..protocol import ErrorCode, KafkaError, KohortError, TopicPartition
 from ..settings import MAX_INT, SettingsError
 from ._control import Control
 from ._lost_replicas import LostReplicas
 from ._newer_epochs import NewerEpochs
 from ._settings import BrokerSettings
 from ._standstill import StandstillWatch
+from .metrics import MetadataFigures
 from .quotas import QuotaWindows, ReplicationThrottle
 from .security._between_brokers import BetweenBrokers
 
@@ -71,6 +74,7 @@ class ClusterNode:
         self._wake = asyncio.Event()
         #: Fails when this broker cannot be part of its cluster any more.
         self.failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._disconnects = self._expired = 0
         # since when the metadata store is out of reach, on the loop's clock
         self._away_since: float | None = None
         self._connections: dict[int, Connection] = {}
@@ -79,7 +83,9 @@ class ClusterNode:
         self.view = ClusterView(store, self._wake.set)
         self._standstill = StandstillWatch(store, settings.zookeeper_session_timeout_ms / 1_000)
         self.registration = Registration(
-            store, BrokerRegistration(settings.node_id, settings.broker_rack or None), now_ms
+            store,
+            BrokerRegistration(settings.node_id, settings.broker_rack or None, version=own_version()),
+            now_ms,
         )
         self._lost = LostReplicas(folder, self.registration, self.node_id)
         self._newer_epochs = NewerEpochs(folder, self.registration, self.node_id)
@@ -98,6 +104,12 @@ class ClusterNode:
     def epoch(self) -> int:
         """The epoch of this broker's registration; -1 while it has none."""
         return self.registration.epoch
+
+    def figures(self) -> MetadataFigures:
+        """Figures of the session, and of the brokers that are registered."""
+        versions = Counter(each.version for each in self.view.image.brokers.values())
+        connected = self.store.session is SessionState.CONNECTED
+        return MetadataFigures(connected, self._disconnects, self._expired, versions)
 
     def hears_of_leaders(self) -> bool:
         """Return whether this broker would know by now if others led its partitions."""
@@ -264,20 +276,28 @@ class ClusterNode:
             self._away_since = None
         elif self._away_since is None:
             self._away_since = now
+            self._disconnects += 1
         if state is SessionState.LOST:
+            self._expired += 1
             self.follow(None)
+            if self.store.refusal is not None:
+                self._leave(self.store.refusal)
         self._wake.set()
 
     def _leave_foreign(self) -> None:
-        """Lead nothing, and tell the owner to stop: other metadata are in the place of this cluster's."""
-        self.registration.close()
-        self.follow(None)
+        """Leave: other metadata are in the place of this cluster's."""
         error = WrongClusterError(
             f"this broker belongs to cluster {self.view.image.cluster_id}, and its metadata store has become "
             "that of another: it leads nothing any more, and its files stay as they are; bring back the "
             "metadata store that it had, then start it again"
         )
         log.error("%s", error)
+        self._leave(error)
+
+    def _leave(self, error: KohortError) -> None:
+        """Lead nothing, and tell the owner to stop."""
+        self.registration.close()
+        self.follow(None)
         if not self.failure.done():
             self.failure.set_exception(error)
             # it is told in the log, too: nobody has to wait for it

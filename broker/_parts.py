@@ -298,6 +298,7 @@ class Parts:
             request_bytes_held=server.backpressure.held_bytes,
             flush_times=metrics.flush_times.figures(),
             replicas=_replica_figures(node),
+            metadata=None if node.cluster is None else node.cluster.figures(),
             open_log_files=len(OPEN_FILES),
             max_open_log_files=OPEN_FILES.limit,
             disk=node.logs.disk.figures(),

@@ -52,6 +52,7 @@ from ._store import (
 )
 
 if TYPE_CHECKING:
+    from ._format import NewerFormatError, own_version
     from ._memory_store import MemoryHome, MemoryStore
     from ._registration import Registration, WrongClusterError, shared_cluster_id
     from ._view import ClusterView
@@ -61,10 +62,12 @@ _MODULES = {
     "ClusterView": "_view",
     "MemoryHome": "_memory_store",
     "MemoryStore": "_memory_store",
+    "NewerFormatError": "_format",
     "Registration": "_registration",
     "WrongClusterError": "_registration",
     "ZooKeeperStore": "_zookeeper_store",
     "open_zookeeper": "_zookeeper_store",
+    "own_version": "_format",
     "shared_cluster_id": "_registration",
 }
 
@@ -102,6 +105,7 @@ __all__ = [
     "MemoryHome",
     "MemoryStore",
     "MetadataStore",
+    "NewerFormatError",
     "PartitionState",
     "ProducerIds",
     "Put",
@@ -116,6 +120,7 @@ __all__ = [
     "ZooKeeperStore",
     "deleted_topic_path",
     "open_zookeeper",
+    "own_version",
     "shared_cluster_id",
     "stored_controller",
     "topic_path",

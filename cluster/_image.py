@@ -66,6 +66,8 @@ class BrokerRegistration(NamedTuple):
     rack: str | None = None
     epoch: int = -1
     endpoints: tuple[Endpoint, ...] = ()
+    #: The version of its build; empty for one that does not tell.
+    version: str = ""
     #: The broker is about to stop, and wants to lead nothing.
     shutting_down: bool = False
     #: Replicas that cannot be used, because their files are damaged or their disk fails.

@@ -122,6 +122,8 @@ def stored_broker(broker: BrokerRegistration, timestamp_ms: int) -> dict[str, An
     }
     if broker.rack is not None:
         value["rack"] = broker.rack
+    if broker.version:
+        value["software"] = broker.version
     return value | changing_of_broker(broker)
 
 
@@ -157,6 +159,7 @@ def parse_broker(node_id: int, value: Mapping[str, Any], epoch: int) -> BrokerRe
         value.get("rack"),
         epoch,
         tuple(endpoints),
+        str(value.get("software", "")),
         bool(value.get("shutting_down")),
         _replicas(value.get("damaged", {})),
         _replicas(value.get("lost", {})),

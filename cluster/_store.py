@@ -109,6 +109,11 @@ class MetadataStore(Protocol):
     @property
     def session(self) -> SessionState: ...
 
+    @property
+    def refusal(self) -> KohortError | None:
+        """Why the home is not used any more, once its last session was ended for that."""
+        ...
+
     def get(self, path: str) -> Entry | None:
         """Return the entry at a path, None if there is none."""
         ...

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
+from ..protocol import KohortError
 from ._document import Document
 from ._files import StateFileError
 from ._store import ANY_VERSION, Change, Check, ConflictError, Create, Delete, Entry, Put, SessionState
@@ -100,6 +101,7 @@ class TreeStore(ABC):
         self._tree = tree
         self._session = session
         self._session_watchers: list[Callable[[SessionState], None]] = []
+        self.refusal: KohortError | None = None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._tree}, {self._session.value})"

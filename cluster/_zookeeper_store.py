@@ -4,8 +4,9 @@ This process keeps a copy of every entry below the chroot. One ZooKeeper watch, 
 connection, reports all changes; what was reported is read, many nodes with each request, and changes made in
 one step are shown here in one step.
 
-A node without data is a parent, not an entry. Values are JSON. If a step is larger than a request may be in
-ZooKeeper, its largest values are written beforehand, in pieces, and the entry names them.
+A node without data is a parent, not an entry. Values are JSON, and say who wrote them. If a step is larger
+than a request may be in ZooKeeper, its largest values are written beforehand, in pieces, and the entry names
+them.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import Any, Final
 
 from ..client.zookeeper import ZooKeeperSession, ZooKeeperSettings, unanswered
 from ..client.zookeeper_requests import Node
+from ._format import NewerFormatError, stamped, unstamped
 from ._session_note import SessionNote
 from ._store import Change, Check, ConflictError, Create, Delete, Entry, Put, SessionState
 from ._tree import Tree, TreeStore
@@ -71,7 +73,8 @@ async def open_zookeeper(settings: ZooKeeperSettings) -> ZooKeeperStore:
     """Begin a session, and return the store once it has read every entry.
 
     Raises ConnectionError if no connection begins within ``connection_timeout_ms``, ImportError without
-    kazoo, and ValueError for a malformed address. Reading may take longer, and the log says how far it is.
+    kazoo, ValueError for a malformed address, and NewerFormatError for entries of a newer build. Reading may
+    take longer, and the log says how far it is.
     """
     try:
         session = ZooKeeperSession(settings, log)
@@ -80,7 +83,7 @@ async def open_zookeeper(settings: ZooKeeperSettings) -> ZooKeeperStore:
     store = ZooKeeperStore(session)
     try:
         await store._open(settings.connection_timeout_ms / 1_000)
-    except ConnectionError:
+    except (ConnectionError, NewerFormatError):
         store.close()
         raise
     except TimeoutError as error:
@@ -300,6 +303,9 @@ class ZooKeeperStore(TreeStore):
                     log.error("%s", _MAY_NOT_READ)
                 else:
                     self._opened.set_exception(ConnectionError(_MAY_NOT_READ))
+            except NewerFormatError as error:
+                self._refuse(error)
+                return
             except (KazooException, ConnectionError) as error:
                 # the next connection reads everything
                 log.info("reading from ZooKeeper was cut short: %r", error)
@@ -311,6 +317,15 @@ class ZooKeeperStore(TreeStore):
                 for each in settling:
                     if not each.done():
                         each.set_result(None)
+
+    def _refuse(self, error: NewerFormatError) -> None:
+        """Read nothing more: what is shown stays as it was before the newer entry."""
+        if not self._opened.done():
+            self._opened.set_exception(error)
+            return
+        log.error("%s", error)
+        self.refusal = error
+        self.close()
 
     async def _read_all(self) -> None:
         """Read every entry, in a new connection. Values are parsed of those only that have changed."""
@@ -396,6 +411,7 @@ class ZooKeeperStore(TreeStore):
         except ValueError:
             log.error("the entry %s in ZooKeeper is no JSON, and is passed over", path)
             return
+        value = unstamped(path, value)
         found[path] = Entry(value, node.version, bool(node.owner), node.created, node.modified)
 
     async def _read_names(self, parents: Sequence[str]) -> list[str]:
@@ -459,7 +475,9 @@ def _encoded(changes: Sequence[Change]) -> tuple[list[bytes], dict[str, bytes]]:
     Raises ValueError for a step with more changes than a request can hold.
     """
     values = [
-        json.dumps(change.value, separators=(",", ":")).encode() if isinstance(change, Create | Put) else b""
+        json.dumps(stamped(change.value), separators=(",", ":")).encode()
+        if isinstance(change, Create | Put)
+        else b""
         for change in changes
     ]
     pieces: dict[str, bytes] = {}

@@ -1,4 +1,4 @@
-"""Dashboards ask for metrics, and labels of them, that brokers and services really have."""
+"""Dashboards and alerts ask for metrics, and labels of them, that brokers and services really have."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kohort.service._metrics import GroupCounters, HandlerNumbers, Snapshot, fam
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "grafana"
 #: Words of PromQL in the dashboards that are no metrics.
-FUNCTIONS = {"sum", "max", "rate", "increase", "topk", "by", "label_values"}
+FUNCTIONS = {"sum", "max", "min", "count", "rate", "increase", "topk", "by", "label_values"}
 #: What Prometheus adds when it asks.
 ADDED = {"instance", "job"}
 
@@ -61,16 +61,31 @@ def test_every_metric_and_label_of_a_dashboard_is_there(name: str, known: dict[s
     dashboard = json.loads((FOLDER / f"{name}.json").read_text())
     assert len(expressions(dashboard)) >= 20
     for expression in expressions(dashboard):
-        text = re.sub(r"\[[^\]]*\]|\"[^\"]*\"", "", expression)
-        lists = re.findall(r"by \(([^)]*)\)", text)
-        labels = {label.strip() for found in lists for label in found.split(",")}
-        labels |= set(re.findall(r"(\w+)=", text))
-        bare = re.sub(r"by \([^)]*\)|\{[^}]*\}", "", text)
-        words = {word for word in re.findall(r"[a-z_]\w+", bare) if word not in FUNCTIONS | ADDED | {"group"}}
-        assert words, expression
-        for word in words:
-            assert word in known, f"{word} of {expression!r}"
-            assert labels <= known[word], expression
+        check(expression, known)
+
+
+def check(expression: str, known: dict[str, set[str]]) -> None:
+    text = re.sub(r"\[[^\]]*\]|\"[^\"]*\"", "", expression)
+    lists = re.findall(r"by \(([^)]*)\)", text)
+    labels = {label.strip() for found in lists for label in found.split(",")}
+    labels |= set(re.findall(r"(\w+)=", text))
+    bare = re.sub(r"by \([^)]*\)|\{[^}]*\}", "", text)
+    words = {word for word in re.findall(r"[a-z_]\w+", bare) if word not in FUNCTIONS | ADDED | {"group"}}
+    assert words, expression
+    for word in words:
+        assert word in known, f"{word} of {expression!r}"
+        assert labels <= known[word], expression
+
+
+def test_every_metric_and_label_of_an_alert_is_there_and_the_page_says_what_to_do() -> None:
+    yaml = pytest.importorskip("yaml")
+    (group,) = yaml.safe_load((FOLDER / "alerts.yml").read_text())["groups"]
+    page = (FOLDER.parent / "operating-a-cluster.md").read_text()
+    table = re.findall(r"^\| `(Kohort\w+)` \| (\S+)", page, re.MULTILINE)
+    assert table == [(rule["alert"], rule["labels"]["severity"]) for rule in group["rules"]]
+    for rule in group["rules"]:
+        check(rule["expr"], of_brokers())
+        assert set(re.findall(r"\$labels\.(\w+)", rule["annotations"]["summary"])) <= ADDED
 
 
 @pytest.mark.parametrize("name", ["broker", "services"])

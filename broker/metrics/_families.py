@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from ._snapshot import BrokerSnapshot, TimeFigures
+from ._snapshot import BrokerSnapshot, MetadataFigures, TimeFigures
 
 #: Most topics, partitions and clients that are shown by name: the busiest (partitions: the largest).
 MAX_LABELLED: Final = 1_000
@@ -100,8 +100,18 @@ def _counts(read: Callable[[BrokerSnapshot], Mapping[str, float]]) -> Callable[[
     return lambda now: [((label,), count) for label, count in read(now).items()]
 
 
+def _in_cluster(read: Callable[[MetadataFigures], Samples]) -> Callable[[BrokerSnapshot], Samples]:
+    """Samples that a single broker does not have."""
+    return lambda now: () if now.metadata is None else read(now.metadata)
+
+
+def _nothing(_: BrokerSnapshot) -> Samples:
+    return ()
+
+
 _REQUESTS = "kafka.network:type=RequestMetrics,name={},request=*"
 _GROUPS = "kafka.coordinator.group:type=GroupMetadataManager,name=NumGroups"
+_SESSIONS = "kafka.server:type=SessionExpireListener,name=ZooKeeper"
 _CLIENT = ("user", "client_id")
 
 _FETCH_SESSIONS: Final[tuple[tuple[str, Kind, str, Callable[[BrokerSnapshot], int]], ...]] = (
@@ -205,6 +215,43 @@ FAMILIES: Final = (
                 "kafka.controller:type=KafkaController,name=OfflinePartitionsCount",
                 "Partitions without a leader, on the controller; on a single broker, those with failed files",
                 lambda now: now.replicas.offline_partitions,
+            ),
+        )
+    ),
+    *(
+        family._replace(samples=_in_cluster(read))
+        for family, read in (
+            (
+                _own("zookeeper_connected", "gauge", "1 while ZooKeeper is in reach; of a cluster", _nothing),
+                lambda of: [((), int(of.connected))],
+            ),
+            (
+                _kafka(
+                    f"{_SESSIONS}DisconnectsPerSec",
+                    "counter",
+                    "Times ZooKeeper was out of reach; of a cluster",
+                    _nothing,
+                ),
+                lambda of: [((), of.disconnects)],
+            ),
+            (
+                _kafka(
+                    f"{_SESSIONS}ExpiresPerSec",
+                    "counter",
+                    "Sessions with ZooKeeper that ended while this broker ran; of a cluster",
+                    _nothing,
+                ),
+                lambda of: [((), of.expired)],
+            ),
+            (
+                _own(
+                    "cluster_brokers",
+                    "gauge",
+                    "Registered brokers, by the version of their build (empty: one that does not tell)",
+                    _nothing,
+                    "version",
+                ),
+                lambda of: [((version,), count) for version, count in of.brokers_by_version.items()],
             ),
         )
     ),

@@ -111,6 +111,17 @@ class ReplicaFigures(NamedTuple):
     partitions: int = 0
 
 
+class MetadataFigures(NamedTuple):
+    """The session with the metadata that brokers share: whether the home is in reach now, how often it was
+    not, and how many sessions have expired. The registered brokers by the version of their build.
+    """
+
+    connected: bool
+    disconnects: int
+    expired: int
+    brokers_by_version: Mapping[str, int]
+
+
 class DiskFigures(NamedTuple):
     """The disk of the data folder, in bytes, and how many writes it has refused since the start."""
 
@@ -147,6 +158,8 @@ class BrokerSnapshot(NamedTuple):
     request_bytes_held: int
     flush_times: TimeFigures
     replicas: ReplicaFigures
+    #: None for a single broker, whose metadata are in its data folder.
+    metadata: MetadataFigures | None
     open_log_files: int
     max_open_log_files: int
     disk: DiskFigures

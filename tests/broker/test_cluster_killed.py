@@ -31,6 +31,7 @@ from tests.cluster import servers
 SETTINGS = {
     **QUICK_SETTINGS,
     "zookeeper.session.timeout.ms": "2000",
+    "zookeeper.connection.timeout.ms": "60000",
     "replica.lag.time.max.ms": "3000",
     "offsets.topic.num.partitions": "3",
     "offsets.topic.replication.factor": "3",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import shutil
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,7 @@ from kohort.cluster import (
 )
 from kohort.log import strays_of
 from kohort.protocol import TopicPartition
+from kohort.testing import running_broker
 from tests.broker.clusters import Nodes, cluster, in_sync
 from tests.broker.test_replicas import producer, replica, values
 
@@ -142,6 +144,25 @@ def test_with_metadata_of_an_older_copy_later_topics_stay_on_the_disks_and_are_n
         asyncio.run(run())
     assert "orders-0" in caplog.text
     assert "are strays" in caplog.text
+
+
+def test_a_broker_that_is_alone_reads_what_is_in_a_stray(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with cluster(data=tmp_path, **SOON) as nodes:
+            older = copy_of(nodes.home)
+            await filled(nodes)
+            await nodes.stop()
+            nodes.home = older
+            await nodes.start(1)
+            await nodes.until(lambda: strays_of(str(tmp_path / "1")))
+
+    asyncio.run(run())
+    # as docs/operating-a-cluster.md tells
+    (stray,) = strays_of(str(tmp_path / "1"))
+    rescue = tmp_path / "rescue"
+    shutil.copytree(tmp_path / "1" / stray.folder, rescue / f"{stray.topic}-{stray.partition}")
+    with running_broker(data=rescue) as alone:
+        assert [record.value for record in alone.read("orders")] == RECORDS
 
 
 def test_another_topic_of_the_name_of_a_stray_leaves_its_files_under_another_name(tmp_path: Path) -> None:

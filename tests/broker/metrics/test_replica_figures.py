@@ -1,12 +1,14 @@
-"""Metrics of replicas: who leads, what lacks replicas or a leader, who is controller.
+"""Metrics of replicas: who leads, what lacks replicas or a leader, who is controller; the session.
 
 Covers: broker/_cluster_topics.py.
 """
 
 from __future__ import annotations
 
+from kohort import __version__
 from kohort.broker._stopwatch import clock
-from kohort.broker.metrics import ReplicaFigures
+from kohort.broker.metrics import MetadataFigures, ReplicaFigures
+from kohort.broker.metrics._exposer import exposition
 from kohort.protocol import TopicPartition
 from kohort.testing import RunningBroker, running_broker, running_cluster
 
@@ -57,3 +59,33 @@ def test_brokers_of_a_cluster_tell_of_what_they_lead_and_the_controller_of_what_
         assert cluster.state("orders", 1).leader == -1
         assert figures(brokers[controller]).offline_partitions == 1
         assert figures(brokers[first]).offline_partitions == 0
+
+
+def test_brokers_of_a_cluster_tell_of_their_session_and_of_the_builds_that_are_registered() -> None:
+    with running_broker() as alone:
+        assert alone._on_loop(alone._broker.metrics).metadata is None
+    with running_cluster(3) as cluster:
+        number = next(number for number in cluster.brokers if number != cluster.controller)
+        broker = cluster.brokers[number]
+
+        def told() -> MetadataFigures:
+            found = broker._on_loop(broker._broker.metrics).metadata
+            assert found is not None
+            return found
+
+        assert told() == MetadataFigures(True, 0, 0, {__version__: 3})
+        cluster.cut_off(number)
+        cluster._eventually(lambda: not told().connected or None)
+        assert told()[1:3] == (1, 0)
+        cluster.lose_session(number)
+        cluster._eventually(lambda: told()[:3] == (False, 1, 1) or None)
+        cluster.heal()
+        cluster._eventually(lambda: told() == MetadataFigures(True, 1, 1, {__version__: 3}) or None)
+        shown = exposition(broker._on_loop(broker._broker.metrics))[0].decode()
+        for line in (
+            "kohort_zookeeper_connected 1.0",
+            "kafka_server_sessionexpirelistener_zookeeperdisconnects_total 1.0",
+            "kafka_server_sessionexpirelistener_zookeeperexpires_total 1.0",
+            f'kohort_cluster_brokers{{version="{__version__}"}} 3.0',
+        ):
+            assert line in shown
