@@ -193,7 +193,11 @@ async def test_topics_that_are_removed_from_zookeeper_by_hand_come_back_with_the
     await asyncio.to_thread(by_hand.start)
     try:
         before = await asyncio.to_thread(by_hand.get, f"/{chroot}/brokers/topics/orders")
-        await asyncio.to_thread(by_hand.delete, f"/{chroot}/brokers/topics", recursive=True)
+        # in one step: the controller writes the topic again as soon as it is gone
+        removal = by_hand.transaction()
+        removal.delete(f"/{chroot}/brokers/topics/orders")
+        removal.delete(f"/{chroot}/brokers/topics")
+        assert await asyncio.to_thread(removal.commit) == [True, True]
 
         async def is_back() -> bool:
             return bool(await asyncio.to_thread(by_hand.exists, f"/{chroot}/brokers/topics/orders"))
