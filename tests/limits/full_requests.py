@@ -104,7 +104,7 @@ def array_paths(key: ApiKey, version: int) -> list[Path]:
     return list(of(_fields(key), ()))
 
 
-def choices(key: ApiKey, version: int) -> list[dict[str, int]]:
+def choices(key: ApiKey, version: int) -> list[dict[str, Any]]:
     """The values of fields that decide what a request is about, in each combination."""
 
     def names(fields: list[Any]) -> Iterator[str]:
@@ -118,11 +118,15 @@ def choices(key: ApiKey, version: int) -> list[dict[str, int]]:
     return [dict(zip(found, values, strict=True)) for values in combined]
 
 
-def request_frame(key: ApiKey, version: int, path: Path, count: int, naming: Naming, **chosen: int) -> bytes:
-    """A request whose array at ``path`` has ``count`` elements, and every other one element."""
+def request_frame(
+    key: ApiKey, version: int, path: Path, count: int, naming: Naming, client_id: str = KNOWN, **chosen: Any
+) -> bytes:
+    """A request whose array at ``path`` has ``count`` elements, and every other one element. ``chosen`` are
+    values of fields, by their names.
+    """
     body = _Filler(version, path, count, naming, chosen).struct(_fields(key), ())
     body.API_KEY = key
-    return bytes(encode_request(version, 7, KNOWN, body))
+    return bytes(encode_request(version, 7, client_id, body))
 
 
 def _fields(key: ApiKey) -> list[Any]:
@@ -131,7 +135,7 @@ def _fields(key: ApiKey) -> list[Any]:
 
 
 class _Filler:
-    def __init__(self, version: int, path: Path, count: int, naming: Naming, chosen: dict[str, int]) -> None:
+    def __init__(self, version: int, path: Path, count: int, naming: Naming, chosen: dict[str, Any]) -> None:
         self._version = version
         self._path = path
         self._count = count
@@ -140,6 +144,8 @@ class _Filler:
         self._records = batch()
         #: The place in the full array.
         self._number = 0
+        #: Whether its elements differ.
+        self._distinct = naming.distinct or naming.name(0) != naming.name(1)
 
     def struct(self, fields: list[Any], before: Path) -> SimpleNamespace:
         return SimpleNamespace(
@@ -157,10 +163,10 @@ class _Filler:
             leads = self._path[: len(here)] == here
             return [self._one(field, here)] if leads or field.name not in _EMPTY else []
         made = []
-        for number in range(self._count):
+        for number in range(self._count if self._distinct else min(1, self._count)):
             self._number = number
             made.append(self._one(field, here))
-        return made
+        return made if self._distinct else made * self._count
 
     def _one(self, field: Any, here: Path) -> Any:
         inside = here[: len(self._path)] == self._path
@@ -168,6 +174,8 @@ class _Filler:
         if field.is_struct:
             alone = not field.array and (field.tag is not None or self._version in field.nullable)
             return None if alone else self.struct(field.fields, here)
+        if field.name in self._chosen:
+            return self._chosen[field.name]
         if field.kind == "string":
             return self._text(field.name, here, naming.name(self._number) if inside else naming.outside)
         if field.kind == "records":
@@ -180,8 +188,6 @@ class _Filler:
             return field.name == "allow_replication_factor_change"
         if field.kind == "float64":
             return 1.0
-        if field.name in self._chosen:
-            return self._chosen[field.name]
         if inside and naming.distinct and ("partition" in field.name or field.array):
             return self._number % (1 << _LARGEST[field.kind])
         if naming.largest:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import struct
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
 from kohort.broker import Broker
 from kohort.broker._node import Node
+from kohort.broker._parts import Parts
 from kohort.broker.authorizer import Acl, Operation, PatternType, Permission, ResourceType
 from kohort.cluster import MemoryHome, MetadataStore
 from kohort.protocol import ApiKey, ErrorCode, decode_response, encode_request
@@ -54,7 +55,8 @@ class PreparedBroker:
 
     def __init__(self, broker: Broker) -> None:
         self.port = broker.port
-        self.node: Node = broker._running().node
+        self.parts: Parts = broker._running()
+        self.node: Node = self.parts.node
         self.topic_id: uuid.UUID | None = None
 
     async def ask(self, frame: bytes) -> bytes:
@@ -153,7 +155,11 @@ def _errors(message: Any) -> set[int]:
 
 @asynccontextmanager
 async def prepared_broker(
-    data: Path, *, filled: bool = True, in_cluster: bool = False
+    data: Path,
+    *,
+    filled: bool = True,
+    in_cluster: bool = False,
+    settings: Mapping[str, Any] | None = None,
 ) -> AsyncIterator[PreparedBroker]:
     """A running broker with access rules; ``in_cluster``: with metadata that could be shared."""
     home = MemoryHome()
@@ -161,7 +167,12 @@ async def prepared_broker(
     async def open_store() -> MetadataStore:
         return home.open()
 
-    broker = Broker(port=0, data=data, settings=_SETTINGS, open_store=open_store if in_cluster else None)
+    broker = Broker(
+        port=0,
+        data=data,
+        settings={**_SETTINGS, **(settings or {})},
+        open_store=open_store if in_cluster else None,
+    )
     async with broker:
         made = PreparedBroker(broker)
         if filled:

@@ -1,14 +1,14 @@
 """Requests of every API and version, with each of their arrays full: their cost grows with their size alone.
 
 The APIs are those that a broker serves, and the requests are made from their schemas: an API that is new is
-in here by itself. Work is counted in steps, not in seconds.
+in here by itself. Work is counted in steps, not in seconds. Of older versions a share of the cases is tried,
+with ``--soak`` all.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,24 +18,13 @@ from kohort.broker._turns import SLICE_S
 from kohort.broker.apis import ServedApi, served_apis
 from kohort.client.pool import SURROUNDINGS, Surroundings
 from kohort.protocol import ApiKey, MessageCodec
+from tests.limits.cases import APIS, KINDS, Case, chosen_cases
 from tests.limits.counted import STEP_S, Steps, counted
-from tests.limits.full_requests import (
-    KNOWN,
-    KNOWN_NEXT,
-    Naming,
-    array_paths,
-    choices,
-    request_frame,
-)
-from tests.limits.full_requests import (
-    Path as ArrayPath,
-)
 from tests.limits.prepared_broker import PreparedBroker, prepared_broker
 
 #: Elements of a full array, and how many times as many the other request has.
 FEW, TIMES = 40, 4
 FEW_LARGE = 8
-LARGE_TEXT = "x" * 30_000
 
 #: Four times the elements may cost this much more.
 MOST_GROWTH: Final = 4.2
@@ -61,45 +50,6 @@ WHOLE_STEPS_OF_ELEMENT = 200
 
 #: Most bytes of an answer for each element, besides three times those of the element itself.
 ANSWER_BYTES: Final = 250
-
-KINDS: Final = (
-    Naming("repeats", lambda _number: KNOWN, distinct=False),
-    Naming("missing", lambda number: f"{KNOWN}-{number}", distinct=True),
-    Naming("not allowed", lambda number: f"unknown-{number}", distinct=True),
-    Naming("largest", lambda number: f"{number:06}{LARGE_TEXT}", distinct=False, largest=True),
-    Naming("a consumer group", lambda _number: KNOWN_NEXT, distinct=False, outside=KNOWN_NEXT),
-)
-
-APIS: Final = sorted(served_apis().values(), key=lambda api: api.name)
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """A request of an API with one array full of something."""
-
-    key: ApiKey
-    version: int
-    path: ArrayPath
-    chosen: dict[str, int]
-    naming: Naming
-
-    def __str__(self) -> str:
-        return f"v{self.version} {'.'.join(self.path)} {self.chosen or ''} {self.naming}"
-
-    def frame(self, count: int, topic_id: Any = None) -> bytes:
-        naming = replace(self.naming, topic_id=topic_id)
-        return request_frame(self.key, self.version, self.path, count, naming, **self.chosen)
-
-
-def cases(api: ServedApi, *kinds: Naming) -> Iterator[Case]:
-    first, last = api.versions
-    for version in range(first, last + 1):
-        # one without arrays has texts and numbers
-        for path in array_paths(api.key, version) or [()]:
-            for chosen in choices(api.key, version):
-                for naming in kinds:
-                    if naming.outside != KNOWN_NEXT or "ConsumerGroup" in api.name:
-                        yield Case(api.key, version, path, chosen, naming)
 
 
 @pytest.fixture
@@ -130,11 +80,11 @@ def unexpected(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
 @pytest.mark.slow(2)
 @pytest.mark.parametrize("api", APIS, ids=lambda api: api.name)
 async def test_the_work_and_the_answer_grow_with_the_request_alone(
-    api: ServedApi, steps: Steps, unexpected: Callable[[], list[str]], tmp_path: Path
+    api: ServedApi, steps: Steps, unexpected: Callable[[], list[str]], tmp_path: Path, soaks: bool
 ) -> None:
     wrong: list[str] = []
     async with prepared_broker(tmp_path, in_cluster=api.cluster_only) as broker:
-        for case in cases(api, *KINDS):
+        for case in chosen_cases(api, *KINDS, soaks=soaks):
             wrong += [f"{case}: {what}" for what in await _excess(broker, case, steps)]
     assert wrong == []
     assert unexpected() == []
