@@ -36,6 +36,7 @@ from ._lost_replicas import LostReplicas
 from ._newer_epochs import NewerEpochs
 from ._settings import BrokerSettings
 from ._standstill import StandstillWatch
+from ._stray_coordinators import StrayCoordinators
 from .metrics import MetadataFigures
 from .quotas import QuotaWindows, ReplicationThrottle
 from .security._between_brokers import BetweenBrokers
@@ -89,6 +90,7 @@ class ClusterNode:
         )
         self._lost = LostReplicas(folder, self.registration, self.node_id)
         self._newer_epochs = NewerEpochs(folder, self.registration, self.node_id)
+        self._stray_coordinators = StrayCoordinators(folder, self.registration, self.node_id)
         self.control = Control(store, self.view, self.registration, settings, now_ms, self.connect)
         store.on_session(self._session_changed)
 
@@ -111,6 +113,14 @@ class ClusterNode:
         connected = self.store.session is SessionState.CONNECTED
         return MetadataFigures(connected, self._disconnects, self._expired, versions)
 
+    async def create_internal(self, name: str) -> None:
+        """Create a topic of a coordinator, unless it exists. Raises KafkaError: COORDINATOR_NOT_AVAILABLE
+        where files of an older one are strays, INVALID_REPLICATION_FACTOR as long as there are too few
+        brokers, and others.
+        """
+        self._stray_coordinators.check(self.view.image, name)
+        await self.control.create_internal(name)
+
     def hears_of_leaders(self) -> bool:
         """Return whether this broker would know by now if others led its partitions."""
         return self.store.session is SessionState.CONNECTED and not self._standstill.in_doubt
@@ -123,6 +133,7 @@ class ClusterNode:
         await self._missed()
         self._lost.begin(self.view.image)
         self._newer_epochs.begin(self.view.image)
+        self._stray_coordinators.begin(self.view.image)
         await self.registration.register(endpoints)
         self.follow(self.view.image)
         self._wake.set()

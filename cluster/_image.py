@@ -74,6 +74,8 @@ class BrokerRegistration(NamedTuple):
     damaged: frozenset[tuple[UUID, int]] = frozenset()
     #: Those that count as in sync, and that its data folder, a new one, does not have.
     lost: frozenset[tuple[UUID, int]] = frozenset()
+    #: Topics of coordinators that its disk has and the metadata do not.
+    strays: frozenset[str] = frozenset()
     #: Leader epochs that its logs have and the metadata had not when it started: these are an older copy.
     newer_epochs: Mapping[tuple[UUID, int], int] = MappingProxyType({})
 

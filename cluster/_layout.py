@@ -138,6 +138,8 @@ def changing_of_broker(broker: BrokerRegistration) -> dict[str, Any]:
             for topic_id, partition in sorted(replicas):
                 by_topic.setdefault(id_text(topic_id), []).append(partition)
             value[name] = by_topic
+    if broker.strays:
+        value["strays"] = sorted(broker.strays)
     if broker.newer_epochs:
         epochs: dict[str, dict[str, int]] = {}
         for (topic_id, partition), epoch in sorted(broker.newer_epochs.items()):
@@ -163,6 +165,7 @@ def parse_broker(node_id: int, value: Mapping[str, Any], epoch: int) -> BrokerRe
         bool(value.get("shutting_down")),
         _replicas(value.get("damaged", {})),
         _replicas(value.get("lost", {})),
+        frozenset(map(str, value.get("strays", ()))),
         {
             (parse_id(topic), int(number)): int(epoch)
             for topic, numbers in value.get("newer_epochs", {}).items()

@@ -21,7 +21,7 @@ from ._layout import (
 from ._store import ConflictError, Create, MetadataStore, Put, SessionState
 
 #: What may change in an entry.
-_CHANGING = {"shutting_down", "damaged", "lost", "newer_epochs"}
+_CHANGING = {"shutting_down", "damaged", "lost", "strays", "newer_epochs"}
 
 #: Pause before a failed registration is retried.
 _AGAIN_SECONDS = 0.1
@@ -90,6 +90,12 @@ class Registration:
         """As ``damaged``, for replicas that a new data folder does not have."""
         if replicas != self._broker.lost:
             self._broker = self._broker._replace(lost=replicas)
+            self._wake.set()
+
+    def strays(self, names: frozenset[str]) -> None:
+        """Announce, as soon as possible, coordinators' topics that the disk has and the metadata do not."""
+        if names != self._broker.strays:
+            self._broker = self._broker._replace(strays=names)
             self._wake.set()
 
     def newer_epochs(self, epochs: Mapping[tuple[UUID, int], int]) -> None:

@@ -59,7 +59,7 @@ async def _in_cluster(node: Node, request: Request, cluster: ClusterNode, topic:
     if found is None:
         # the first such request creates it
         try:
-            await cluster.control.create_internal(topic)
+            await cluster.create_internal(topic)
         except KafkaError as failed:
             error = failed
         found = node.topics.get(topic)

@@ -1,6 +1,7 @@
 """Files of a cluster's broker go only by a deletion that somebody asked for, whatever the metadata say.
 
-Covers: broker/_cluster_topics.py, broker/_local_logs.py, broker/_cluster.py, broker/_newer_epochs.py.
+Covers: broker/_cluster_topics.py, broker/_local_logs.py, broker/_newer_epochs.py.
+Covers: broker/_stray_coordinators.py, broker/_cluster.py.
 """
 
 from __future__ import annotations
@@ -11,7 +12,10 @@ import shutil
 from pathlib import Path
 
 import pytest
+from aiokafka import AIOKafkaConsumer
+from aiokafka import TopicPartition as Assigned
 
+from kohort.client import Cluster
 from kohort.cluster import (
     CLUSTER_ID,
     DELETED_TOPICS,
@@ -24,7 +28,7 @@ from kohort.cluster import (
     WrongClusterError,
 )
 from kohort.log import strays_of
-from kohort.protocol import TopicPartition
+from kohort.protocol import KafkaError, TopicPartition
 from kohort.testing import running_broker
 from tests.broker.clusters import Nodes, cluster, in_sync
 from tests.broker.test_replicas import producer, replica, values
@@ -144,6 +148,37 @@ def test_with_metadata_of_an_older_copy_later_topics_stay_on_the_disks_and_are_n
         asyncio.run(run())
     assert "orders-0" in caplog.text
     assert "are strays" in caplog.text
+
+
+def test_with_metadata_from_before_the_first_group_no_group_begins_anew_until_somebody_removes_its_strays(
+    tmp_path: Path,
+) -> None:
+    async def commit(nodes: Nodes) -> None:
+        async with AIOKafkaConsumer(
+            bootstrap_servers=nodes.bootstrap(), group_id="g", enable_auto_commit=False, retry_backoff_ms=20
+        ) as reader:
+            reader.assign([Assigned("orders", 0)])
+            await reader.commit({Assigned("orders", 0): 1})
+
+    async def run() -> None:
+        async with cluster(data=tmp_path, **SOON) as nodes:
+            await filled(nodes)
+            older = copy_of(nodes.home)
+            await commit(nodes)
+            await nodes.stop()
+            nodes.home = older
+            for node_id in (1, 2, 3):
+                await nodes.start(node_id)
+            async with Cluster(nodes.bootstrap(), default_api_timeout_ms=500) as client:
+                with pytest.raises(KafkaError, match="an older copy"):
+                    await client.coordinator("g")
+            for node_id in (1, 2, 3):
+                assert nodes.brokers[node_id].topics.get("__consumer_offsets") is None
+                for stray in strays_of(str(tmp_path / str(node_id))):
+                    shutil.rmtree(tmp_path / str(node_id) / stray.folder)
+            await commit(nodes)
+
+    asyncio.run(run())
 
 
 def test_a_broker_that_is_alone_reads_what_is_in_a_stray(tmp_path: Path) -> None:
