@@ -8,8 +8,10 @@ counting, and one with a violation everything else, too.
 from __future__ import annotations
 
 import argparse
+import asyncio
 import contextlib
 import logging
+import multiprocessing
 import os
 import pickle
 import random
@@ -26,6 +28,9 @@ from typing import Any
 
 import kafka
 
+from kohort.client import Cluster
+from kohort.client.requests import GROUP as GROUP_KEY
+from kohort.client.requests import TRANSACTION as TRANSACTION_KEY
 from kohort.log._records import decode_records
 from kohort.protocol import iter_batches
 from tests.reliability_report import write_section
@@ -137,6 +142,7 @@ def run(folder: Path, seed: int, faults: int, tell: Callable[[str], object], mor
         for topic, partitions in ((TOPIC, PARTITIONS), ("source", NUMBERED), ("target", NUMBERED)):
             _create(bootstrap, topic, partitions)
         _create_more(broken, more_topics, tell)
+        asyncio.run(_find_coordinators(bootstrap))
         assert broken.become_whole(), broken.states()
         broken.keep_entries()
         broken.copy_metadata()
@@ -237,6 +243,13 @@ def _finished(
         if node.broker.stop() != 0:
             found.append(Anomaly("stop", node.broker.log[-2_000:]))
     return found
+
+
+async def _find_coordinators(bootstrap: str) -> None:
+    """Have the coordinators' topics made: a copy of the metadata without them is of no use to groups."""
+    async with Cluster(bootstrap, default_api_timeout_ms=int(EQUAL_S * 1_000)) as client:
+        for key_type in (GROUP_KEY, TRANSACTION_KEY):
+            await client.coordinator("first", key_type)
 
 
 def _create(bootstrap: str, topic: str, partitions: int) -> None:
@@ -347,30 +360,50 @@ def main() -> int:
     reason = problem() or loss_problem()
     if reason is not None:
         parser.error(reason)
-    # namespaces, disks and processes go with it
+    # the run goes with it
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))
     home = given.folder or Path(tempfile.mkdtemp(prefix="torture-cluster-"))
     home.mkdir(parents=True, exist_ok=True)
-    seed = given.seed
+    seed, fresh = given.seed, multiprocessing.get_context("spawn")
     while (done := _totals(home).faults.total()) < given.faults:
-        folder, faults = home / f"seed-{seed}", min(FAULTS_A_RUN, given.faults - done)
-        began = time.monotonic()
-
-        def tell(text: str, done: int = done, began: float = began) -> None:
-            print(f"[{done}/{given.faults} and on, {time.monotonic() - began:4.0f} s] {text}", flush=True)
-
-        print(f"seed {seed}, {faults} faults, {folder}", flush=True)
-        outcome = run(folder, seed, faults, tell, given.topics)
-        print(outcome.summary(), *outcome.anomalies, sep="\n", flush=True)
-        (home / f"seed-{seed}.outcome").write_bytes(pickle.dumps(outcome))
+        arguments = (
+            home,
+            seed,
+            min(FAULTS_A_RUN, given.faults - done),
+            f"{done}/{given.faults}",
+            given.topics,
+        )
+        # clients that do not end would take the next run's time
+        process = fresh.Process(target=_run_seed, args=arguments, daemon=True)
+        process.start()
+        process.join()
+        if process.exitcode:
+            return process.exitcode
         if given.report is not None:
             write_section(given.report, "cluster of real processes", _totals(home).report())
-        if outcome.anomalies:
-            print(f"what it left is in {folder}; again: make torture-cluster SEED={seed} FAULTS={faults}")
-        else:
-            shutil.rmtree(folder)
         seed += 1
     return bool(_totals(home).anomalies)
+
+
+def _run_seed(home: Path, seed: int, faults: int, done: str, more_topics: int) -> None:
+    """Make one run in a process of its own, which leaves its outcome in ``home``."""
+    # namespaces, disks and processes go with it
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))
+    folder, began = home / f"seed-{seed}", time.monotonic()
+
+    def tell(text: str) -> None:
+        print(f"[{done} and on, {time.monotonic() - began:4.0f} s] {text}", flush=True)
+
+    print(f"seed {seed}, {faults} faults, {folder}", flush=True)
+    outcome = run(folder, seed, faults, tell, more_topics)
+    print(outcome.summary(), *outcome.anomalies, sep="\n", flush=True)
+    (home / f"seed-{seed}.outcome").write_bytes(pickle.dumps(outcome))
+    if outcome.anomalies:
+        print(f"what it left is in {folder}; again: make torture-cluster SEED={seed} FAULTS={faults}")
+    else:
+        shutil.rmtree(folder)
+    sys.stdout.flush()
+    os._exit(0)
 
 
 def _totals(home: Path) -> Totals:

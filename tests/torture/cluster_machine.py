@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import KazooException
+from kazoo.exceptions import ConnectionLoss, KazooException
 from kazoo.handlers.threading import KazooTimeoutError
 
 from kohort.client.zookeeper import ZooKeeperSettings
@@ -225,7 +225,16 @@ class ClusterMachine:
     def metadata(self) -> Iterator[KazooClient]:
         """A person's client of the cluster's entries in ZooKeeper."""
         client = KazooClient(f"{self.ensemble.hosts}/torture", timeout=SESSION_MS / 1_000)
-        client.start(WHOLE_S)
+        end = time.monotonic() + WHOLE_S
+        while True:
+            try:
+                client.start(WHOLE_S)
+                break
+            except ConnectionLoss:
+                # a server that has just come back may close its first connections
+                client.stop()
+                if time.monotonic() > end:
+                    raise
         try:
             yield client
         finally:
