@@ -11,14 +11,14 @@ import logging
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from ..protocol import KohortError
+from ..protocol import KohortError, TopicPartition
 from ._client import Client
 from ._commit_size import split_commits
 from ._events import BatchCommitted, Listener, OffsetsLost, OffsetsReset, all_of
@@ -36,7 +36,7 @@ from ._frames import (
 )
 from ._group import GroupOffsets, GroupState, Patience
 from ._intent import intents, outcomes, positions
-from ._offsets import OffsetRange, Offsets, Plan, format_offsets
+from ._offsets import Committed, OffsetRange, Offsets, Plan, format_offsets
 from ._options import AVAILABLE_NOW, GroupBatchesOptions, OptionsError, read_options
 from ._plan import StartRules, plan_batch, refuse_gone, split_tasks, up_to
 
@@ -205,6 +205,7 @@ class GroupBatches:
         batch.committed = True
         self._reached |= {span.topic_partition: span.end for span in plan.ranges} | reset
         self._next_number = plan.number + 1
+        self._group.end_batch()
         if "df" in vars(batch):
             name_jobs(self._spark, None)
         event = BatchCommitted(
@@ -273,7 +274,7 @@ class GroupBatches:
             # the group may take long to accept the commit: fetch the records after it
             plan, ahead = self._planned(state, ends), None
         self._seen = state
-        # a topic that is made again is read from its start
+        # a topic that is gone and made again later is read from its start
         self._reached = {p: at for p, at in self._reached.items() if p in state.bounds}
         if plan.lost:
             log.warning("group %s: lost %s", self.options.group, ", ".join(map(str, plan.lost)))
@@ -291,25 +292,46 @@ class GroupBatches:
         if ends is not None:
             # another client may have moved a commit forward since the start
             bounds = up_to({p: commit.offset for p, commit in state.committed.items()}, bounds, ends)
-        gone = refuse_gone(self._gone(state), self._rules)
+        remade = self._remade(state)
+        gone = refuse_gone(self._gone(state, remade), self._rules)
+        committed, reached = state.committed, self._reached
+        if remade:
+            # what the former topic had come to says nothing of this one
+            committed = {p: at for p, at in committed.items() if not (p in remade and self._is_old(p, at))}
+            reached = reached | {
+                partition: bounds[partition].earliest for partition in remade & bounds.keys()
+            }
         plan = plan_batch(
-            state.committed,
+            committed,
             bounds,
             rules=self._rules,
             limits=self.options.limits,
-            reached=self._reached,
+            reached=reached,
             least_number=self._next_number,
             group=self.options.group,
         )
         return replace(plan, lost=plan.lost + gone) if gone else plan
 
-    def _gone(self, state: GroupState) -> list[OffsetRange]:
+    def _remade(self, state: GroupState) -> set[TopicPartition]:
+        """Return the partitions whose topic was deleted since the last look, and made again."""
+        seen = {} if self._seen is None else self._seen.topic_ids
+        topics = {
+            topic for topic, topic_id in state.topic_ids.items() if seen.get(topic, topic_id) != topic_id
+        }
+        return {partition for partition in state.bounds if partition.topic in topics} if topics else set()
+
+    def _is_old(self, partition: TopicPartition, commit: Committed) -> bool:
+        """Return whether a commit is one of a topic's that is made again: its last, or the last batch's."""
+        assert self._seen is not None
+        return commit.offset == self._reached.get(partition) or commit == self._seen.committed.get(partition)
+
+    def _gone(self, state: GroupState, remade: Collection[TopicPartition]) -> list[OffsetRange]:
         """Return what was not read of partitions that were there at the last look and are no longer."""
         if self._seen is None:
             return []
         gone = []
         for partition, log_seen in sorted(self._seen.bounds.items()):
-            if partition not in state.bounds:
+            if partition not in state.bounds or partition in remade:
                 commit = self._seen.committed.get(partition)
                 at = self._reached.get(partition, log_seen.earliest if commit is None else commit.offset)
                 gone.append(OffsetRange(*partition, at, max(at, log_seen.latest)))

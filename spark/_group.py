@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from uuid import UUID
 
 from ..client import EARLIEST, LATEST, Cluster, CommittedOffset
 from ..client.offsets import commit_once
@@ -40,6 +41,9 @@ _FIRST_WAIT_SECONDS = 0.05
 _LONGEST_WAIT_SECONDS = 1.0
 _SECONDS_BETWEEN_WARNINGS = 10.0
 
+#: Topics are looked up at most so often because of batches: one that is made again keeps its name.
+_SECONDS_BETWEEN_LOOK_UPS = 1.0
+
 
 class UnknownTopicError(KohortError):
     """A topic or partition does not exist."""
@@ -51,10 +55,13 @@ class CommitRefusedError(KohortError):
 
 @dataclass(frozen=True, slots=True)
 class GroupState:
-    """All commits of the group, and the bounds of the logs that are to be read, at one time."""
+    """All commits of the group, and the bounds of the logs that are to be read, at one time. ``topic_ids``:
+    those of the topics, where they have ids.
+    """
 
     committed: Commits
     bounds: Logs
+    topic_ids: Mapping[str, UUID] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -86,6 +93,7 @@ class GroupOffsets:
         self._on_event = on_event
         self._stopping = stopping
         self._metadata_at = float("-inf")
+        self._batch_ended = False
         self._exclusive: ExclusiveMember | None = None
 
     def look(self) -> GroupState:
@@ -117,6 +125,10 @@ class GroupOffsets:
         """Leave the group, if the driver is its member."""
         if self._exclusive is not None:
             self._exclusive.leave()
+
+    def end_batch(self) -> None:
+        """A batch is committed: its topics may have been made again while it was written."""
+        self._batch_ended = True
 
     def try_commit(
         self, number: int, offsets: Commits, patience: Patience, meanwhile: Callable[[], object] | None = None
@@ -229,8 +241,11 @@ class GroupOffsets:
         if any(at.offset > bounds[p].latest for p, at in committed.items() if p in bounds):
             # another client has read on and committed since the bounds were read, or the log was recreated
             bounds = await self._bounds(cluster)
+        ids = {topic: cluster.known.topic_id(topic) for topic in {partition.topic for partition in bounds}}
         return GroupState(
-            {partition: Committed(at.offset, at.metadata) for partition, at in committed.items()}, bounds
+            {partition: Committed(at.offset, at.metadata) for partition, at in committed.items()},
+            bounds,
+            {topic: topic_id for topic, topic_id in ids.items() if topic_id is not None},
         )
 
     async def _committed(self, cluster: Cluster) -> dict[TopicPartition, CommittedOffset]:
@@ -268,15 +283,22 @@ class GroupOffsets:
                 None if options.topic_pattern is not None else list(options.topics or options.assign or ())
             )
             await cluster.metadata(names)
-            self._metadata_at = time.monotonic()
+            self._metadata_at, self._batch_ended = time.monotonic(), False
+        elif self._batch_ended and age >= _SECONDS_BETWEEN_LOOK_UPS:
+            await cluster.metadata(options.topics or options.assign or self._matching(cluster))
+            self._metadata_at, self._batch_ended = time.monotonic(), False
         if options.topic_pattern is not None:
-            wanted = re.compile(options.topic_pattern)
-            topics = (t for t in cluster.known.topics.values() if wanted.fullmatch(t.name) and not t.internal)
-            return [p for topic in topics for p in cluster.known.partitions(topic.name)]
+            return [p for topic in self._matching(cluster) for p in cluster.known.partitions(topic)]
         if options.topics is not None:
             return [p for topic in options.topics for p in self._of_topic(cluster, topic)]
         assert options.assign is not None
         return [p for topic, numbers in options.assign.items() for p in self._named(cluster, topic, numbers)]
+
+    def _matching(self, cluster: Cluster) -> list[str]:
+        """The known topics that the pattern chooses."""
+        wanted = re.compile(self._options.topic_pattern or "")
+        topics = cluster.known.topics.values()
+        return [topic.name for topic in topics if wanted.fullmatch(topic.name) and not topic.internal]
 
     def _of_topic(self, cluster: Cluster, topic: str) -> list[TopicPartition]:
         partitions = cluster.known.partitions(topic)

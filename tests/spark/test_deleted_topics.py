@@ -13,7 +13,7 @@ import pytest
 from kafka import KafkaAdminClient
 
 from kohort.protocol import TopicPartition
-from kohort.spark import DataLossError, Event, OffsetRange, OffsetsLost
+from kohort.spark import DataLossError, Event, OffsetRange, OffsetsLost, _group
 from kohort.spark._source_options import read_source_options
 from kohort.spark._stream import SourceOffsets
 from tests.spark.conftest import Side
@@ -81,6 +81,43 @@ def test_the_loop_commits_a_batch_without_the_topic_that_was_deleted_while_it_wa
     deleted(side, b)
     batch.commit()
     assert side.committed(etl, a) == {0: 10}
+
+
+@pytest.mark.parametrize("committed_late", [False, True])
+def test_a_topic_that_is_made_again_and_longer_than_before_is_read_from_its_first_record(
+    committed_late: bool,
+    new_topic: NewTopic,
+    side: Side,
+    driver: Driver,
+    group: Named,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # with the default age of metadata, a batch that ends is a reason to ask for them
+    monkeypatch.setattr(_group, "_SECONDS_BETWEEN_LOOK_UPS", 0.0)
+    topic = new_topic("orders", partitions=1)
+    side.produce(topic, {0: 10})
+    events: list[Event] = []
+    strict = driver(group("strict"), topic, max_offsets=4)
+    lenient = driver(
+        etl := group("etl"), topic, max_offsets=4, fail_on_data_loss=False, on_event=events.append
+    )
+    next_of(strict).commit()
+    batch = next_of(lenient)
+    if not committed_late:
+        batch.commit()
+    deleted(side, topic)
+    side.client.run(lambda cluster: cluster.create_topics({topic: 1}))
+    side.produce(topic, {0: 30})
+    if committed_late:
+        batch.commit()
+    with pytest.raises(DataLossError, match="partitions are gone"):
+        strict.next_batch()
+    batch = next_of(lenient)
+    assert batch.ranges == (OffsetRange(topic, 0, 0, 4),)
+    assert events[-1] == OffsetsLost(etl, (OffsetRange(topic, 0, 4, 10),))
+    batch.commit()
+    assert next_of(lenient).ranges == (OffsetRange(topic, 0, 4, 8),)
+    assert side.committed(etl, topic) == {0: 4}
 
 
 @pytest.mark.parametrize("strict", ["true", "false"])
