@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from ..client import AuthenticationError, BrokerConnectionError
@@ -51,8 +51,8 @@ class ClusterNode:
     """A broker of a cluster. ``store`` is its open session with the shared metadata, ``now_ms`` the wall
     clock.
 
-    ``follow`` is called with each new image, in order, and with None when the session is over: from then on
-    this broker must not lead anything.
+    ``follow_in_slices`` is awaited with each new image, in order; ``follow`` is called with the first one,
+    and with None when the session is over: from then on this broker must not lead anything.
     """
 
     def __init__(
@@ -61,6 +61,7 @@ class ClusterNode:
         self.node_id = settings.node_id
         self.store = store
         self.follow: Callable[[ClusterImage | None], None] = lambda _: None
+        self.follow_in_slices: Callable[[ClusterImage], Awaitable[None]]
         self._between = BetweenBrokers(settings)
         windows = QuotaWindows(
             settings.replication_quota_window_num, settings.replication_quota_window_size_seconds
@@ -327,7 +328,10 @@ class ClusterNode:
             self._lost.follow(image)
             self._newer_epochs.follow(image)
             try:
-                self.follow(None if self._is_replaced(image) else image)
+                if self._is_replaced(image):
+                    self.follow(None)
+                else:
+                    await self.follow_in_slices(image)
             except Exception:
                 log.exception("broker %d could not follow the image of its cluster", self.node_id)
             self.control.image_changed()

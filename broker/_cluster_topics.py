@@ -110,9 +110,10 @@ class ClusterTopics(Topics):
                 self.logs.delete(topic.name, is_stray=topic.id not in image.deletions)
         if self._deletions_here():
             self.logs.has_leftovers.set()
-        for topic in typed:
+        for topic, adapted in zip(changed, typed, strict=True):
             self._folded[folded(topic.name)] = topic.name
-            self._have(topic)
+            if not self._has_as_before(topic, before.topic(topic.name)):
+                self._have(adapted)
         return typed, gone
 
     def with_epochs(self, topic: TopicImage) -> TopicImage:
@@ -161,6 +162,17 @@ class ClusterTopics(Topics):
             made = self.logs.grow(topic.name, [n for n in here if n not in local.partitions])
         for partition in made:
             partition.replicate()
+
+    def _has_as_before(self, topic: TopicImage, before: TopicImage | None) -> bool:
+        """Return whether the replicas here need no change: where brokers come and go, most topics have other
+        leaders and in-sync replicas alone.
+        """
+        if before is None or before.id != topic.id or before.configs != topic.configs:
+            return False
+        if [each.replicas for each in before.partitions] != [each.replicas for each in topic.partitions]:
+            return False
+        is_here = any(self._node_id in each.replicas for each in topic.partitions)
+        return is_here == (self.logs.topic(topic.name) is not None)
 
     def _typed(self, topic: TopicImage, before: TopicImage | None) -> Mapping[str, Any]:
         known = self.image.topic(topic.name)

@@ -160,6 +160,7 @@ class Parts:
                 lambda names: self.coordinator.topics_deleted(names),
             )
             cluster.follow = self._replicas.follow
+            cluster.follow_in_slices = self._replicas.follow_in_slices
             offsets_log = replicated_log(OFFSETS_TOPIC, topics, settings)
         later = partial(asyncio.get_running_loop().call_later, WAIT_S)
         self._event_logs = EventLog(metrics.groups.see, later), EventLog(later=later)

@@ -24,6 +24,7 @@ from ._names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from ._openings import Openings
 from ._partition import Partition, not_leader
 from ._settings import BrokerSettings
+from ._turns import Slices
 
 log = logging.getLogger("kohort.broker")
 
@@ -73,6 +74,8 @@ class Replicas:
         self._openings = Openings(self._place_opened)
         self._eligible: dict[int, int] = {}
         self._lost = True
+        # the number of the image that is followed
+        self._turn = 0
         self._pending: list[_PendingChange] = []
         self._requested = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
@@ -98,6 +101,7 @@ class Replicas:
 
     def follow(self, image: ClusterImage | None) -> None:
         """Lead and follow as the image says; None: the session is over, others lead from now on."""
+        self._turn += 1
         if image is None:
             self._lost = True
             for partition in list(self._led):
@@ -106,6 +110,29 @@ class Replicas:
             for partition in list(self._followed):
                 self._unfollow(partition)
             return
+        for topic in self._changed_by(image):
+            self._place_all_of(topic)
+        self._end(image)
+
+    async def follow_in_slices(self, image: ClusterImage) -> None:
+        """Lead and follow as the image says, what this broker leads first; requests are served in between. It
+        ends early where the session is lost meanwhile.
+        """
+        self._turn += 1
+        turn, slices, node_id = self._turn, Slices(), self._cluster.node_id
+        changed = list(self._changed_by(image))
+        changed.sort(key=lambda topic: all(state.leader != node_id for state in topic.partitions))
+        for topic in changed:
+            self._place_all_of(topic)
+            await slices.end_if_due()
+            if self._turn != turn:
+                return
+        self._end(image)
+
+    def _changed_by(self, image: ClusterImage) -> Iterable[TopicImage]:
+        """Adapt topics and logs here to the image; return the topics whose partitions may have to be led or
+        followed in another way.
+        """
         changed: Iterable[TopicImage]
         changed, deleted = self._topics.follow(image)
         if deleted:
@@ -116,10 +143,14 @@ class Replicas:
             self._topics.logs.sort_unclaimed(image.deletions)
             self._lost = False
             changed = self._topics.all()
-        for topic in changed:
-            local = self._topics.logs.topic(topic.name)
-            for partition in () if local is None else list(local.partitions.values()):
-                self._place(partition, topic.partitions[partition.index])
+        return changed
+
+    def _place_all_of(self, topic: TopicImage) -> None:
+        local = self._topics.logs.topic(topic.name)
+        for partition in () if local is None else list(local.partitions.values()):
+            self._place(partition, topic.partitions[partition.index])
+
+    def _end(self, image: ClusterImage) -> None:
         for partition in [each for each, source in self._followed.items() if source not in image.brokers]:
             self._unfollow(partition)
         self._place_again()

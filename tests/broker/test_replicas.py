@@ -20,6 +20,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from kohort.broker._flusher import Flusher
 from kohort.broker._partition import Partition
 from kohort.broker._transactions import end_in, write_marker
+from kohort.broker._turns import Slices
 from kohort.client.connection import Connection
 from kohort.client.metadata import Address
 from kohort.cluster import ClusterImage
@@ -728,3 +729,45 @@ async def test_the_last_broker_serves_groups_though_too_few_replicas_are_in_sync
                 pass
         assert found == (ErrorCode.NONE, [7])
         assert partition.high_watermark < partition.log_end_offset
+
+
+async def test_an_image_of_many_topics_is_followed_in_slices_what_is_led_first_and_given_up_with_the_session(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with cluster() as nodes:
+        names = [f"topic-{number}" for number in range(6)]
+        for name in names:
+            await nodes.create(name)
+        node = nodes.brokers[1].cluster
+        assert node is not None
+        partitions = {name: replica(nodes, 1, name) for name in names}
+        own = {name for name in names if nodes.state(name).leader == 1}
+        assert len(own) == len(names) / 3
+
+        def led() -> set[str]:
+            return {name for name, partition in partitions.items() if partition.is_led}
+
+        # what others do between two topics
+        meanwhile: list[set[str]] = []
+
+        async def pause(_: Slices) -> None:
+            meanwhile.append(led())
+
+        async def lose_the_session(_: Slices) -> None:
+            monkeypatch.setattr(Slices, "end_if_due", pause)
+            assert led() < own
+            node.follow(None)
+
+        image = node.view.image
+        monkeypatch.setattr(Slices, "end_if_due", pause)
+        node.follow(None)
+        await node.follow_in_slices(image)
+        assert [len(each) for each in meanwhile] == [1, 2, 2, 2, 2, 2]
+        assert led() == own
+        monkeypatch.setattr(Slices, "end_if_due", lose_the_session)
+        node.follow(None)
+        await node.follow_in_slices(image)
+        assert led() == set()
+        monkeypatch.undo()
+        await node.follow_in_slices(image)
+        assert led() == own
