@@ -12,12 +12,13 @@ import select
 import socket
 import struct
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kohort.broker import Broker
+from kohort.broker import Broker, _log_lines
 from kohort.broker.network._connection import Connection
 from kohort.protocol import ApiKey, build_batch, encode_request
 from kohort.protocol.messages.heartbeat import HeartbeatRequest
@@ -87,6 +88,24 @@ def test_a_client_that_reads_nothing_of_a_large_answer_is_cut_off(caplog: pytest
         while "unread" not in caplog.text and time.monotonic() < deadline:
             time.sleep(0.02)
     assert "its answer unread" in caplog.text
+
+
+def test_stack_traces_that_clients_can_cause_are_limited_in_number(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*_: object) -> None:
+        raise RuntimeError("a fault of this broker")
+
+    monkeypatch.setattr(_log_lines, "LINES", 2)
+    with running_broker() as broker, ExitStack() as stack:
+        wires = [stack.enter_context(Wire(broker.bootstrap)) for _ in range(40)]
+        # a request of which nobody had thought, of all at once
+        monkeypatch.setattr(Connection, "_answer", fail)
+        for wire in wires:
+            wire.send(ApiKey.API_VERSIONS, 0)
+        assert all(wire.closed_by_broker() for wire in wires)
+    traces = [record for record in caplog.records if record.exc_info]
+    assert 0 < len(traces) < len(wires) / 2
 
 
 def test_a_client_that_reads_slowly_gets_all_of_a_large_answer() -> None:
