@@ -22,7 +22,7 @@ SLOW = (
     "kohort.assignors",
     "kohort.consumer.consumer",
     "kohort.consumer.run.assembly",
-    "kohort.service",
+    "kohort.service._service",
     "kohort.coordinator",
     "kohort.offsets_topic",
     "pydantic",
