@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 import socket
 import threading
 from collections.abc import Iterator
 
 import pytest
 
-from kohort.admin.top import escaped, look_at, rows_of
+from kohort.admin.top import add_arguments, escaped, look_at, rows_of
 from kohort.cli import main
 
 FIRST = """
@@ -97,6 +98,12 @@ def test_one_look_is_printed(metrics_address: str, capsys: pytest.CaptureFixture
 def test_an_address_may_be_a_url(metrics_address: str, form: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["top", form.format(metrics_address), "--once", "--interval", "0.1"]) == 0
     assert "requests/s" in capsys.readouterr().out
+
+
+def test_a_url_without_a_port_has_its_schemes() -> None:
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    assert parser.parse_args(["https://kafka.example/metrics"]).address == "https://kafka.example/metrics"
 
 
 @pytest.mark.parametrize(

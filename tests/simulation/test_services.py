@@ -11,7 +11,7 @@ from kohort.testing import simulate_service
 
 pytestmark = pytest.mark.slow(20)
 
-SCHEDULES = 150
+SCHEDULES = 75
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])

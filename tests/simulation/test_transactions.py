@@ -9,7 +9,7 @@ import pytest
 
 from kohort.testing import simulate_transactions
 
-SCHEDULES = 200
+SCHEDULES = 100
 
 #: Schedules that broke an invariant: what was wrong, and seeds that show it.
 FOUND = {
