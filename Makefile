@@ -17,7 +17,7 @@ QUICK := check or not (slow or spark or clients or kafka)
 BENCH_ARGS ?=
 SHELL := bash
 
-.PHONY: help demo check test lint unit quick mutants mutants-sample test-kafka test-connect soak soak-transactions soak-simulation docs site bench bench-coordinator bench-log bench-assignors bench-attack fuzz dist clean bench-consumer bench-transactions bench-producer bench-consumer-groups bench-cluster bench-cluster-growth bench-registry bench-spark
+.PHONY: help demo check test lint unit quick mutants mutants-sample test-kafka test-connect soak soak-transactions soak-simulation docs site bench bench-coordinator bench-log bench-assignors bench-attack fuzz dist clean bench-consumer bench-transactions bench-producer bench-consumer-groups bench-cluster bench-cluster-growth bench-cut-links bench-registry bench-spark
 
 help:
 	@echo "make demo        the main job on real data: broker, three services, Spark, a closing table"
@@ -52,6 +52,7 @@ help:
 	@echo "make bench-registry  a member joins and another leaves, by ZooKeeper and by a coordinator (Java), about a minute"
 	@echo "make bench-cluster  three brokers, one of them killed, beside three of Apache Kafka (Java 17+ and Maven), about 10 minutes"
 	@echo "make bench-cluster-growth  three brokers with 100, 1,000 and 10,000 topics: start, a lost broker, ZooKeeper away (Java), about 30 minutes"
+	@echo "make bench-cut-links  how long each cut link between brokers silences writes, beside Apache Kafka (Linux, root, Java), about 20 minutes"
 	@echo "make bench-spark  Spark micro-batches beside Spark's own Kafka source (Java 17+ and Maven), about 12 minutes"
 	@echo "make dist        sdist and wheel into dist/; scripts/smoke-test installs one and tries it"
 	@echo "make clean       removes what the other targets made"
@@ -194,6 +195,9 @@ bench-cluster: $(VENV)/.installed
 
 bench-cluster-growth: $(VENV)/.installed
 	$(BIN)/python -m benchmarks.cluster_growth $(BENCH_ARGS)
+
+bench-cut-links: $(VENV)/.installed
+	PYTHONPATH=.src $(BIN)/python -m tests.torture.measured_links --compare $(BENCH_ARGS)
 
 bench-registry: $(VENV)/.installed
 	$(BIN)/python -m benchmarks.registry $(BENCH_ARGS)

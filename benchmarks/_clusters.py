@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -46,13 +46,15 @@ class Brokers:
     pids: dict[int, int] = field(default_factory=dict)
     #: The data folder of a broker.
     folder: Callable[[int], Path] = lambda _: Path()
+    #: Where brokers serve that are not on 127.0.0.1.
+    hosts: Mapping[int, str] = field(default_factory=dict)
     #: Where their ZooKeeper serves, and the link over which they reach it.
     metadata_port: int = 0
     link: Link | None = None
 
     @property
     def bootstrap(self) -> str:
-        return ",".join(f"127.0.0.1:{port}" for port in self.ports.values())
+        return ",".join(f"{self.hosts.get(each, '127.0.0.1')}:{port}" for each, port in self.ports.items())
 
     def start(self, *numbers: int) -> None:
         for number in numbers:

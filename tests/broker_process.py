@@ -72,7 +72,7 @@ class BrokerProcess:
     def start(self) -> None:
         """Start it and wait until it serves."""
         self.launch()
-        self.port = self._await_port()
+        self.port = self.await_port()
 
     def launch(self) -> None:
         """Start it."""
@@ -89,7 +89,8 @@ class BrokerProcess:
         with (self.folder / "stdout").open("wb") as out, (self.folder / "stderr").open("ab") as err:
             self.process = subprocess.Popen(command, cwd=self.folder, stdout=out, stderr=err)
 
-    def _await_port(self) -> int:
+    def await_port(self) -> int:
+        """Wait until it serves, and return the port of its first listener."""
         deadline = time.monotonic() + START_TIMEOUT_S
         while time.monotonic() < deadline:
             for line in (self.folder / "stdout").read_text(errors="replace").splitlines(keepends=True):

@@ -19,6 +19,7 @@ from tests.broker.apis import test_client_quotas as quotas
 from tests.broker.apis import test_scram_credentials as scram
 from tests.broker.apis.test_alter_configs import APPEND, SET, change
 from tests.broker.wire import Wire, create_topic, part
+from tests.simulation.planted import Bug
 
 TOPIC, BROKER, GROUP = 2, 4, 32
 
@@ -166,6 +167,11 @@ def addresses(request: pytest.FixtureRequest) -> Iterator[list[str]]:
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 def test_changes_made_at_the_same_time_are_all_in_force(addresses: list[str], kind: Kind) -> None:
+    assert made_together(addresses, kind) == set(range(kind.changes))
+
+
+def made_together(addresses: list[str], kind: Kind) -> set[int]:
+    """Which changes are in force when all of them were made at the same time, and acknowledged."""
     with Wire(addresses[0]) as wire:
         for name in ("configured", "throttled", *(f"grows-{n}" for n in range(CLIENTS))):
             create_topic(wire, name)
@@ -177,4 +183,17 @@ def test_changes_made_at_the_same_time_are_all_in_force(addresses: list[str], ki
     with ThreadPoolExecutor(kind.changes) as clients:
         assert list(clients.map(make, range(kind.changes))) == [0] * kind.changes
     with Wire(addresses[0]) as wire:
-        assert kind.present(wire) == set(range(kind.changes))
+        return kind.present(wire)
+
+
+def test_a_change_is_lost_where_each_is_worked_out_from_what_was_before() -> None:
+    bug = Bug(
+        "changes of metadata are carried out together",
+        "broker._router:Router._handled",
+        "if request.api.one_at_a_time:",
+        "if False:",
+    )
+    kinds = [KINDS[name] for name in ("a list of a topic", "configs of a topic", "settings of all brokers")]
+    with bug.planted(), running_cluster(3) as cluster:
+        addresses = [each.bootstrap for each in cluster.brokers.values()]
+        assert any(made_together(addresses, kind) != set(range(kind.changes)) for kind in kinds)

@@ -15,6 +15,7 @@ from kohort.protocol import TopicPartition
 from kohort.testing.simulation._plan import Incident
 from kohort.testing.simulation.cluster._plan import BROKERS, TOPIC, ClusterPlan, draw_cluster_plan
 from kohort.testing.simulation.cluster._world import ClusterWorld
+from tests.simulation.planted import Bug
 
 CUT_MS, LENGTH_MS, SESSION_MS, LAG_MS = 500, 6_000, 600, 600
 _ALL = range(1, BROKERS + 1)
@@ -24,6 +25,15 @@ LINKS: Final = [
 ]
 #: Until a change is decided, clients have found the new leader, and tried it.
 THEN_MS = 1_000
+LONGEST_MS = SESSION_MS + LAG_MS + THEN_MS
+BUGS: Final = [
+    Bug(
+        "who does not answer the controller goes on leading",
+        "broker._broker_watch:BrokerWatch._watch",
+        "self._fails(node_id, epoch, silent=True)",
+        "pass",
+    ),
+]
 
 
 class TimedWorld(ClusterWorld):
@@ -71,12 +81,23 @@ def plan_of(kind: str, source: int, target: int) -> ClusterPlan:
     return plan
 
 
-@pytest.mark.parametrize(("kind", "source", "target"), LINKS)
-def test_no_cut_link_keeps_a_partition_for_longer_than_a_session(kind: str, source: int, target: int) -> None:
-    """The brokers are controller, leader, follower and bystander to each other, by partition."""
+def longest_silence_ms(kind: str, source: int, target: int) -> int:
+    """Of any partition, while the link is cut."""
     world = TimedWorld(plan_of(kind, source, target))
     world.run()
     silence = world.longest_silence_ms()
     world.close()
     assert len(silence) == BROKERS
-    assert max(silence.values()) < SESSION_MS + LAG_MS + THEN_MS, silence
+    return max(silence.values())
+
+
+@pytest.mark.parametrize(("kind", "source", "target"), LINKS)
+def test_no_cut_link_keeps_a_partition_for_longer_than_a_session(kind: str, source: int, target: int) -> None:
+    """The brokers are controller, leader, follower and bystander to each other, by partition."""
+    assert longest_silence_ms(kind, source, target) < LONGEST_MS
+
+
+@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.what.replace(" ", "-"))
+def test_a_planted_bug_makes_a_cut_link_last(bug: Bug) -> None:
+    with bug.planted():
+        assert any(longest_silence_ms(*link) >= LENGTH_MS for link in LINKS)

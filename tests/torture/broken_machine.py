@@ -88,11 +88,10 @@ def break_disk(descriptor: int) -> None:
 
 
 def plant(what: str) -> None:
-    """Let the broker have a bug of the simulator's, by its name: is it found?"""
-    from tests.simulation.planted_cluster import CLUSTER_BUGS
+    """Let the broker have a planted bug, by its name: is it found?"""
+    from tests.torture.planted import bug_named
 
-    (bug,) = (each for each in CLUSTER_BUGS if each.what == what)
-    _planted.enter_context(bug.planted())
+    _planted.enter_context(bug_named(what).planted())
 
 
 def main() -> int:

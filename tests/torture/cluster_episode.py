@@ -46,6 +46,7 @@ from tests.torture.load import create_topic
 from tests.torture.nemesis import Nemesis
 from tests.torture.network import problem
 from tests.torture.packet_loss import loss_problem
+from tests.torture.planted import bug_named
 from tests.torture.processors import PARTITIONS as NUMBERED
 from tests.torture.processors import (
     PROGRAMS,
@@ -353,9 +354,15 @@ def main() -> int:
     parser.add_argument(
         "--topics", type=int, default=0, help="so many more that nobody writes to (0); 10,000 need 20 GB"
     )
-    parser.add_argument("--plant", metavar="BUG", help="of tests/simulation/planted_cluster.py: is it found?")
+    parser.add_argument(
+        "--plant", metavar="BUG", help="a bug of tests/torture/planted.py, or the simulator's: is it found?"
+    )
     given = parser.parse_args()
     if given.plant is not None:
+        try:
+            bug_named(given.plant)
+        except ValueError as error:
+            parser.error(str(error))
         os.environ[PLANTED] = given.plant
     reason = problem() or loss_problem()
     if reason is not None:
