@@ -368,7 +368,7 @@ def _broker(options: argparse.Namespace) -> int:
     import logging
 
     from .broker import Broker, LogHandler, allow_open_files, loop_factory
-    from .broker._settings import given_settings
+    from .broker.settings import given_settings
     from .protocol import KafkaError, KohortError
 
     if options.metrics_port is not None and importlib.util.find_spec("prometheus_client") is None:

@@ -30,7 +30,7 @@ from .reading.fetch_buffer import ArrowForm
 from .reading.fetched_records import off_the_loop, prepare
 from .reading.user_decoders import Decoder, make_decoder
 from .record import Record, RecordStream, Run
-from .run.assembly import Parts
+from .run.assembly import ConsumerAssembly
 from .run.closing import CLOSE_TIMEOUT_MS, CLOSED, Caller, Closing
 from .run.handover import Callbacks, PartitionsCallback
 from .topic_selection import Selection
@@ -141,8 +141,8 @@ class AsyncGroupConsumer:
         self._turn_ends = 0.0
         #: What was given last; only with auto_done there is any.
         self.in_hand = InHand(self._deliver_again)
-        self._parts: Parts | None = None
-        self._built = Parts(
+        self._parts: ConsumerAssembly | None = None
+        self._built = ConsumerAssembly(
             self.config,
             self._callbacks,
             manual=self._selection.manual,
@@ -357,7 +357,7 @@ class AsyncGroupConsumer:
         runs = await self._poll(lambda parts: [run] if (run := parts.delivery.run()) else [], None)
         return runs[0] if runs else None
 
-    async def _poll(self, take: Callable[[Parts], list[T]], timeout_ms: float | None) -> list[T]:
+    async def _poll(self, take: Callable[[ConsumerAssembly], list[T]], timeout_ms: float | None) -> list[T]:
         """Wait until ``take`` returns something."""
         parts = self._running()
         now = now_ms()
@@ -444,7 +444,7 @@ class AsyncGroupConsumer:
         if self._tracker.awaited:
             self._was_done(self._parts or self._running(closing=True))
 
-    def _was_done(self, parts: Parts) -> None:
+    def _was_done(self, parts: ConsumerAssembly) -> None:
         if parts.tracker.awaited:
             parts.delivery.made_room()
             parts.handover.record_done()
@@ -675,11 +675,11 @@ class AsyncGroupConsumer:
     # inside
 
     @property
-    def parts(self) -> Parts:
+    def parts(self) -> ConsumerAssembly:
         """The parts of this consumer, for the blocking consumer and for tests; not a stable API."""
         return self._built
 
-    def _running(self, *, closing: bool = False) -> Parts:
+    def _running(self, *, closing: bool = False) -> ConsumerAssembly:
         if self._parts is None or (self._closed and not closing):
             state = "has been closed" if self._closed else "was not started: use it in 'async with'"
             raise ConsumerClosedError(f"this consumer {state}")

@@ -10,11 +10,11 @@ from inspect import getdoc
 from typing import Any, get_type_hints
 
 from kohort.broker import BrokerSettings
-from kohort.broker._topic_config import TopicConfig
 from kohort.broker.apis import served_apis
 from kohort.broker.apis.api_versions import ranges
 from kohort.broker.authorizer import Access, ResourceType
 from kohort.broker.metrics._families import FAMILIES, Family
+from kohort.broker.partitions.topic_config import TopicConfig
 from kohort.consumer.config import ConsumerConfig
 from kohort.coordinator import events
 from kohort.coordinator.engine import events as engine_events

@@ -51,7 +51,11 @@ ROOMS = {
         "tests/coordinator/engine/test_loading.py",
     ),
     "cluster": ("tests/cluster",),
-    "log": ("tests/log", "tests/broker/test_cleaner.py", "tests/broker/test_partition.py"),
+    "log": (
+        "tests/log",
+        "tests/broker/partitions/test_cleaner.py",
+        "tests/broker/partitions/test_partition.py",
+    ),
     "client": ("tests/client", "tests/consumer"),
     "consumer": ("tests/consumer", "tests/client"),
     "service": ("tests/service",),

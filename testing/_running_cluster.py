@@ -23,7 +23,7 @@ from ._running_broker import CALL_TIMEOUT_S, RunningBroker
 from ._shared_metadata import SharedMetadata, SharedStore
 
 if TYPE_CHECKING:
-    from ..broker._cluster import ClusterNode
+    from ..broker.metadata.cluster_node import ClusterNode
     from ..consumer import Record
 
 T = TypeVar("T")

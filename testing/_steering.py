@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..broker._router import Router
 from ..broker.apis import Request
+from ..broker.requests.router import Router
 from ..protocol import (
     ApiKey,
     ErrorCode,
@@ -24,8 +24,8 @@ from ..protocol import (
 )
 
 if TYPE_CHECKING:
-    from ..broker._peer import Peer
-    from ..broker._pending_response import Caller, PendingResponse
+    from ..broker.clients.client_state import Peer
+    from ..broker.requests.pending_response import Caller, PendingResponse
 
 E = TypeVar("E", bound=IntEnum)
 

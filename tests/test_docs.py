@@ -123,7 +123,7 @@ def test_every_error_of_the_table_is_among_the_answers() -> None:
     missing = [
         f"{api.key.name}: {access.words}"
         for api in served_apis().values()
-        # rights to what a cluster alone serves: tests/broker/test_control.py
+        # rights to what a cluster alone serves: tests/broker/metadata/test_controller_client.py
         if not api.private and not api.cluster_only
         for access in api.access
         if access.error is not None and not _told(told, api.key, int(access.error))

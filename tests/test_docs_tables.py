@@ -6,8 +6,8 @@ from dataclasses import fields
 
 import kohort.coordinator
 from kohort.broker import BrokerSettings
-from kohort.broker._topic_config import TopicConfig
 from kohort.broker.apis import served_apis
+from kohort.broker.partitions.topic_config import TopicConfig
 from kohort.coordinator import CauseKind
 from kohort.coordinator.shards import OFFSETS_TOPIC
 from kohort.settings import settings_of

@@ -6,8 +6,8 @@ from enum import IntEnum
 from typing import Any, TypeVar
 
 from ...protocol import ErrorCode, KafkaError, MalformedMessageError
-from .._node import Node
 from ..authorizer import AclFilter, Authorizer, Operation, PatternType, Permission, ResourceType
+from ..node import Node
 
 NumberT = TypeVar("NumberT", bound=IntEnum)
 

@@ -17,10 +17,10 @@ from ...protocol import (
     messages_of,
     response_type,
 )
-from .._node import Node
-from .._refused import RefusedBatches
-from .._turns import in_slices
 from ..authorizer import CLUSTER_NAME, Access, Authorizer, ResourceType
+from ..clients.retriable_batches import RefusedBatches
+from ..event_loop.time_slices import in_slices
+from ..node import Node
 from ._errors import AT_TOP, ErrorShape
 
 

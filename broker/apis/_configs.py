@@ -11,13 +11,13 @@ from typing import Any, Final
 from ...cluster import TopicImage
 from ...protocol import ErrorCode, KafkaError
 from ...settings import SettingsError
-from .._config_view import ConfigRow, broker_rows, group_rows, topic_rows
-from .._names import check_name
-from .._node import Node
-from .._topics import unchanged
-from .._turns import in_slices
 from ..authorizer import CLUSTER_NAME, Access, Operation, ResourceType, right
+from ..event_loop.time_slices import in_slices
+from ..metadata.topics import unchanged
+from ..node import Node
+from ..partitions.topic_names import check_name
 from ._api import Asked, Guard, Request
+from ._config_view import ConfigRow, broker_rows, group_rows, topic_rows
 from ._errors import Level, in_elements, same
 from ._guards import Wanted, each
 

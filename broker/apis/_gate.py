@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ...protocol import ApiKey, RequestContext
-from .._node import Node
-from .._peer import Peer
-from .._topics import Topics
 from ..authorizer import Authorizer, Operation, ResourceType
+from ..clients.client_state import Peer
+from ..metadata.topics import Topics
+from ..node import Node
 from ._api import Asked, Request
 
 # The rights of the most frequent requests: the known decisions about READ of a peer are looked up first.

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final, TypeAlias
 
 from ...protocol import ErrorCode, KafkaError, operation_bits
-from .._turns import in_slices
 from ..authorizer import CLUSTER_NAME, Access, Operation, ResourceType
+from ..event_loop.time_slices import in_slices
 from ._api import Asked, Guard, replaced
 
 #: The right that an element of a request needs, and the resource's name; None: no right is needed.

@@ -8,9 +8,9 @@ from uuid import UUID
 
 from ...cluster import BrokerRegistration, TopicImage
 from ...protocol import ErrorCode, KafkaError, operation_bits
-from .._node import Node
-from .._partition import LocalTopic, Partition
 from ..authorizer import OPERATIONS, ResourceType
+from ..node import Node
+from ..partitions.partition import LocalTopic, Partition
 from ._api import Request
 
 #: No epoch known or given.

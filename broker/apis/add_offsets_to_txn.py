@@ -6,9 +6,9 @@ from typing import Any
 
 from ...protocol import ApiKey, TopicPartition
 from ...transactions import Add
-from .._names import OFFSETS_TOPIC
-from .._node import Node
 from ..authorizer import Operation, ResourceType, right
+from ..node import Node
+from ..partitions.topic_names import OFFSETS_TOPIC
 from ._api import Request, ServedApi
 from ._errors import AT_TOP
 from ._guards import whole

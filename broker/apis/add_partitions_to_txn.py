@@ -17,10 +17,10 @@ from ...protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTransaction,
 )
 from ...transactions import EPOCH_BUMP_VERSION, Add
-from .._names import INTERNAL
-from .._node import Node
-from .._turns import in_slices
 from ..authorizer import Operation, ResourceType, right
+from ..event_loop.time_slices import in_slices
+from ..node import Node
+from ..partitions.topic_names import INTERNAL
 from ._api import Asked, Guard, Request, ServedApi
 from ._errors import ErrorShape, Level
 from ._guards import refusal

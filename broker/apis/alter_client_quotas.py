@@ -6,10 +6,10 @@ from collections import Counter
 from typing import Any
 
 from ...protocol import ApiKey, ErrorCode, KafkaError
-from .._node import Node
-from .._stopwatch import clock
-from .._turns import in_slices
 from ..authorizer import Operation, ResourceType, right
+from ..event_loop.stopwatch import clock
+from ..event_loop.time_slices import in_slices
+from ..node import Node
 from ..quotas import QuotaEntity, QuotaKey, QuotaTable, check_value, entity_of
 from ._api import Request, ServedApi, always
 from ._errors import Level, in_elements, same

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...protocol import ApiKey
-from .._node import Node
+from ..node import Node
 from ._api import Request, ServedApi
 from ._configs import ALTER_ERRORS, ALTER_GUARD, Rows, alter, by_controller
 

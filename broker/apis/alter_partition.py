@@ -6,8 +6,8 @@ from typing import Any
 
 from ...cluster import PartitionState
 from ...protocol import ApiKey, ErrorCode
-from .._node import Node
 from ..authorizer import Operation, ResourceType, right
+from ..node import Node
 from ._api import Request, ServedApi
 from ._errors import at_top
 from ._guards import whole

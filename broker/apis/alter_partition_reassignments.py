@@ -14,15 +14,15 @@ from ...protocol.messages.alter_partition_reassignments import (
     ReassignablePartitionResponse,
     ReassignableTopicResponse,
 )
-from .._node import Node
-from .._turns import Slices
 from ..authorizer import Operation, ResourceType, right
+from ..event_loop.time_slices import Slices
+from ..node import Node
 from ._api import Request, ServedApi, always
 from ._errors import at_top
 from ._guards import whole
 
 if TYPE_CHECKING:
-    from .._control import Control
+    from ..metadata.controller_client import Control
 
 
 async def handle(node: Node, request: Request) -> Any:

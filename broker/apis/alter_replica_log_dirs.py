@@ -12,8 +12,8 @@ from ...protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirPartitionResult,
     AlterReplicaLogDirTopicResult,
 )
-from .._node import Node
 from ..authorizer import Operation, ResourceType, right
+from ..node import Node
 from ._api import Request, ServedApi
 from ._errors import ErrorShape
 from ._guards import whole

@@ -10,8 +10,8 @@ from typing import Any
 
 from ...protocol import ApiKey, ErrorCode, KafkaError
 from ...protocol.messages.alter_user_scram_credentials import AlterUserScramCredentialsResult
-from .._node import Node
 from ..authorizer import Operation, ResourceType, right
+from ..node import Node
 from ..security._scram_users import MAX_ITERATIONS, MIN_ITERATIONS, ScramCredential
 from ._api import Request, ServedApi, always
 from ._errors import ErrorShape

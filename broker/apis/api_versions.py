@@ -16,8 +16,8 @@ from ...protocol.messages.api_versions import (
     FinalizedFeatureKey,
     SupportedFeatureKey,
 )
-from .._features import SUPPORTED
-from .._node import Node
+from ..metadata.features import SUPPORTED
+from ..node import Node
 from ._api import Request, ServedApi
 from ._guards import OPEN_TO_ALL
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ...protocol import ApiKey
-from .._features import GROUP_VERSION
 from ..authorizer import Operation, ResourceType, right
+from ..metadata.features import GROUP_VERSION
 from ._api import Asked, Guard, ServedApi, hand_over
 from ._errors import AT_TOP
 from ._guards import refusal

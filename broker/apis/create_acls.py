@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ...protocol import ApiKey, ErrorCode, KafkaError
-from .._node import Node
-from .._turns import in_slices
 from ..authorizer import CLUSTER_NAME, Acl, Operation, PatternType, ResourceType, right
+from ..event_loop.time_slices import in_slices
+from ..node import Node
 from ._acls import authorizer_of, typed
 from ._api import Request, ServedApi, always
 from ._errors import Level, in_elements

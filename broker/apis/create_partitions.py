@@ -8,10 +8,10 @@ from typing import Any
 
 from ...cluster import TopicImage
 from ...protocol import ApiKey, ErrorCode, KafkaError
-from .._names import COORDINATORS
-from .._node import Node
-from .._stopwatch import clock
 from ..authorizer import Operation, ResourceType, right
+from ..event_loop.stopwatch import clock
+from ..node import Node
+from ..partitions.topic_names import COORDINATORS
 from ._api import Request, ServedApi, always
 from ._errors import Level, in_elements, same
 from ._guards import topics

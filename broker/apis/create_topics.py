@@ -9,13 +9,13 @@ from typing import Any
 
 from ...protocol import ApiKey, ErrorCode, KafkaError, PreparedArray
 from ...settings import SettingsError
-from .._config_view import topic_rows
-from .._node import Node
-from .._stopwatch import clock
-from .._topics import TopicPlan
-from .._turns import in_slices
 from ..authorizer import Access, Operation, ResourceType, right
+from ..event_loop.stopwatch import clock
+from ..event_loop.time_slices import in_slices
+from ..metadata.topics import TopicPlan
+from ..node import Node
 from ._api import Asked, Guard, Request, ServedApi, always
+from ._config_view import topic_rows
 from ._errors import TOPICS_BY_NAME, in_elements
 from ._guards import each
 from ._lookup import check_placed

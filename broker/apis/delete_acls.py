@@ -8,9 +8,9 @@ from typing import Any
 from ...coordinator import Repeats
 from ...coordinator.repeats import MAX_REPEATS
 from ...protocol import ApiKey, ErrorCode
-from .._node import Node
-from .._turns import in_slices
 from ..authorizer import Acl, AclFilter, Operation, ResourceType, right
+from ..event_loop.time_slices import in_slices
+from ..node import Node
 from ._acls import authorizer_of, is_known, typed
 from ._api import Request, ServedApi, always
 from ._errors import Level, in_elements

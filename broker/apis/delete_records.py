@@ -9,9 +9,9 @@ import asyncio
 from typing import Any
 
 from ...protocol import ApiKey, ErrorCode, KafkaError
-from .._node import Node
-from .._partition import Partition
 from ..authorizer import Operation, ResourceType, right
+from ..node import Node
+from ..partitions.partition import Partition
 from ._api import Request, ServedApi
 from ._errors import TOPICS_BY_NAME, Level, in_elements, same
 from ._guards import topics

@@ -12,12 +12,12 @@ from uuid import UUID
 
 from ...cluster import TopicImage
 from ...protocol import ApiKey, ErrorCode, KafkaError
-from .._names import COORDINATORS
-from .._node import Node
-from .._stopwatch import clock
-from .._topics import NO_TOPIC_ID
-from .._turns import in_slices
 from ..authorizer import Access, Operation, ResourceType, right
+from ..event_loop.stopwatch import clock
+from ..event_loop.time_slices import in_slices
+from ..metadata.topics import NO_TOPIC_ID
+from ..node import Node
+from ..partitions.topic_names import COORDINATORS
 from ._api import Asked, Guard, Request, ServedApi, always
 from ._errors import ErrorShape, Level, same
 from ._guards import appended, each, refusal, topic_name

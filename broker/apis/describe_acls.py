@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ...protocol import ApiKey
-from .._node import Node
 from ..authorizer import AclFilter, Operation, ResourceType, right
+from ..node import Node
 from ._acls import authorizer_of, typed
 from ._api import Request, ServedApi
 from ._guards import whole

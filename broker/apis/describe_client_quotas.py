@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ...protocol import ApiKey
-from .._node import Node
 from ..authorizer import Operation, ResourceType, right
+from ..node import Node
 from ..quotas import check_filter
 from ._api import Request, ServedApi
 from ._errors import at_top

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...protocol import ApiKey, ErrorCode
-from .._node import Node
+from ..node import Node
 from ._api import Asked, Guard, Request, ServedApi
 from ._guards import CLUSTER_OPERATIONS_RIGHT, with_cluster_operations
 from ._lookup import CLUSTER_OPERATIONS, OPERATIONS_NOT_ASKED, brokers_of

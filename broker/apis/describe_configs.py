@@ -8,12 +8,12 @@ from typing import Any
 
 from ...coordinator import Repeats
 from ...protocol import ApiKey, KafkaError, PreparedArray
-from .._config_view import ConfigRow, broker_rows, default_rows, group_rows, topic_rows
-from .._names import check_name
-from .._node import Node
-from .._turns import in_slices
 from ..authorizer import Operation, ResourceType, right
+from ..event_loop.time_slices import in_slices
+from ..node import Node
+from ..partitions.topic_names import check_name
 from ._api import Request, ServedApi
+from ._config_view import ConfigRow, broker_rows, default_rows, group_rows, topic_rows
 from ._configs import ConfigResource, configs_guard, has_configs, invalid, no_configs
 from ._errors import Level, in_elements, same
 from ._lookup import find_topic

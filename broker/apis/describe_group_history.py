@@ -9,8 +9,8 @@ from typing import Any
 
 from ...coordinator.details import details_json
 from ...protocol import ApiKey, KafkaError
-from .._node import Node
 from ..authorizer import Operation, ResourceType, right
+from ..node import Node
 from ._api import Request, ServedApi
 from ._guards import whole
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ...protocol import ApiKey
-from .._turns import in_slices
 from ..authorizer import Operation, ResourceType, right
+from ..event_loop.time_slices import in_slices
 from ._api import Asked, Guard, ServedApi, replaced
 from ._errors import Level, in_elements
 from ._guards import groups, with_operations

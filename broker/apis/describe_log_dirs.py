@@ -11,10 +11,10 @@ from ...protocol.messages.describe_log_dirs import (
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
-from .._node import Node
-from .._partition import Partition
-from .._turns import in_slices
 from ..authorizer import Operation, ResourceType, right
+from ..event_loop.time_slices import in_slices
+from ..node import Node
+from ..partitions.partition import Partition
 from ._api import Request, ServedApi
 from ._guards import whole
 

@@ -8,9 +8,9 @@ from ...coordinator import Repeats
 from ...log import Producer
 from ...protocol import ApiKey, ErrorCode, KafkaError
 from ...protocol.messages.describe_producers import ProducerState
-from .._node import Node
-from .._turns import in_slices
 from ..authorizer import Operation, ResourceType, right
+from ..event_loop.time_slices import in_slices
+from ..node import Node
 from ._api import Request, ServedApi
 from ._errors import TOPICS_BY_NAME, Level, in_elements
 from ._guards import topics

@@ -16,10 +16,10 @@ from ...protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsResponseTopic,
     TopicRequest,
 )
-from .._names import INTERNAL, check_name
-from .._node import Node
-from .._turns import in_slices
 from ..authorizer import Operation, ResourceType, right
+from ..event_loop.time_slices import in_slices
+from ..node import Node
+from ..partitions.topic_names import INTERNAL, check_name
 from ._api import Asked, Guard, Request, ServedApi
 from ._errors import TOPICS_BY_NAME, in_elements
 from ._guards import with_operations

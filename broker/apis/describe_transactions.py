@@ -8,9 +8,9 @@ from ...coordinator.repeats import Repeats
 from ...protocol import ApiKey, ErrorCode
 from ...protocol.messages.describe_transactions import TopicData
 from ...transactions import Transaction
-from .._node import Node
-from .._turns import in_slices
 from ..authorizer import Access, Operation, ResourceType, right
+from ..event_loop.time_slices import in_slices
+from ..node import Node
 from ._api import Asked, Guard, Request, ServedApi, replaced
 from ._errors import Level, in_elements
 from ._guards import each

@@ -7,8 +7,8 @@ from typing import Any
 
 from ...protocol import ApiKey, ErrorCode
 from ...protocol.messages.describe_user_scram_credentials import DescribeUserScramCredentialsResult
-from .._node import Node
 from ..authorizer import Operation, ResourceType, right
+from ..node import Node
 from ._api import Request, ServedApi
 from ._errors import at_top
 from ._guards import whole

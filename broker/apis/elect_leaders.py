@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 from ...cluster import NO_LEADER, PartitionState, TopicImage
 from ...protocol import ApiKey, ErrorCode, KafkaError, TopicPartition
 from ...protocol.messages.elect_leaders import PartitionResult, ReplicaElectionResult
-from .._node import Node
-from .._turns import in_slices
 from ..authorizer import Operation, ResourceType, right
+from ..event_loop.time_slices import in_slices
+from ..node import Node
 from ._api import Request, ServedApi, always
 from ._errors import at_top
 from ._guards import whole
 
 if TYPE_CHECKING:
-    from .._control import Control
+    from ..metadata.controller_client import Control
 
 #: Errors of a partition whose only replica cannot be served, by Kafka's number of the type of election.
 _NO_CANDIDATE = {

@@ -6,7 +6,7 @@ from typing import Any
 
 from ...protocol import ApiKey
 from ...transactions import EPOCH_BUMP_VERSION, End
-from .._node import Node
+from ..node import Node
 from ._api import Request, ServedApi
 from ._errors import AT_TOP
 from ._guards import whole

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from ...protocol import ApiKey, ErrorCode, KafkaError, ProtocolError
-from .._node import Node
-from .._peer import Peer
 from ..authorizer import Operation, ResourceType, right
+from ..clients.client_state import Peer
+from ..node import Node
 from ._api import Request, ServedApi
 from ._guards import whole
 

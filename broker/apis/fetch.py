@@ -20,20 +20,20 @@ from ...protocol.messages.fetch import (
     FetchableTopicResponse,
     PartitionData,
 )
-from .._fetch_sessions import FIRST_EPOCH, FetchSession, Place
-from .._fetch_sessions import NO_EPOCH as NO_SESSION_EPOCH
-from .._node import Node
-from .._partition import LocalTopic, Partition
-from .._stopwatch import clock
-from .._turns import Slices
 from ..authorizer import CLUSTER_NAME, Access, Operation, ResourceType, right
+from ..clients.fetch_sessions import FIRST_EPOCH, FetchSession, Place
+from ..clients.fetch_sessions import NO_EPOCH as NO_SESSION_EPOCH
+from ..event_loop.stopwatch import clock
+from ..event_loop.time_slices import Slices
+from ..node import Node
+from ..partitions.partition import LocalTopic, Partition
 from ._api import Asked, Guard, Request, ServedApi
 from ._errors import ErrorShape, Level, same
 from ._guards import each, topic_name, topics
 from ._lookup import NO_EPOCH, find_topic, partition_of
 
 if TYPE_CHECKING:
-    from .._cluster import ClusterNode
+    from ..metadata.cluster_node import ClusterNode
 
 #: Records of this many bytes or more are not read here: they may be sent from the file to the socket.
 RANGE_BYTES = 262_144

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 from ...offsets_topic import partition_for
 from ...protocol import ApiKey, ErrorCode, KafkaError
-from .._names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
-from .._node import Node
-from .._transactions import start_transactions
 from ..authorizer import CLUSTER_NAME, Access, Operation, ResourceType, right
+from ..node import Node
+from ..partitions.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from ..transactions import start_transactions
 from ._api import Asked, Guard, Request, ServedApi
 from ._errors import ErrorShape, Level
 from ._guards import each, refusal
 
 if TYPE_CHECKING:
-    from .._cluster import ClusterNode
+    from ..metadata.cluster_node import ClusterNode
 
 #: Kinds of coordinators.
 _GROUP, _TRANSACTION, _SHARE_GROUP = range(3)

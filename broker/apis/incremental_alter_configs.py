@@ -7,8 +7,8 @@ from typing import Any
 
 from ...protocol import ApiKey, ErrorCode, KafkaError
 from ...settings import as_text
-from .._live_settings import kafka_name
-from .._node import Node
+from ..metadata.live_settings import kafka_name
+from ..node import Node
 from ..security._listeners import PREFIX
 from ._api import Request, ServedApi
 from ._configs import ALTER_ERRORS, ALTER_GUARD, DELETE, Rows, alter, by_controller, invalid

@@ -6,9 +6,9 @@ from typing import Any
 
 from ...protocol import ApiKey, ErrorCode
 from ...transactions import Initialize
-from .._node import Node
-from .._transactions import take_producer_id
 from ..authorizer import Access, Operation, ResourceType, right
+from ..node import Node
+from ..transactions import take_producer_id
 from ._api import Asked, Guard, Request, ServedApi
 from ._errors import at_top
 from ._guards import refusal

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from ...protocol import ApiKey, ErrorCode
-from .._node import Node
 from ..authorizer import Operation, ResourceType, right
+from ..node import Node
 from ._api import Request, ServedApi
 from ._configs import ConfigResource
 from ._guards import whole

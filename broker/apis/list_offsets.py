@@ -6,8 +6,8 @@ from collections import Counter
 from typing import Any
 
 from ...protocol import ApiKey, ErrorCode, KafkaError
-from .._node import Node
 from ..authorizer import Operation, ResourceType, right
+from ..node import Node
 from ._api import Request, ServedApi
 from ._errors import PARTITIONS, TOPICS_BY_NAME, in_elements
 from ._guards import topics

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from ...protocol import ApiKey
-from .._node import Node
 from ..authorizer import Operation, ResourceType, right
+from ..node import Node
 from ._api import Request, ServedApi, always
 from ._errors import at_top
 from ._guards import whole

@@ -7,9 +7,9 @@ from typing import Any
 from ...coordinator.consumer.regex import compiled_regex
 from ...protocol import ApiKey, ErrorCode, KafkaError
 from ...statemachine import TransactionState
-from .._node import Node
-from .._turns import in_slices
 from ..authorizer import Access, Operation, ResourceType
+from ..event_loop.time_slices import in_slices
+from ..node import Node
 from ._api import Asked, Guard, Request, ServedApi, replaced
 from ._errors import AT_TOP
 

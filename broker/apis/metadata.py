@@ -10,11 +10,11 @@ from uuid import UUID
 from ...cluster import NO_LEADER, PartitionState, TopicImage
 from ...protocol import ApiKey, ErrorCode, KafkaError, PreparedArray
 from ...protocol.messages.metadata import MetadataResponse, MetadataResponsePartition
-from .._names import check_name
-from .._node import Node
-from .._topics import NO_TOPIC_ID, TopicPlan
-from .._turns import in_slices
 from ..authorizer import Access, Operation, ResourceType, right
+from ..event_loop.time_slices import in_slices
+from ..metadata.topics import NO_TOPIC_ID, TopicPlan
+from ..node import Node
+from ..partitions.topic_names import check_name
 from ._api import Asked, Guard, Request, ServedApi
 from ._errors import ErrorShape, Level, same
 from ._guards import CLUSTER_OPERATIONS_RIGHT, topic_name, with_cluster_operations, with_operations

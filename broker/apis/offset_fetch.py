@@ -6,8 +6,8 @@ from typing import Any
 
 from ...protocol import ApiKey, ErrorCode
 from ...protocol.messages.offset_fetch import OffsetFetchResponsePartitions, OffsetFetchResponseTopics
-from .._turns import in_slices
 from ..authorizer import Operation, ResourceType, right
+from ..event_loop.time_slices import in_slices
 from ._api import Asked, Guard, ServedApi, replaced
 from ._errors import TOPICS_BY_NAME, ErrorShape, Level, same
 from ._guards import appended, refusal, topic_name

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ...protocol import ApiKey
-from .._node import Node
 from ..authorizer import Access, Operation, ResourceType, right
+from ..node import Node
 from ._api import Asked, Guard, Request, ServedApi
 from ._errors import Level, in_elements, same
 from ._guards import topics

@@ -23,12 +23,12 @@ from ...protocol import (
     TopicPartition,
     parse_batch_header,
 )
-from .._names import INTERNAL
-from .._node import Node
-from .._partition import Partition
-from .._transactions import Writer
-from .._turns import in_slices
 from ..authorizer import Operation, ResourceType, right
+from ..event_loop.time_slices import in_slices
+from ..node import Node
+from ..partitions.partition import Partition
+from ..partitions.topic_names import INTERNAL
+from ..transactions import Writer
 from ._api import Asked, Guard, Request, ServedApi
 from ._errors import Level, in_elements, same
 from ._guards import refusal, topic_name, topics

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...protocol import ApiKey, ErrorCode
-from .._node import Node
+from ..node import Node
 from ._api import Request, ServedApi
 from ._guards import OPEN_TO_ALL
 

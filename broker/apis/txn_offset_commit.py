@@ -14,10 +14,10 @@ from ...protocol.messages.txn_offset_commit import (
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
-from .._names import OFFSETS_TOPIC
-from .._node import Node
-from .._transactions import Writer
 from ..authorizer import Operation, ResourceType, right
+from ..node import Node
+from ..partitions.topic_names import OFFSETS_TOPIC
+from ..transactions import Writer
 from ._api import Request, ServedApi
 from ._errors import PARTITIONS, TOPICS_BY_NAME, in_elements
 from ._guards import topics, whole

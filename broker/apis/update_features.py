@@ -9,8 +9,8 @@ from typing import Any
 
 from ...protocol import ApiKey, KafkaError
 from ...protocol.messages.update_features import UpdatableFeatureResult
-from .._node import Node
 from ..authorizer import Operation, ResourceType, right
+from ..node import Node
 from ._api import Request, ServedApi, always
 from ._errors import at_top
 from ._guards import whole

@@ -16,10 +16,10 @@ from ...protocol.messages.write_txn_markers import (
     WritableTxnMarkerTopicResult,
 )
 from ...transactions import EPOCH_BUMP_VERSION, TransactionMarker
-from .._node import Node
-from .._transactions import write_marker
-from .._turns import in_slices
 from ..authorizer import Operation, ResourceType, right
+from ..event_loop.time_slices import in_slices
+from ..node import Node
+from ..transactions import write_marker
 from ._api import Asked, Guard, Request, ServedApi
 from ._errors import Level, in_elements, same
 from ._guards import refusal

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from ...protocol import RequestContext
-from .._log_lines import RateLimitedLog, cut
+from ..reporting.log_lines import RateLimitedLog, cut
 from ._acls import OPERATIONS, Acl, AclFilter, Operation, ResourceType
 from ._rules import AclRules, Verdict
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from ...coordinator import CoordinatorEvent
-from .._stopwatch import clock
+from ..event_loop.stopwatch import clock
 from ._groups import GroupCounters
 from ._requests import RequestMeters
 from ._sensors import WINDOW_S, Histogram

@@ -18,7 +18,7 @@ from functools import partial
 from typing import Any
 
 from ...log import OPEN_FILES
-from .._log_lines import RateLimitedLog
+from ..reporting.log_lines import RateLimitedLog
 from ..security._listener_security import ListenerSecurity
 from ..security._listeners import Listener
 from ..security._quotas import ConnectionQuotas, ConnectionSlot

@@ -9,8 +9,8 @@ import asyncio
 from itertools import chain, islice
 from typing import Protocol
 
-from .._settings import BrokerSettings
 from ..security._listeners import Listener
+from ..settings import BrokerSettings
 from ._flow import SMALL_BYTES
 
 #: Most waiting connections that resume in one turn of the loop: each may bring a whole read.

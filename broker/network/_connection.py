@@ -17,12 +17,12 @@ from typing import Any, Protocol, cast
 
 from ...coordinator.engine.runner import Writes
 from ...protocol import FrameReader, Part, ProtocolError
-from .._log_lines import RateLimitedLog, printable
-from .._peer import Peer
-from .._pending_response import PendingResponse
-from .._router import Router
-from .._stopwatch import clock
 from ..apis import ServedApi
+from ..clients.client_state import Peer
+from ..event_loop.stopwatch import clock
+from ..reporting.log_lines import RateLimitedLog, printable
+from ..requests.pending_response import PendingResponse
+from ..requests.router import Router
 from ..security._errors import CertificateError
 from ..security._listeners import Listener
 from ..security._login import Login, Pass

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable
 
 from ...protocol import ProtocolError
-from .._stopwatch import clock
+from ..event_loop.stopwatch import clock
 
 #: Most waiting requests of one connection; beyond that it is not read.
 MAX_WAITING_REQUESTS = 32

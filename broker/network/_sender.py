@@ -16,7 +16,7 @@ from typing import Final
 
 from ...log import OPEN_FILES, FileRange
 from ...protocol import Part
-from .._log_lines import RateLimitedLog
+from ..reporting.log_lines import RateLimitedLog
 
 #: Bytes of a response that are read from files at once; the rest is read once the client has taken them. So a
 #: client that reads slowly costs little memory, whatever it requested.

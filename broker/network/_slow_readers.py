@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from .._settings import BrokerSettings
+from ..settings import BrokerSettings
 from ._connection import Connection
 
 #: A client that leaves ``kohort.response.unread.max.bytes`` unread has to read that divided by this in time.

@@ -10,14 +10,14 @@ from typing import NamedTuple
 
 from ...log import left_by_connections
 from ...settings import MAX_INT
-from .._settings import BrokerSettings
 from ..metrics._exposer import MAX_CONNECTIONS
 from ..quotas import CLIENT_ID, DEFAULT_NAME, USER, QuotaEntity, QuotaKey, QuotaTable
+from ..settings import BrokerSettings
 from ._between_brokers import BetweenBrokers
 from ._certificate_watch import DAY_S, SOON_DAYS
+from ._distinguished_names import ends_of
 from ._listener_security import ListenerSecurity
 from ._listeners import Listener, is_own, listed, listeners_of, settings_for
-from ._names import ends_of
 from ._quotas import ConnectionQuotas
 from ._sasl import plain_users
 from ._scram_users import HASHES, ScramUsers

@@ -12,7 +12,7 @@ from ._scram_users import ScramUsers
 from ._settings import SecuritySettings
 
 if TYPE_CHECKING:
-    from ._names import PrincipalRules
+    from ._distinguished_names import PrincipalRules
     from ._sasl import Sasl
     from ._tls import TlsContexts
 
@@ -32,7 +32,7 @@ class ListenerSecurity:
         self._contexts: TlsContexts | None = None
         self._rules: PrincipalRules | None = None
         if listener.tls:
-            from ._names import PrincipalRules
+            from ._distinguished_names import PrincipalRules
             from ._tls import TlsContexts
 
             # with SASL the certificate does not name the client: request one only if this listener's setting
@@ -65,6 +65,6 @@ class ListenerSecurity:
         certificate = secured.getpeercert(binary_form=True)
         if certificate is None:
             return ANONYMOUS
-        from ._names import subject_name
+        from ._distinguished_names import subject_name
 
         return f"User:{self._rules.user(subject_name(certificate))}"

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ...settings import SettingsError
+from ._distinguished_names import ends_of
 from ._errors import CertificateError
-from ._names import ends_of
 from ._settings import ClientAuth, SecuritySettings
 
 log = logging.getLogger("kohort.broker")

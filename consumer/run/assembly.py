@@ -38,7 +38,7 @@ from .watchdogs import LoopWatch, PollWatch
 _PATTERNS_VERSION = 1
 
 
-class Parts:
+class ConsumerAssembly:
     """The parts of one consumer, not connected. Raises ConfigError for assignors that cannot be used."""
 
     def __init__(

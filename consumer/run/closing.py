@@ -8,7 +8,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 from ...client.waiting import now_ms
-from .assembly import Parts
+from .assembly import ConsumerAssembly
 from .handover import in_callback
 
 #: The task, or the id of the thread, that closes.
@@ -33,7 +33,7 @@ class Closing:
     ``tasks`` returns the tasks of a consumer that has started, None before.
     """
 
-    parts: Parts
+    parts: ConsumerAssembly
     notice_ms: float
     _: KW_ONLY
     tasks: Callable[[], Sequence[asyncio.Task[None]] | None]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from kohort.broker import Broker
-from kohort.broker._topics import TopicPlan
+from kohort.broker.metadata.topics import TopicPlan
 from kohort.cluster import MemoryHome, MemoryStore, MetadataStore, PartitionState
 from tests.ports import free_port
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kohort.broker._partition import Partition
+from kohort.broker.partitions.partition import Partition
 from kohort.testing import running_broker
 from tests.broker.wire import Wire, batch, create_topic, offset_at, produce
 

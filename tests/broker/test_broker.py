@@ -1,6 +1,6 @@
 """A broker's life: starts, stops, restarts, and what survives which end.
 
-Covers: broker/_parts.py, broker/_node.py, broker/_local_logs.py.
+Covers: broker/assembly.py, broker/node.py, broker/partitions/local_logs.py.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kohort.broker import Broker, BrokerSettings, SettingsError
 from kohort.log import DataFolderInUseError
 from kohort.protocol import ApiKey
 from kohort.testing import running_broker
-from tests.broker.topic_requests import commit, committed, deleted_topics, mark_deleted
+from tests.broker.metadata.topic_requests import commit, committed, deleted_topics, mark_deleted
 from tests.broker.wire import Wire, batch, create_topic, fetch, offset_at, part, produce
 from tests.messages import request_of
 

@@ -1,6 +1,6 @@
 """Who may still read and write when one or two of three brokers are gone: the table of operators' page.
 
-Covers: broker/_replicas.py.
+Covers: broker/replicas/replicas.py.
 """
 
 from __future__ import annotations

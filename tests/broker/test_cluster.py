@@ -1,6 +1,7 @@
 """Three brokers in one process: what they tell of each other.
 
-Covers: broker/_cluster.py, broker/_cluster_topics.py, broker/_control.py.
+Covers: broker/metadata/cluster_node.py, broker/metadata/cluster_topics.py.
+Covers: broker/metadata/controller_client.py.
 """
 
 from __future__ import annotations

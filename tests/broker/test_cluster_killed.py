@@ -1,6 +1,6 @@
 """Three brokers in processes of their own, on a real ZooKeeper: killed by SIGKILL, all of them in the end.
 
-Covers: broker/_cluster.py, broker/_replicas.py.
+Covers: broker/metadata/cluster_node.py, broker/replicas/replicas.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Links between brokers that are slow, go one way or flap, and brokers that are killed meanwhile: nothing
 that was acknowledged is lost, nothing is there twice, and the replicas agree afterwards.
 
-Covers: broker/_fetcher.py, broker/_leadership.py.
+Covers: broker/replicas/fetcher.py, broker/partitions/leadership.py.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from aiokafka.errors import KafkaError as ClientError
 from kohort.client.connection import Connection
 from kohort.client.metadata import Address
 from tests.broker.clusters import Nodes, cluster, in_sync
-from tests.broker.test_replicas import replica, values
+from tests.broker.replicas.test_replicas import replica, values
 
 PARTITIONS = 3
 

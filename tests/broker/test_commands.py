@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from kohort.broker._live_settings import LiveSettings
-from kohort.broker._settings import BrokerSettings
+from kohort.broker.metadata.live_settings import LiveSettings
 from kohort.broker.quotas import QuotaEntity, QuotaKey, QuotaTable
+from kohort.broker.settings import BrokerSettings
 from kohort.cli import main
 from kohort.cluster import FolderStore
 from kohort.testing import running_broker

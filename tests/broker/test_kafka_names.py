@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from kohort.broker import Broker, BrokerSettings, SettingsError
-from kohort.broker._kafka_names import MEANINGLESS, meaningless
-from kohort.broker._settings import broker_settings, given_settings
+from kohort.broker.kafka_names import MEANINGLESS, meaningless
 from kohort.broker.security._listeners import listeners_of
+from kohort.broker.settings import broker_settings, given_settings
 from kohort.cli import main
 from kohort.protocol import ApiKey
 from kohort.settings import read_settings_file, settings_of

@@ -13,7 +13,7 @@ from kohort.coordinator import LoadError
 from kohort.coordinator.engine.runner import ShardRunner
 from kohort.offsets_topic import partition_for
 from kohort.protocol import ApiKey, ErrorCode
-from tests.broker.topic_requests import commit
+from tests.broker.metadata.topic_requests import commit
 from tests.broker.wire import Wire, create_topic
 
 

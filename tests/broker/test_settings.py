@@ -7,8 +7,8 @@ from dataclasses import fields
 import pytest
 
 from kohort.broker import BrokerSettings, SettingsError
-from kohort.broker._settings import broker_settings
-from kohort.broker._topic_config import TopicConfig
+from kohort.broker.partitions.topic_config import TopicConfig
+from kohort.broker.settings import broker_settings
 from kohort.coordinator import GroupSettings
 from kohort.settings import MAX_LONG, settings_of
 

@@ -11,7 +11,7 @@ import pytest
 from kohort.log import PartitionLog
 from kohort.protocol import ApiKey, ErrorCode
 from kohort.testing import running_broker
-from tests.broker.topic_requests import EARLIEST, LATEST, delete_records, delete_topics
+from tests.broker.metadata.topic_requests import EARLIEST, LATEST, delete_records, delete_topics
 from tests.broker.wire import Wire, batch, create_topic, fetch, offset_at, produce
 from tests.broker_process import BrokerProcess
 

@@ -17,14 +17,14 @@ from typing import Any
 
 import pytest
 
-from kohort.broker._transactions import Writer, end_unknown
-from kohort.broker._unverified_writes import UnverifiedWrites
 from kohort.broker.apis.produce import _Writing
+from kohort.broker.partitions.unverified_writes import UnverifiedWrites
+from kohort.broker.transactions import Writer, end_unknown
 from kohort.log import decode_records
 from kohort.protocol import ApiKey, ErrorCode, TopicPartition, iter_batches
 from kohort.testing import running_broker
 from tests.broker.apis.test_describe_configs import ask as describe_configs
-from tests.broker.topic_requests import delete_topics, grow
+from tests.broker.metadata.topic_requests import delete_topics, grow
 from tests.broker.wire import Wire, batch, create_topic, fetch, offset_at, produce_fields
 from tests.broker_process import BrokerProcess
 

@@ -16,7 +16,7 @@ from random import Random
 import pytest
 
 from kohort.protocol import ApiKey, parse_batch_header
-from tests.broker.topic_requests import delete_topics
+from tests.broker.metadata.topic_requests import delete_topics
 from tests.broker.wire import Wire, create_topic, offset_at
 from tests.clients.alike.transactions import REQUESTS, Asking, Fields, Producer, Side, alike, learn
 from tests.clients.raw import RawMember

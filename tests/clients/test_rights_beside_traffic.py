@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from kohort.protocol import ApiKey, ErrorCode
+from tests.broker.metadata.topic_requests import commit_fields, committed
 from tests.broker.security.logins import log_in_scram
-from tests.broker.topic_requests import commit_fields, committed
 from tests.broker.wire import Wire, batch, create_topic, fetch_fields, part, produce_fields
 from tests.secured import Secured
 

@@ -1,6 +1,6 @@
 """Brokers of a cluster whose metadata are in a real ZooKeeper, started by their settings.
 
-Covers: broker/_broker.py, broker/_cluster.py.
+Covers: broker/broker.py, broker/metadata/cluster_node.py.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import pytest
 from kazoo.client import KazooClient
 
 from kohort.broker import Broker
-from kohort.broker._names import TRANSACTIONS_TOPIC
-from kohort.broker._topics import first_configs
+from kohort.broker.metadata.topics import first_configs
+from kohort.broker.partitions.topic_names import TRANSACTIONS_TOPIC
 from kohort.cli import main
 from kohort.client import Cluster, Sasl
 from kohort.protocol import KohortError, build_batch

@@ -1,6 +1,6 @@
 """Builds of several ages on the same metadata: entries say who wrote them, newer formats are refused.
 
-Covers: cluster/_format.py, broker/_cluster.py.
+Covers: cluster/_format.py, broker/metadata/cluster_node.py.
 """
 
 from __future__ import annotations

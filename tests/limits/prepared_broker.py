@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from kohort.broker import Broker
-from kohort.broker._node import Node
-from kohort.broker._parts import Parts
+from kohort.broker.assembly import BrokerAssembly
 from kohort.broker.authorizer import Acl, Operation, PatternType, Permission, ResourceType
+from kohort.broker.node import Node
 from kohort.cluster import MemoryHome, MetadataStore
 from kohort.protocol import ApiKey, ErrorCode, decode_response, encode_request
 from kohort.protocol.messages.offset_commit import OffsetCommitRequestPartition, OffsetCommitRequestTopic
@@ -55,7 +55,7 @@ class PreparedBroker:
 
     def __init__(self, broker: Broker) -> None:
         self.port = broker.port
-        self.parts: Parts = broker._running()
+        self.parts: BrokerAssembly = broker._running()
         self.node: Node = self.parts.node
         self.topic_id: uuid.UUID | None = None
 

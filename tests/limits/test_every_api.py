@@ -14,8 +14,8 @@ from typing import Any, Final
 
 import pytest
 
-from kohort.broker._turns import SLICE_S
 from kohort.broker.apis import ServedApi, served_apis
+from kohort.broker.event_loop.time_slices import SLICE_S
 from kohort.client.pool import SURROUNDINGS, Surroundings
 from kohort.protocol import ApiKey, MessageCodec
 from tests.limits.cases import APIS, KINDS, Case, chosen_cases

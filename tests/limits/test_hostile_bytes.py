@@ -21,13 +21,13 @@ import cramjam
 import pytest
 from hypothesis import HealthCheck, settings
 
-from kohort.broker._settings import broker_settings
 from kohort.broker.security._errors import AuthenticationError
 from kohort.broker.security._exchange import Exchange, PlainExchange
 from kohort.broker.security._oauth import OauthExchange
 from kohort.broker.security._scram import ScramExchange
 from kohort.broker.security._scram_users import ScramUsers
 from kohort.broker.security._tokens import Tokens
+from kohort.broker.settings import broker_settings
 from kohort.log import LogConfig
 from kohort.log._steps import at_once
 from kohort.log._validation import check_batch

@@ -21,13 +21,13 @@ from typing import Any, Final
 
 import pytest
 
-from kohort.broker import _event_log
-from kohort.broker._names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
-from kohort.broker._parts import Parts
-from kohort.broker._stopwatch import clock as quota_clock
 from kohort.broker.apis import ServedApi
+from kohort.broker.assembly import BrokerAssembly
+from kohort.broker.event_loop.stopwatch import clock as quota_clock
 from kohort.broker.metrics import _traffic
+from kohort.broker.partitions.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from kohort.broker.quotas import QuotaTable
+from kohort.broker.reporting import event_log as _event_log
 from kohort.coordinator.engine import runtime
 from kohort.protocol import ApiKey
 from tests.broker.wire import batch
@@ -176,7 +176,7 @@ async def remove_what_was_made(broker: PreparedBroker, rules: frozenset[Any]) ->
         await node.live.set(for_all=for_all, values={})
 
 
-async def rest(parts: Parts) -> None:
+async def rest(parts: BrokerAssembly) -> None:
     """Return when no connection is open, and no request of one is waiting."""
     async with asyncio.timeout(PATIENCE_S):
         while parts.server.peers() or parts.server._tasks:  # noqa: ASYNC110

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from kohort.broker import BrokerSettings
-from kohort.broker._topic_config import TopicConfig
+from kohort.broker.partitions.topic_config import TopicConfig
 from kohort.protocol import KohortError
 from kohort.settings import (
     Row,

@@ -16,13 +16,13 @@ _Bug = partial(Bug, simulate=simulate_cluster)
 CLUSTER_BUGS = (
     _Bug(
         "records are acknowledged when the leader has them",
-        "broker._leadership:Leadership.when_committed",
+        "broker.partitions.leadership:Leadership.when_committed",
         "if self.replication.high_watermark >= end_offset:",
         "if self.replication.log_end_offset >= end_offset:",
     ),
     _Bug(
         "whoever waits for replicas is told that they have it when another leads",
-        "broker._leadership:Leadership.end",
+        "broker.partitions.leadership:Leadership.end",
         "each.then(error)",
         "each.then(None)",
     ),
@@ -70,7 +70,7 @@ CLUSTER_BUGS = (
     ),
     _Bug(
         "a broker is back before it was missed",
-        "broker._cluster:ClusterNode._is_counted_on",
+        "broker.metadata.cluster_node:ClusterNode._is_counted_on",
         "return self.node_id in brokers or any(",
         "return False and any(",
     ),
@@ -88,13 +88,13 @@ CLUSTER_BUGS = (
     ),
     _Bug(
         "a follower keeps what a loss of power has damaged",
-        "broker._partition:Partition.cut_damage",
+        "broker.partitions.partition:Partition.cut_damage",
         "(damaged := log.first_damaged_offset) is not None",
         "(damaged := None) is not None",
     ),
     _Bug(
         "a coordinator answers before other replicas have it",
-        "broker._replicas:MovingShards.when_committed",
+        "broker.replicas.replicas:MovingShards.when_committed",
         "return found.leadership.when_committed(end_offset, then)",
         "return True",
     ),
@@ -124,13 +124,13 @@ CLUSTER_BUGS = (
     ),
     _Bug(
         "a broker keeps what was given to others",
-        "broker._cluster_topics:ClusterTopics._have",
+        "broker.metadata.cluster_topics:ClusterTopics._have",
         "[n for n in local.partitions if n not in here]",
         "[]",
     ),
     _Bug(
         "consumers read from followers what is not committed",
-        "broker._fetcher:Fetcher._append",
+        "broker.replicas.fetcher:Fetcher._append",
         "partition.committed(data.high_watermark)",
         "partition.committed(partition.log_end_offset)",
     ),
@@ -142,13 +142,13 @@ CLUSTER_BUGS = (
     ),
     _Bug(
         "a transaction is over though another broker has not marked its end",
-        "broker._transactions:end_in",
+        "broker.transactions:end_in",
         "return not error or error in _FINAL",
         "return True",
     ),
     _Bug(
         "a marker that its coordinator has given up ends what is open by then",
-        "broker._marker_order:MarkerOrder.admit",
+        "broker.partitions.marker_order:MarkerOrder.admit",
         "if number < self._newest.get(producer_id, number):",
         "if False:",
     ),

@@ -110,7 +110,7 @@ SERVICE_BUGS = (
     ),
     _Bug(
         "records are delivered however many are not done",
-        "consumer.run.assembly:Parts.__init__",
+        "consumer.run.assembly:ConsumerAssembly.__init__",
         "max_undone=config.max_undone_records",
         "max_undone=100 * config.max_undone_records",
     ),

@@ -97,13 +97,13 @@ TRANSACTION_BUGS = (
     ),
     _Bug(
         "nobody looks whether the transaction has ended while a batch was checked",
-        "broker._transactions:Writer.known",
+        "broker.transactions:Writer.known",
         "return None if found.transaction_start < 0 else ErrorCode.NONE",
         "return ErrorCode.NONE",
     ),
     _Bug(
         "a marker is not flushed where records are",
-        "broker._transactions:write_marker",
+        "broker.transactions:write_marker",
         "stored = partition.stored(offset + 1, _ASK_MS)",
         "stored = None",
     ),

@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from kohort.broker import _turns
+from kohort.broker.event_loop import time_slices as _turns
 from kohort.testing import simulate_cluster
 from kohort.testing.simulation.cluster import trace_cluster
 

@@ -1,7 +1,7 @@
 """A single link between two brokers that is cut: nothing waits for longer than a session, and what followers
 that are out of reach may take.
 
-Covers: broker/_broker_watch.py.
+Covers: broker/metadata/broker_watch.py.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LONGEST_MS = SESSION_MS + LAG_MS + THEN_MS
 BUGS: Final = [
     Bug(
         "who does not answer the controller goes on leading",
-        "broker._broker_watch:BrokerWatch._watch",
+        "broker.metadata.broker_watch:BrokerWatch._watch",
         "self._fails(node_id, epoch, silent=True)",
         "pass",
     ),

@@ -1,6 +1,6 @@
 """A cut link between real brokers, each in a network namespace, on a real ZooKeeper that all of them reach.
 
-Covers: broker/_broker_watch.py.
+Covers: broker/metadata/broker_watch.py.
 """
 
 from __future__ import annotations

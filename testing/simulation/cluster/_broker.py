@@ -10,12 +10,12 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final
 
-from ....broker._leadership import Leadership
-from ....broker._partition import Partition
-from ....broker._parts import Parts
-from ....broker._peer import Peer
-from ....broker._router import Router
-from ....broker._settings import BrokerSettings
+from ....broker.assembly import BrokerAssembly
+from ....broker.clients.client_state import Peer
+from ....broker.partitions.leadership import Leadership
+from ....broker.partitions.partition import Partition
+from ....broker.requests.router import Router
+from ....broker.settings import BrokerSettings
 from ....client.errors import BrokerConnectionError, BrokerRefusedError
 from ....client.metadata import Address
 from ....client.pool import SURROUNDINGS, Surroundings
@@ -50,7 +50,7 @@ class Broker(FailingDisk):
         self.name = f"b{number}"
         self.versions = world.versions
         self.connections: dict[SimulatedConnection, None] = {}
-        self.parts: Parts | None = None
+        self.parts: BrokerAssembly | None = None
         self.reachable = False
         self.session: Session | None = None
         #: What its wall clock shows beyond virtual time.
@@ -164,7 +164,7 @@ class Broker(FailingDisk):
             for each in (() if self.parts is None else self.parts.node.logs.partitions())
         )
 
-    def _restart(self, parts: Parts) -> None:
+    def _restart(self, parts: BrokerAssembly) -> None:
         if self.parts is parts:
             self.crash()
 
@@ -186,7 +186,7 @@ class Broker(FailingDisk):
         off_ms = self.clock_off_ms
         try:
             cluster_id = await shared_cluster_id(session)
-            parts = Parts(
+            parts = BrokerAssembly(
                 _DATA,
                 self._endpoint,
                 self.settings,
@@ -322,7 +322,7 @@ class Broker(FailingDisk):
         if self.reachable and self._loop is not None and self.parts is not None:
             self._loop.create_task(self._stop(self.parts), context=self._context)
 
-    async def _stop(self, parts: Parts) -> None:
+    async def _stop(self, parts: BrokerAssembly) -> None:
         if parts.node.cluster is None or parts.node.cluster.epoch < 0:
             return
         self.world.say(f"{self} stops in good order")
@@ -345,7 +345,7 @@ class Broker(FailingDisk):
             self.world.say(f"the stop of {self} is not clean: {error}")
         self.world.heap.at(self.world.heap.now, self._stopped, parts)
 
-    def _stopped(self, parts: Parts) -> None:
+    def _stopped(self, parts: BrokerAssembly) -> None:
         if self.parts is parts:
             self.world.say(f"{self} has stopped")
             self.session = None

@@ -10,9 +10,9 @@ from dataclasses import replace
 from typing import Any, Final
 from uuid import UUID
 
-from ....broker._names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
-from ....broker._partition import Partition
-from ....broker._topics import TopicPlan
+from ....broker.metadata.topics import TopicPlan
+from ....broker.partitions.partition import Partition
+from ....broker.partitions.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from ....client.metadata import Address
 from ....cluster import PartitionState
 from ....cluster._layout import BROKERS as BROKER_ENTRIES

@@ -9,15 +9,15 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final, cast
 
-from ....broker._names import TRANSACTIONS_TOPIC
-from ....broker._partition import Partition
-from ....broker._parts import Parts
-from ....broker._router import Router
-from ....broker._settings import BrokerSettings
-from ....broker._topics import FolderTopics, TopicPlan
-from ....broker._turns import LongWork
 from ....broker.apis import served_apis
 from ....broker.apis._api import Request
+from ....broker.assembly import BrokerAssembly
+from ....broker.event_loop.time_slices import LongWork
+from ....broker.metadata.topics import FolderTopics, TopicPlan
+from ....broker.partitions.partition import Partition
+from ....broker.partitions.topic_names import TRANSACTIONS_TOPIC
+from ....broker.requests.router import Router
+from ....broker.settings import BrokerSettings
 from ....client.pool import SURROUNDINGS, Surroundings
 from ....cluster import Change, FolderStore
 from ....cluster._tree import Tree
@@ -73,7 +73,7 @@ class Broker(FailingDisk):
 
     def __init__(self, schedule: Schedule[TransactionPlan]) -> None:
         super().__init__(schedule)
-        self.parts: Parts | None = None
+        self.parts: BrokerAssembly | None = None
         self.reachable = False
         #: Partitions that may be looked at by now, with their topics' names.
         self.partitions: list[Partition] = []
@@ -132,7 +132,7 @@ class Broker(FailingDisk):
         for partition in self.partitions:
             yield partition.damage is not None or (partition.log is not None and partition.log.offline)
 
-    def _restart(self, parts: Parts) -> None:
+    def _restart(self, parts: BrokerAssembly) -> None:
         if self.parts is parts:
             self._crash()
 
@@ -148,7 +148,7 @@ class Broker(FailingDisk):
     async def _start(self) -> None:
         schedule = self._schedule
         try:
-            parts = Parts(
+            parts = BrokerAssembly(
                 _DATA,
                 _ENDPOINT,
                 self._settings,
@@ -248,7 +248,7 @@ class Broker(FailingDisk):
             self._schedule.say(f"the stop is not clean: {error}")
         self._schedule.heap.at(self._schedule.heap.now, self._stopped, parts)
 
-    def _stopped(self, parts: Parts) -> None:
+    def _stopped(self, parts: BrokerAssembly) -> None:
         if self.parts is parts:
             left = self._what_is_left(power=False)
             self._go_down()

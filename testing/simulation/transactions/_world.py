@@ -6,8 +6,8 @@ import random
 from dataclasses import replace
 from typing import Any, Final
 
-from ....broker._names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
-from ....broker._partition import Partition
+from ....broker.partitions.partition import Partition
+from ....broker.partitions.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from ....log import decode_records
 from ....protocol import TopicPartition, iter_batches
 from ....statemachine import TRANSACTION_TRANSITIONS, TransactionState

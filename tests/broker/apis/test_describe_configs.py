@@ -1,6 +1,6 @@
 """DescribeConfigs: all configs of topics and of the broker, and where they come from.
 
-Covers: broker/_config_view.py, broker/_topic_config.py.
+Covers: broker/apis/_config_view.py, broker/partitions/topic_config.py.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kohort.broker._topic_config import TopicConfig
+from kohort.broker.partitions.topic_config import TopicConfig
 from kohort.coordinator import GroupSettings
 from kohort.protocol import ApiKey, ErrorCode
 from kohort.settings import settings_of

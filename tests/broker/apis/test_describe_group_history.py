@@ -8,14 +8,14 @@ from typing import Any, cast
 
 import pytest
 
-from kohort.broker._features import Features
-from kohort.broker._node import Node
-from kohort.broker._peer import Peer
-from kohort.broker._router import Router
 from kohort.broker.apis import served_apis
 from kohort.broker.authorizer import Authorizer
+from kohort.broker.clients.client_state import Peer
+from kohort.broker.metadata.features import Features
 from kohort.broker.metrics import BrokerMetrics
+from kohort.broker.node import Node
 from kohort.broker.quotas import ClientQuotas, QuotaTable
+from kohort.broker.requests.router import Router
 from kohort.coordinator import HistoryEntry, MemberGone, RebalanceCompleted
 from kohort.coordinator.details import MAX_BYTES, details_json
 from kohort.protocol import (

@@ -12,7 +12,7 @@ import pytest
 from kohort.broker.apis import fetch as handler
 from kohort.protocol import ApiKey, ErrorCode, iter_batches
 from kohort.testing import RunningBroker
-from tests.broker.topic_requests import LATEST
+from tests.broker.metadata.topic_requests import LATEST
 from tests.broker.wire import (
     Wire,
     batch,

@@ -1,6 +1,6 @@
 """Produce: every version, acks, and what is refused with which code.
 
-Covers: broker/_refused.py.
+Covers: broker/clients/retriable_batches.py.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from kohort.broker import _turns
-from kohort.broker._partition import Partition
+from kohort.broker.event_loop import time_slices as _turns
+from kohort.broker.partitions.partition import Partition
 from kohort.protocol import ApiKey, Codec, ErrorCode, parse_batch_header
 from kohort.protocol._batch import _write_crc
 from kohort.testing import RunningBroker, running_cluster
-from tests.broker.topic_requests import delete_topics
+from tests.broker.metadata.topic_requests import delete_topics
 from tests.broker.wire import (
     Wire,
     batch,

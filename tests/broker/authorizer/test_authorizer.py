@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 import pytest
 
-from kohort.broker._log_lines import LINES, MAX_LOGGED_TEXT
 from kohort.broker.authorizer import (
     Acl,
     AclFilter,
@@ -18,6 +17,7 @@ from kohort.broker.authorizer import (
     ResourceType,
     _authorizer,
 )
+from kohort.broker.reporting.log_lines import LINES, MAX_LOGGED_TEXT
 from kohort.protocol import RequestContext
 
 ALICE = RequestContext(client_host="/10.0.0.1", principal="User:alice")

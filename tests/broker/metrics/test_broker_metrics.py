@@ -18,7 +18,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from kohort.broker import Broker
-from kohort.broker._peer import Peer
+from kohort.broker.clients.client_state import Peer
 from kohort.broker.metrics import _exposer
 from kohort.broker.metrics._families import FAMILIES
 from kohort.broker.metrics._traffic import MAX_CLIENTS, OTHERS, Clients

@@ -1,12 +1,12 @@
 """Metrics of replicas: who leads, what lacks replicas or a leader, who is controller; the session.
 
-Covers: broker/_cluster_topics.py.
+Covers: broker/metadata/cluster_topics.py.
 """
 
 from __future__ import annotations
 
 from kohort import __version__
-from kohort.broker._stopwatch import clock
+from kohort.broker.event_loop.stopwatch import clock
 from kohort.broker.metrics import MetadataFigures, ReplicaFigures
 from kohort.broker.metrics._exposer import exposition
 from kohort.protocol import TopicPartition

@@ -1,6 +1,6 @@
 """Bytes that no client should send, clients that vanish, and the order of answers.
 
-Covers: broker/_peer.py.
+Covers: broker/clients/client_state.py.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from kohort.broker import _turns
-from kohort.broker._log_lines import MAX_LOGGED_TEXT, printable
+from kohort.broker.event_loop import time_slices as _turns
 from kohort.broker.network._flow import MAX_WAITING_REQUESTS
 from kohort.broker.network._sender import MAX_JOINED_BYTES
+from kohort.broker.reporting.log_lines import MAX_LOGGED_TEXT, printable
 from kohort.protocol import ApiKey, encode_request
 from kohort.testing import RunningBroker
 from tests.broker.wire import Wire, batch, create_topic, fetch_fields, offset_at, part, produce_fields

@@ -1,6 +1,6 @@
 """Requests that take the short way: ahead of each other, never ahead in their answers.
 
-Covers: broker/_pending_response.py.
+Covers: broker/requests/pending_response.py.
 """
 
 from __future__ import annotations

@@ -12,9 +12,9 @@ from typing import cast
 
 import pytest
 
-from kohort.broker._log_lines import LINES, RateLimitedLog
 from kohort.broker.network import _sender
 from kohort.broker.network._sender import Sender
+from kohort.broker.reporting.log_lines import LINES, RateLimitedLog
 from kohort.log import FileRange
 from kohort.log._descriptors import Descriptor
 

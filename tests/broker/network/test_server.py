@@ -18,12 +18,13 @@ from typing import Any
 
 import pytest
 
-from kohort.broker import Broker, _log_lines
+from kohort.broker import Broker
 from kohort.broker.network._connection import Connection
+from kohort.broker.reporting import log_lines as _log_lines
 from kohort.protocol import ApiKey, build_batch, encode_request
 from kohort.protocol.messages.heartbeat import HeartbeatRequest
 from kohort.testing import running_broker
-from tests.broker.topic_requests import commit, delete_topics
+from tests.broker.metadata.topic_requests import commit, delete_topics
 from tests.broker.wire import Wire, batch, create_topic, fetch_fields, produce
 from tests.broker_process import QUICK_SETTINGS, BrokerProcess
 from tests.messages import request_of

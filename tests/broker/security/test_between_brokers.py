@@ -14,7 +14,6 @@ import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
 from kohort.broker import Broker
-from kohort.broker._settings import broker_settings
 from kohort.broker.authorizer import (
     CLUSTER_NAME,
     Acl,
@@ -25,6 +24,7 @@ from kohort.broker.authorizer import (
     ResourceType,
 )
 from kohort.broker.security._between_brokers import BetweenBrokers
+from kohort.broker.settings import broker_settings
 from kohort.client import Cluster
 from kohort.cluster import MemoryHome, MetadataStore
 from kohort.protocol import ApiKey, ErrorCode, build_batch

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from kohort.broker import Broker
-from kohort.broker._settings import broker_settings
 from kohort.broker.metrics._families import FAMILIES
 from kohort.broker.security._certificate_watch import DAY_S, CertificateWatch
 from kohort.broker.security._listener_security import ListenerSecurity
 from kohort.broker.security._listeners import listeners_of
 from kohort.broker.security._scram_users import ScramUsers
+from kohort.broker.settings import broker_settings
 from tests.broker.security.certificates import ending_keystore
 
 

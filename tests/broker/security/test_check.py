@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from kohort.broker import SettingsError
-from kohort.broker._settings import broker_settings
 from kohort.broker.quotas import QuotaEntity, QuotaKey, QuotaTable
 from kohort.broker.security import _check
 from kohort.broker.security._check import check
 from kohort.broker.security._scram_users import ScramCredential, ScramUsers
+from kohort.broker.settings import broker_settings
 from tests.broker.security.certificates import Certificates, ending_keystore
 
 MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule required"

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from kohort.broker._settings import broker_settings
 from kohort.broker.security._listener_security import ListenerSecurity
 from kohort.broker.security._listeners import listeners_of
 from kohort.broker.security._scram_users import ScramUsers
+from kohort.broker.settings import broker_settings
 from tests.broker.security.certificates import Certificates
 
 

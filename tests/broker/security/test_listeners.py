@@ -8,8 +8,8 @@ from __future__ import annotations
 import pytest
 
 from kohort.broker import BrokerSettings, SettingsError
-from kohort.broker._settings import broker_settings
 from kohort.broker.security._listeners import Listener, listeners_of, settings_for
+from kohort.broker.settings import broker_settings
 
 MAP = "OUT:SASL_SSL,IN:PLAINTEXT,ADMIN:SSL"
 

@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 
 from kohort.broker import SettingsError
-from kohort.broker._settings import broker_settings
 from kohort.broker.network import _server
 from kohort.broker.security import _login
 from kohort.broker.security._errors import AuthenticationError
@@ -24,6 +23,7 @@ from kohort.broker.security._listeners import listeners_of
 from kohort.broker.security._login import Login, Pass
 from kohort.broker.security._sasl import Sasl, plain_users
 from kohort.broker.security._scram_users import ScramUsers
+from kohort.broker.settings import broker_settings
 from kohort.protocol import ApiKey, ProtocolError, decode_response, encode_request
 from kohort.testing import RunningBroker, running_broker
 from tests.broker.network.test_requests_without_task import heartbeat, join

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kohort.broker import SettingsError
-from kohort.broker._settings import broker_settings
 from kohort.broker.security._listeners import listeners_of
 from kohort.broker.security._quotas import ConnectionQuotas, ConnectionSlot
+from kohort.broker.settings import broker_settings
 from kohort.protocol import ApiKey
 from kohort.testing import running_broker
 from tests.broker.security.logins import asks

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from kohort.broker import SettingsError
-from kohort.broker._settings import broker_settings
 from kohort.broker.security._errors import AuthenticationError
 from kohort.broker.security._exchange import PlainExchange
 from kohort.broker.security._listeners import listeners_of
 from kohort.broker.security._sasl import Sasl, plain_users
 from kohort.broker.security._scram_users import ScramUsers
+from kohort.broker.settings import broker_settings
 from tests.broker.security.issuer import Issuer, message
 from tests.broker.security.scram_client import ScramClient
 

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from kohort.broker import SettingsError
-from kohort.broker._settings import broker_settings
 from kohort.broker.security import _tls
 from kohort.broker.security._tls import TlsContexts
+from kohort.broker.settings import broker_settings
 from kohort.protocol import ApiKey, encode_request
 from kohort.testing import RunningBroker, running_broker
 from tests.broker.network.test_requests_without_task import join

@@ -24,11 +24,11 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
 from kohort.broker import SettingsError
-from kohort.broker._settings import broker_settings
 from kohort.broker.security import _tokens
 from kohort.broker.security._errors import AuthenticationError
 from kohort.broker.security._oauth import OauthExchange
 from kohort.broker.security._tokens import Tokens
+from kohort.broker.settings import broker_settings
 from tests.broker.security.issuer import Issuer, message
 
 

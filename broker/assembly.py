@@ -1,0 +1,419 @@
+"""The parts of a running broker: assembled, started and stopped in the right order, and observed."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from copy import copy
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..cluster import Document, FolderStore, MetadataStore, ProducerIds
+from ..coordinator import CoordinatorEvent, GroupCoordinator
+from ..coordinator.engine.runtime import steady_clock_ms
+from ..log import OPEN_FILES, OS_FILES, DataFolder, FileSystem
+from ..offsets_topic import OffsetsStore
+from ..transactions import TransactionCoordinator
+from .apis import ServedApi, served_apis
+from .authorizer import Authorizer, Operation, ResourceType
+from .authorizer._keeping import AclsFile
+from .background import Background
+from .clients.fetch_sessions import FetchSessions
+from .event_loop.stopwatch import clock
+from .metadata.features import TRANSACTION_VERSION, Features
+from .metadata.group_configs import GroupConfigs
+from .metadata.live_settings import LiveSettings, SharedSettings
+from .metadata.topics import FolderTopics
+from .metrics import (
+    BrokerMetrics,
+    BrokerSnapshot,
+    FetchSessionFigures,
+    GroupFigures,
+    PartitionFigures,
+    QuotaFigures,
+    ReplicaFigures,
+)
+from .network._server import Server
+from .node import Node
+from .partitions.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from .quotas import ClientQuotas, QuotaTable, QuotaWindows, Throttle
+from .reporting.event_log import WAIT_S, EventLog
+from .requests.router import Router
+from .security._scram_users import ScramUsers
+from .settings import BrokerSettings, parse_principals
+from .transactions import end_in, end_unknown, largest_record, start_transactions, take_producer_id
+
+if TYPE_CHECKING:
+    from .metadata.cluster_node import ClusterNode
+    from .metadata.cluster_topics import ClusterTopics
+    from .replicas.replicas import MovingShards, Replicas
+
+#: How long a broker that stops waits for others to take over leadership, in seconds.
+_LEAVE_S = 30.0
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class BrokerAssembly:
+    """``store`` is a session with the metadata of the cluster ``cluster_id``; None for a single broker, whose
+    metadata is in its folder. ``fs``, ``make_store`` and ``now_ms`` are the disk, the metadata store of a
+    folder and the wall clock.
+    """
+
+    def __init__(
+        self,
+        data: Path,
+        address: tuple[str, int],
+        settings: BrokerSettings,
+        on_note: Callable[[CoordinatorEvent], None] | None,
+        clock_ms: Callable[[], int] | None,
+        make_router: Callable[[Node, Callable[[], Mapping[int, ServedApi]]], Router],
+        *,
+        store: MetadataStore | None = None,
+        cluster_id: str | None = None,
+        fs: FileSystem = OS_FILES,
+        make_store: Callable[[str], FolderStore] = FolderStore,
+        now_ms: Callable[[], int] = _now_ms,
+    ) -> None:
+        settings = copy(settings)  # a copy: the caller's settings are not changed
+        metrics = BrokerMetrics(on_note)
+        users = ScramUsers()
+        self.server = Server(settings, users, metrics.clients, *address)
+        self._folder = DataFolder.open(data, node_id=settings.node_id, cluster_id=cluster_id, fs=fs)
+        cluster: ClusterNode | None = None
+        try:
+            metadata = self._metadata = make_store(self._folder.path) if store is None else store
+            users.open(Document(metadata, "scram-users"))
+            if store is None:
+                users.add_missing(settings.kohort_scram_users)
+            live = LiveSettings(
+                settings,
+                Document(metadata, "settings") if store is None else SharedSettings(store, settings.node_id),
+                [lambda: self.server.quotas.reconfigure(settings)],
+            )
+            live.load()
+            topics: FolderTopics | ClusterTopics
+            if store is None:
+                assert isinstance(metadata, FolderStore)
+                topics = FolderTopics(self._folder, metadata, settings, now_ms, metrics.flush_times)
+                topics.open()
+            else:
+                from .metadata.cluster_node import ClusterNode
+                from .metadata.cluster_topics import ClusterTopics
+
+                cluster = ClusterNode(store, settings, now_ms, self._folder)
+                topics = ClusterTopics(self._folder, cluster.control, settings, now_ms, metrics.flush_times)
+            live.on_change.append(topics.settings_changed)
+            kept_quotas = Document(metadata, "client-quotas")
+            table = kept_quotas.load(QuotaTable.parse) or QuotaTable()
+            authorizer = _authorizer(metadata, settings)
+            group_configs = GroupConfigs(settings, Document(metadata, "groups"))
+            group_configs.load()
+            features = Features(settings.node_id, Document(metadata, "features"))
+            features.load()
+        except BaseException:
+            self._folder.close(clean=False)
+            raise
+        fetch_sessions = FetchSessions(settings.max_incremental_fetch_session_cache_slots)
+        self._moving: dict[str, MovingShards] = {}
+        self._replicas: Replicas | None = None
+        if cluster is None:
+            offsets = topics.logs.topic(OFFSETS_TOPIC)
+            assert offsets is not None, "FolderTopics.open creates it"
+            offsets_log = OffsetsStore(offsets.partitions, load_bytes=settings.offsets_load_buffer_size)
+        else:
+            from .replicas.replicas import MovingShards, Replicas, replicated_log
+
+            assert isinstance(topics, ClusterTopics)
+            loop = asyncio.get_running_loop()
+            self._moving = {
+                OFFSETS_TOPIC: MovingShards(
+                    OFFSETS_TOPIC,
+                    topics.logs,
+                    settings,
+                    cluster.hears_of_leaders,
+                    fetch_sessions,
+                    lambda partition: self.coordinator.load(partition),
+                    lambda partition: self.coordinator.unload(partition),
+                ),
+                TRANSACTIONS_TOPIC: MovingShards(
+                    TRANSACTIONS_TOPIC,
+                    topics.logs,
+                    settings,
+                    cluster.hears_of_leaders,
+                    fetch_sessions,
+                    lambda partition: self.transactions.load(partition),
+                    lambda partition: self.transactions.unload(partition),
+                ),
+            }
+            self._replicas = Replicas(
+                cluster,
+                topics,
+                settings,
+                now_ms,
+                lambda: int(loop.time() * 1_000),
+                self._moving,
+                lambda names: self.coordinator.topics_deleted(names),
+            )
+            cluster.follow = self._replicas.follow
+            cluster.follow_in_slices = self._replicas.follow_in_slices
+            offsets_log = replicated_log(OFFSETS_TOPIC, topics, settings)
+        later = partial(asyncio.get_running_loop().call_later, WAIT_S)
+        self._event_logs = EventLog(metrics.groups.see, later), EventLog(later=later)
+        self.coordinator = GroupCoordinator(
+            settings=settings,
+            store=offsets_log,
+            partition_count_of=topics.count_of,
+            topic_of_id=topics.name_of,
+            id_of_topic=topics.id_of,
+            topic_names=topics.names,
+            topics_version=lambda: topics.image,
+            shows_topic=lambda context, name: (
+                authorizer is None or authorizer.shows(context, Operation.DESCRIBE, ResourceType.TOPIC, name)
+            ),
+            group_configs=group_configs.of,
+            clock_ms=clock_ms,
+            on_event=self._event_logs[0],
+            fsync=settings.kohort_offsets_ack_flush,
+            replicas=self._moving.get(OFFSETS_TOPIC),
+        )
+        quotas = ClientQuotas(
+            table,
+            QuotaWindows(settings.quota_window_num, settings.quota_window_size_seconds),
+            QuotaWindows(settings.controller_quota_window_num, settings.controller_quota_window_size_seconds),
+        )
+        producer_ids = ProducerIds(metadata)
+        self.transactions = TransactionCoordinator(
+            settings=settings,
+            take_producer_id=lambda: take_producer_id(producer_ids, topics.logs.disk),
+            reserve_producer_ids=producer_ids.begin_behind,
+            write_marker=lambda place, marker: end_in(self.node, place, marker),
+            version=lambda: features.levels[TRANSACTION_VERSION],
+            max_bytes=lambda: largest_record(topics.logs),
+            epoch_of=lambda index: topics.logs.partition(TRANSACTIONS_TOPIC, index).leader_epoch,
+            clock_ms=clock_ms or steady_clock_ms(),
+            on_event=self._event_logs[1],
+            fsync=settings.kohort_offsets_ack_flush,
+        )
+        self.node = Node(
+            node_id=settings.node_id,
+            settings=settings,
+            topics=topics,
+            logs=topics.logs,
+            coordinator=self.coordinator,
+            transactions=self.transactions,
+            scram_users=users,
+            producer_ids=producer_ids,
+            group_configs=group_configs,
+            features=features,
+            now_ms=now_ms,
+            authorizer=authorizer,
+            cluster=cluster,
+            live=live,
+            metrics=metrics,
+            quotas=quotas,
+            quotas_file=kept_quotas,
+            throttle=Throttle(quotas),
+            fetch_sessions=fetch_sessions,
+        )
+        if not isinstance(topics, FolderTopics):
+            self.transactions.start_replicated(
+                replicated_log(TRANSACTIONS_TOPIC, topics, settings), self._moving[TRANSACTIONS_TOPIC]
+            )
+        self._router = make_router(self.node, served_apis)
+        if cluster is not None:
+            cluster.control.answer = self._router.answer
+            live.on_change.append(cluster.control.settings_changed)
+            self._follow_documents()
+        self._background = Background(topics, settings, now_ms)
+
+    def open(self) -> None:
+        """Accept requests, which get the errors of a loading coordinator so far."""
+        self.coordinator.open()
+
+    def _follow_documents(self) -> None:
+        """Apply the changes that other brokers make."""
+        node = self.node
+        node.live.file.follow(node.live.load)
+        node.scram_users.follow()
+        node.group_configs.file.follow(node.group_configs.load)
+        node.features.file.follow(node.features.load)
+        node.quotas_file.follow(
+            lambda: node.quotas.replace(node.quotas_file.load(QuotaTable.parse) or QuotaTable(), clock())
+        )
+
+    async def listen(self) -> None:
+        await self.server.listen(self._router)
+
+    async def start(self) -> None:
+        topics, cluster = self.node.topics, self.node.cluster
+        if isinstance(topics, FolderTopics):
+            self.server.start()
+            self.coordinator.topics_deleted(topics.lately_deleted)
+            await self.coordinator.load_all()
+            if topics.get(TRANSACTIONS_TOPIC) is not None:
+                await start_transactions(self.node)
+            if not self.node.logs.clean:
+                await end_unknown(self.node)
+            await topics.forget_deleted()
+        else:
+            assert cluster is not None, "it has the topics of a cluster"
+            assert self._replicas is not None, "it has the topics of a cluster"
+            endpoints = self.server.registered()
+            self._replicas.start()
+            await cluster.start(endpoints)
+            # earlier, it would report every topic as unknown, and producers would give up records
+            self.server.start()
+            await self.node.scram_users.add_missing_shared(self.node.settings.kohort_scram_users)
+        self._background.start()
+        self.node.metrics.start()
+
+    def snapshot(self) -> BrokerSnapshot:
+        """Snapshot of the broker's figures; use it on the broker's event loop."""
+        node, server, metrics, now = self.node, self.server, self.node.metrics, clock()
+        topics = node.logs.topics()
+        partitions = list(node.logs.partitions())
+        return BrokerSnapshot(
+            timestamp_ms=node.now_ms(),
+            node_id=node.node_id,
+            apis=metrics.requests.figures(now),
+            clients=metrics.clients.figures(server.peers()),
+            topics={topic.name: topic.traffic.figures() for topic in topics},
+            partitions=[
+                PartitionFigures(
+                    one.topic.name, one.index, one.size_bytes, one.log_start_offset, one.log_end_offset
+                )
+                for one in partitions
+                if one.log is not None
+            ],
+            groups=_group_figures(node),
+            quotas=_quota_figures(node, now),
+            connections=server.quotas.by_listener(),
+            connections_made=server.connections_made,
+            connections_refused=dict(server.quotas.refused),
+            certificate_ends=server.certificates.ends(),
+            request_bytes_held=server.backpressure.held_bytes,
+            flush_times=metrics.flush_times.figures(),
+            replicas=_replica_figures(node),
+            metadata=None if node.cluster is None else node.cluster.figures(),
+            open_log_files=len(OPEN_FILES),
+            max_open_log_files=OPEN_FILES.limit,
+            disk=node.logs.disk.figures(),
+            fetch_sessions=FetchSessionFigures(
+                len(node.fetch_sessions), node.fetch_sessions.partitions, node.fetch_sessions.evicted
+            ),
+            producer_ids=sum(len(one.log.producers) for one in partitions if one.log is not None),
+        )
+
+    async def stop(self) -> None:
+        cluster = self.node.cluster
+        if cluster is not None:
+            await cluster.control.leave(_LEAVE_S)
+        self.node.metrics.stop()
+        await self.server.stop()
+        if cluster is not None:
+            cluster.close()
+        await self._stop_replicas()
+        await self.transactions.stop()
+        await self.coordinator.stop()
+        await self._background.stop()
+        clean = False
+        try:
+            self.node.logs.close()
+            clean = not self.node.logs.damaged
+        finally:
+            if cluster is not None:
+                await cluster.stop()
+            self._metadata.close()
+            self._folder.close(clean=clean)
+            # last: a failing log handler must not prevent anything else from being closed
+            for log in self._event_logs:
+                log.close()
+
+    async def kill(self) -> None:
+        """Stop as if the process were killed: files stay as they are, the session goes on."""
+        self.node.metrics.stop()
+        await self.server.stop()
+        if self.node.cluster is not None:
+            self.node.cluster.close()
+            await self.node.cluster.control.stop()
+        await self._stop_replicas()
+        for partition in self.node.logs.partitions():
+            partition.delete()
+        await self.transactions.stop()
+        await self.coordinator.stop()
+        await self._background.stop()
+        self._folder.close(clean=False)
+        for log in self._event_logs:
+            log.close()
+
+    async def _stop_replicas(self) -> None:
+        if self._replicas is not None:
+            await self._replicas.stop()
+        for shards in self._moving.values():
+            await shards.stop()
+
+
+def _authorizer(metadata: MetadataStore, settings: BrokerSettings) -> Authorizer | None:
+    """The authorizer with the stored access rules; None if the settings name no authorizer."""
+    if not settings.authorizer_class_name:
+        return None
+    file = AclsFile(Document(metadata, "acls"))
+    authorizer = Authorizer(
+        file.load(),
+        super_users=parse_principals(settings.super_users),
+        allow_everyone_if_no_acl_found=settings.allow_everyone_if_no_acl_found,
+        save=file.save,
+    )
+    file.follow(authorizer.replace)
+    return authorizer
+
+
+def _replica_figures(node: Node) -> ReplicaFigures:
+    if node.cluster is not None:
+        from .metadata.cluster_topics import ClusterTopics
+
+        assert isinstance(node.topics, ClusterTopics)
+        cluster, now = node.cluster, clock()
+        return node.topics.figures(is_controller=cluster.control.is_active)._replace(
+            leader_throttled_rate=cluster.leader_throttle.used(now),
+            follower_throttled_rate=cluster.follower_throttle.used(now),
+        )
+    partitions = list(node.logs.partitions())
+    damaged = sum(one.damage is not None for one in partitions)
+    return ReplicaFigures(len(partitions), offline_partitions=damaged, partitions=len(partitions))
+
+
+#: Counters of groups that are shown as they are.
+_COUNTS = (
+    "abandoned",
+    "expired_members",
+    "offsets_removed",
+    "refusals",
+    "assignor_failures",
+    "records_skipped",
+)
+
+
+def _group_figures(node: Node) -> GroupFigures:
+    counted = node.metrics.groups
+    by_state, members = node.coordinator.group_counts()
+    return GroupFigures(
+        by_state=by_state,
+        members=members,
+        offsets_committed=node.metrics.requests.offsets_committed,
+        rebalances=dict(counted.rebalances),
+        rebalance_times=counted.rebalance_times.figures(),
+        **{name: getattr(counted, name) for name in _COUNTS},
+    )
+
+
+def _quota_figures(node: Node, now: float) -> list[QuotaFigures]:
+    return [
+        QuotaFigures(str(key), user, client_id, gauge.limit, gauge.used(now), gauge.throttled_s)
+        for (key, user, client_id), gauge in node.quotas.gauges()
+    ]

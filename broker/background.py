@@ -1,0 +1,77 @@
+"""Background work of a broker: retention, recovery points, compaction, and a check of its descriptors."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from ..protocol import KafkaError
+from .event_loop.process import DescriptorWatch
+from .metadata.topics import Topics
+from .partitions.cleaner import LogCleaner
+from .settings import BrokerSettings
+
+log = logging.getLogger("kohort.broker")
+
+#: Least time between two writes of the recovery points, in seconds.
+_SHORTEST_S = 0.05
+
+
+class Background:
+    """Runs three loops over the partitions, and the log cleaner. A partition whose disk fails is retried in
+    the next pass.
+    """
+
+    def __init__(self, topics: Topics, settings: BrokerSettings, now_ms: Callable[[], int]) -> None:
+        self._topics = topics
+        self._settings = settings
+        self._now_ms = now_ms
+        self._cleaner = LogCleaner(topics.logs, settings, now_ms)
+        self._watch = DescriptorWatch()
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def start(self) -> None:
+        settings = self._settings
+        self._tasks = [
+            asyncio.create_task(self._retain(settings.log_retention_check_interval_ms / 1000)),
+            asyncio.create_task(self._checkpoint(settings.log_flush_offset_checkpoint_interval_ms / 1000)),
+            asyncio.create_task(self._clear()),
+        ]
+        self._cleaner.start()
+
+    async def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        await self._cleaner.stop()
+
+    async def _retain(self, interval_s: float) -> None:
+        while True:
+            await asyncio.sleep(interval_s)
+            for partition in self._topics.logs.partitions():
+                try:
+                    partition.apply_retention(self._now_ms())
+                except Exception:
+                    # whatever the error: go on with all other partitions, and with the next pass
+                    log.exception("retention failed for %s-%d", partition.topic.name, partition.index)
+                await asyncio.sleep(0)  # requests are served between two partitions
+
+    async def _checkpoint(self, interval_s: float) -> None:
+        while True:
+            await asyncio.sleep(max(interval_s, _SHORTEST_S))
+            try:
+                self._topics.logs.write_checkpoints()
+            except KafkaError:
+                log.exception("the recovery points could not be written")
+            # what could not be removed is tried again
+            self._topics.logs.has_leftovers.set()
+            await asyncio.to_thread(self._watch.look)
+
+    async def _clear(self) -> None:
+        """Remove what deleted topics leave, as soon as there is something."""
+        while True:
+            await self._topics.logs.has_leftovers.wait()
+            self._topics.logs.has_leftovers.clear()
+            await self._topics.clear()

@@ -1,0 +1,60 @@
+"""Notices that this process stood still (SIGSTOP, a virtual machine that is moved): its session with the
+metadata store may be over by then, and others lead, though the store still says that it is connected.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from ...cluster import MetadataStore
+
+#: Parts of the session's timeout. Pings are a third of it apart: a standstill that is not noticed must be
+#: shorter than the rest.
+_LOOKS, _LIMIT = 6, 2
+
+
+class StandstillWatch:
+    """Looks at the clock between ``start`` and ``stop``. After a standstill the session is ``in_doubt`` until
+    the store has answered a question that was asked later.
+    """
+
+    def __init__(self, store: MetadataStore, session_timeout_s: float) -> None:
+        self._store = store
+        self._pause_s = session_timeout_s / _LOOKS
+        self._limit_s = session_timeout_s / _LIMIT
+        self._loop = asyncio.get_running_loop()
+        self._seen_s = self._loop.time()
+        self._doubted = False
+        self._task: asyncio.Task[None] | None = None
+
+    def __repr__(self) -> str:
+        return f"StandstillWatch({'in doubt' if self.in_doubt else 'no doubt'})"
+
+    @property
+    def in_doubt(self) -> bool:
+        """Return whether the session may be over without a word of it."""
+        return self._doubted or self._loop.time() - self._seen_s > self._limit_s
+
+    def start(self) -> None:
+        self._seen_s = self._loop.time()
+        self._task = self._loop.create_task(self._watch())
+
+    def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _watch(self) -> None:
+        while True:
+            await asyncio.sleep(self._pause_s)
+            self._doubted = self.in_doubt and not await self._is_answered()
+            self._seen_s = self._loop.time()
+
+    async def _is_answered(self) -> bool:
+        """Ask the store; an answer after another standstill may be from before it."""
+        self._doubted = True
+        asked_s = self._loop.time()
+        try:
+            await self._store.sync()
+        except OSError:
+            return False
+        return self._loop.time() - asked_s <= self._limit_s

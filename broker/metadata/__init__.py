@@ -1,0 +1,1 @@
+"""Topics, features and settings as the cluster has them, and this broker's part in the cluster."""

@@ -1,0 +1,71 @@
+"""The parts of a broker that handlers use."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ..cluster import ClusterImage, Document, ProducerIds
+from ..coordinator import GroupCoordinator
+from ..transactions import TransactionCoordinator
+from .authorizer import Authorizer
+from .clients.fetch_sessions import FetchSessions
+from .event_loop.time_slices import LongWork
+from .metadata.features import Features
+from .metadata.group_configs import GroupConfigs
+from .metadata.live_settings import LiveSettings
+from .metadata.topics import Topics
+from .metrics import BrokerMetrics
+from .partitions.local_logs import LocalLogs
+from .quotas import ClientQuotas, Throttle
+from .security._scram_users import ScramUsers
+from .settings import BrokerSettings
+
+if TYPE_CHECKING:
+    # what only a broker of a cluster needs
+    from .metadata.cluster_node import ClusterNode
+    from .metadata.controller_client import Control
+
+
+@dataclass(slots=True)
+class Node:
+    """One broker's parts, handed to every handler.
+
+    ``authorizer`` is None without access rules. ``now_ms`` is the wall clock, with which timestamps are
+    compared.
+    """
+
+    node_id: int
+    settings: BrokerSettings
+    topics: Topics
+    logs: LocalLogs
+    coordinator: GroupCoordinator
+    transactions: TransactionCoordinator
+    producer_ids: ProducerIds
+    group_configs: GroupConfigs
+    features: Features
+    scram_users: ScramUsers
+    now_ms: Callable[[], int]
+    live: LiveSettings
+    metrics: BrokerMetrics
+    quotas: ClientQuotas
+    quotas_file: Document
+    throttle: Throttle
+    fetch_sessions: FetchSessions
+    authorizer: Authorizer | None = None
+    #: None for a single broker.
+    cluster: ClusterNode | None = None
+    long_work: LongWork = field(default_factory=LongWork)
+    #: Held while metadata are worked out and written; see ``ServedApi.one_at_a_time``.
+    metadata_change: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    @property
+    def control(self) -> Control | None:
+        """The way to the controller; None for a broker that is alone."""
+        return None if self.cluster is None else self.cluster.control
+
+    @property
+    def image(self) -> ClusterImage:
+        return self.topics.image

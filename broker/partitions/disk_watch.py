@@ -1,0 +1,78 @@
+"""What a broker says of a disk that is full or fails: when it begins, while it lasts, and when it ends."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable
+from typing import Final
+
+from ...log import NoDescriptorsError
+from ...protocol import KafkaError
+from ..event_loop.stopwatch import clock
+from ..metrics import DiskFigures
+
+log = logging.getLogger("kohort.broker")
+
+#: Time without a refusal after which a write that succeeds shows that the disk takes writes again, in
+#: seconds: a full disk still has room for small batches.
+QUIET_S: Final = 10.0
+
+#: Least time between two lines while writes are refused, in seconds.
+REPEAT_S: Final = 60.0
+
+
+class DiskWatch:
+    """The writes that the disk of a data folder refuses."""
+
+    def __init__(self, folder: str, now: Callable[[], float] = clock) -> None:
+        #: Whether the last writes were refused.
+        self.failing = False
+        self._folder = folder
+        self._now = now
+        self._refused = 0
+        self._since = 0.0
+        self._last = 0.0
+        self._told = -REPEAT_S
+
+    def __repr__(self) -> str:
+        return f"DiskWatch({self._folder}, {self._refused} refused{', failing' if self.failing else ''})"
+
+    def refused(self, error: KafkaError | OSError) -> None:
+        """A write failed with ``error``. A KafkaError that the disk did not cause is ignored."""
+        of_disk = isinstance(error, OSError) or isinstance(error.__cause__, OSError)
+        if not of_disk or isinstance(error, NoDescriptorsError):
+            return
+        now = self._now()
+        self._refused += 1
+        self._last = now
+        if not self.failing:
+            self.failing, self._since = True, now
+        if now - self._told >= REPEAT_S:
+            self._told = now
+            figures = self.figures()
+            log.error(
+                "the disk of %s refuses writes, %d so far, %d of %d bytes are free: %s",
+                self._folder,
+                self._refused,
+                figures.free_bytes,
+                figures.total_bytes,
+                error,
+            )
+
+    def accepted(self) -> None:
+        """A write succeeded while ``failing``."""
+        now = self._now()
+        if now - self._last >= QUIET_S:
+            self.failing = False
+            log.error(
+                "the disk of %s takes writes again, after %.0f s", self._folder, self._last - self._since
+            )
+
+    def figures(self) -> DiskFigures:
+        """The space of the disk now; 0 if it cannot be asked."""
+        try:
+            space = os.statvfs(self._folder)
+        except OSError:
+            return DiskFigures(0, 0, self._refused)
+        return DiskFigures(space.f_bavail * space.f_frsize, space.f_blocks * space.f_frsize, self._refused)

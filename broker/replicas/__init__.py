@@ -1,0 +1,1 @@
+"""Replicas on a broker of a cluster: which it leads, and how it copies the others."""

@@ -1,0 +1,113 @@
+"""A process that stood still for longer than its session may last believes in it again when the metadata
+store has answered.
+
+Covers: broker/event_loop/standstill.py, broker/replicas/replicas.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from kohort.broker.event_loop.standstill import StandstillWatch
+from tests.broker.clusters import Nodes, cluster, in_sync
+
+
+class _Store:
+    """Answers when it is told to, or fails."""
+
+    def __init__(self) -> None:
+        self.asked: list[asyncio.Future[None]] = []
+
+    async def sync(self) -> None:
+        self.asked.append(asyncio.get_running_loop().create_future())
+        await self.asked[-1]
+
+
+class _Loop:
+    """The running loop, whose clock a test moves."""
+
+    def __init__(self) -> None:
+        self.skipped_s = 0.0
+        self._loop = asyncio.get_running_loop()
+
+    def time(self) -> float:
+        return self._loop.time() + self.skipped_s
+
+    def create_task(self, work: Any) -> asyncio.Task[None]:
+        return self._loop.create_task(work)
+
+
+async def until(is_so: Any) -> None:
+    async with asyncio.timeout(20):
+        while not is_so():  # noqa: ASYNC110 - nothing tells of it
+            await asyncio.sleep(0.001)
+
+
+def in_doubt(watch: StandstillWatch) -> bool:
+    return watch.in_doubt
+
+
+@pytest.fixture
+def store() -> _Store:
+    return _Store()
+
+
+async def test_the_session_is_in_doubt_at_once_and_until_the_store_has_answered(store: _Store) -> None:
+    made: Any = store
+    watch, loop = StandstillWatch(made, 600.0), _Loop()
+    faked: Any = loop
+    watch._loop, watch._pause_s = faked, 0.001
+    watch.start()
+    await asyncio.sleep(0.05)
+    assert (in_doubt(watch), store.asked) == (False, [])
+    loop.skipped_s += 299
+    assert not in_doubt(watch)
+    await asyncio.sleep(0.05)
+    loop.skipped_s += 301
+    assert in_doubt(watch), "before anything else has run"
+    await until(lambda: len(store.asked) == 1)
+    store.asked[0].set_exception(ConnectionError("gone"))
+    await until(lambda: len(store.asked) == 2)
+    assert in_doubt(watch)
+    loop.skipped_s += 301
+    store.asked[1].set_result(None)
+    await until(lambda: len(store.asked) == 3)
+    assert in_doubt(watch), "the answer may be from before the second standstill"
+    store.asked[2].set_result(None)
+    await until(lambda: not watch.in_doubt)
+    watch.stop()
+
+
+def may_be_replaced(nodes: Nodes, node_id: int, partition: int) -> bool:
+    return nodes.brokers[node_id]._running()._moving["__consumer_offsets"].may_be_replaced(partition)
+
+
+async def test_a_coordinator_that_stood_still_and_hears_of_no_follower_may_be_replaced() -> None:
+    async with cluster(replica_lag_time_max_ms=600_000) as nodes:
+        await nodes.create("__consumer_offsets")
+        await in_sync(nodes, "__consumer_offsets")
+        leader = nodes.state("__consumer_offsets").leader
+        node = nodes.brokers[leader].cluster
+        assert node is not None
+        watch = node._standstill
+        watch._pause_s = 600.0
+        watch.stop()
+        watch.start()
+        assert not may_be_replaced(nodes, leader, 0)
+        watch._seen_s -= 100
+        # followers that go on fetching have no other leader
+        await nodes.until(lambda: not may_be_replaced(nodes, leader, 0))
+        for node_id, broker in nodes.brokers.items():
+            replicas = broker._running()._replicas
+            if node_id != leader and replicas is not None:
+                await replicas.stop()
+        await nodes.until(lambda: may_be_replaced(nodes, leader, 0))
+        watch._pause_s = 0.01
+        watch.stop()
+        watch.start()
+        watch._seen_s -= 100
+        await nodes.until(lambda: not watch.in_doubt)
+        assert not may_be_replaced(nodes, leader, 0)

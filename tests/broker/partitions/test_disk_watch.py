@@ -1,0 +1,98 @@
+"""What a broker says of a disk that refuses writes, in its log, its metrics and its responses.
+
+Covers: broker/partitions/disk_watch.py.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+from pathlib import Path
+
+import pytest
+
+from kohort.broker import Broker
+from kohort.broker.partitions.disk_watch import QUIET_S, REPEAT_S, DiskWatch
+from kohort.log import NoDescriptorsError
+from kohort.log._files import OsFile
+from kohort.protocol import ApiKey, ErrorCode, KafkaError
+from kohort.testing import running_broker
+from tests.broker.wire import Wire, batch, create_topic, produce
+
+FULL = OSError(errno.ENOSPC, "no space left on device")
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def fails(*_: object, **__: object) -> None:
+    raise FULL
+
+
+def test_a_refusal_is_told_at_once_then_once_a_minute_and_its_end_when_none_came_for_a_while(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = Clock()
+    watch = DiskWatch(str(tmp_path), clock)
+    for _ in range(1_000):
+        watch.refused(FULL)
+    assert [record.levelno for record in caplog.records] == [logging.ERROR]
+    assert f"the disk of {tmp_path} refuses writes, 1 so far" in caplog.text
+    assert "no space left on device" in caplog.text
+    watch.accepted()  # a small batch, beside large ones that are refused
+    assert watch.failing
+    clock.now += REPEAT_S
+    watch.refused(FULL)
+    assert "refuses writes, 1001 so far" in caplog.text
+    clock.now += QUIET_S
+    watch.accepted()
+    assert repr(watch).endswith("1001 refused)")
+    assert f"the disk of {tmp_path} takes writes again, after {REPEAT_S:.0f} s" in caplog.text
+    assert len(caplog.records) == 3
+    assert watch.figures().writes_refused == 1_001
+
+
+def test_what_the_disk_has_no_part_in_is_not_its_failure(tmp_path: Path) -> None:
+    watch = DiskWatch(str(tmp_path))
+    watch.refused(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "the files are damaged"))
+    error = NoDescriptorsError(ErrorCode.KAFKA_STORAGE_ERROR, "too many open files")
+    error.__cause__ = OSError(errno.EMFILE, "too many open files")
+    watch.refused(error)
+    assert (watch.failing, watch.figures().writes_refused) == (False, 0)
+
+
+def test_a_folder_that_is_gone_has_no_space(tmp_path: Path) -> None:
+    assert DiskWatch(str(tmp_path / "gone")).figures() == (0, 0, 0)
+
+
+def test_a_full_disk_is_in_the_log_and_in_describe_log_dirs_until_writes_succeed_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("kohort.broker.partitions.disk_watch.QUIET_S", 0.0)
+    with running_broker() as broker, Wire(broker.bootstrap) as wire:
+
+        def told() -> int:
+            (folder,) = wire.call(ApiKey.DESCRIBE_LOG_DIRS, 4, topics=[]).results
+            error_code: int = folder.error_code
+            return error_code
+
+        create_topic(wire, "orders")
+        with monkeypatch.context() as full:
+            full.setattr(OsFile, "write", fails)
+            assert produce(wire, "orders", batch(3)).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+            assert told() == ErrorCode.KAFKA_STORAGE_ERROR
+        assert produce(wire, "orders", batch(3)).error_code == ErrorCode.NONE
+        assert told() == ErrorCode.NONE
+    assert caplog.text.count("refuses writes, 1 so far") == 1
+    assert caplog.text.count("takes writes again") == 1
+
+
+async def test_metrics_have_the_space_of_the_disk() -> None:
+    async with Broker() as broker:
+        disk = broker.metrics().disk
+        assert 0 < disk.free_bytes < disk.total_bytes
+        assert disk.writes_refused == 0
