@@ -62,12 +62,12 @@ _COMMANDS: Final = {
     "serve-check": (
         "what a broker's settings open to whom, what they limit, and what to think about again",
         "Read the settings of a broker and say what they mean. Nothing is started or changed.",
-        ("broker._commands", "", "run_check"),
+        ("broker.commands", "", "run_check"),
     ),
     "users": (
         "SCRAM users of a data folder: make the first ones before a broker starts",
         "Look at the SCRAM users of a data folder and change them, while no broker uses it.",
-        ("broker._commands", "", "run_users"),
+        ("broker.commands", "", "run_users"),
     ),
     "groups": (
         "look at groups, reset their offsets, delete them: on any broker of Kafka's protocol",
