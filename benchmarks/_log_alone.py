@@ -19,8 +19,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from kohort.coordinator.engine.loader import Loader
+from kohort.coordinator.groups.shards import group_shard
 from kohort.coordinator.settings import GroupSettings
-from kohort.coordinator.shards import group_shard
 from kohort.log import LogConfig, PartitionLog
 from kohort.offsets_topic import OffsetCommitted, OffsetsStore, encode
 from kohort.protocol import build_batch

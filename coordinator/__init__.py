@@ -3,7 +3,7 @@
 from typing import Any
 
 from ..protocol import CauseKind
-from .durable import OpenTransaction
+from .element_limits import RepeatLimit
 from .engine.effects import Append, Effect, Marker, Reply, Request
 from .engine.events import (
     CoordinatorEvent,
@@ -16,7 +16,8 @@ from .engine.events import (
 from .engine.readiness import Unready, append_error, unready_error
 from .engine.runner import CoordinatorLog
 from .engine.shard import Shard
-from .events import (
+from .groups.durable import OpenTransaction
+from .groups.events import (
     AppendRefused,
     AssignorFailed,
     CommitRefused,
@@ -36,12 +37,11 @@ from .events import (
     Refusal,
     RevocationAsked,
 )
-from .group_coordinator import GroupCoordinator, LoadError
-from .groups import GroupType, TopicDirectory
-from .history import HistoryEntry
-from .repeats import Repeats
+from .groups.group_coordinator import GroupCoordinator, LoadError
+from .groups.groups import GroupType, TopicDirectory
+from .groups.history import HistoryEntry
+from .groups.shards import group_shard
 from .settings import GroupSettings
-from .shards import group_shard
 
 __all__ = [
     "Append",
@@ -76,7 +76,7 @@ __all__ = [
     "RebalanceStarted",
     "RecordSkipped",
     "Refusal",
-    "Repeats",
+    "RepeatLimit",
     "Reply",
     "Request",
     "RevocationAsked",

@@ -13,8 +13,8 @@ from ..protocol import ErrorCode
 from ..protocol.messages.delete_groups import DeletableGroupResult
 from ..protocol.messages.list_groups import ListedGroup
 from .engine.effects import Request
-from .events import GroupRemoved
-from .groups import Group, GroupShard, forget
+from .groups.events import GroupRemoved
+from .groups.groups import Group, GroupShard, forget
 from .offsets.expiry import group_tombstones
 
 

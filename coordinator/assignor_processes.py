@@ -16,10 +16,10 @@ from typing import Final
 from ..assignors import AssignorError
 from ..assignors.server import Numbers, from_frame, length_of, numbers_of, to_frame, to_frames
 from ..protocol import KohortError
-from .consumer.assigning import failed, steps
-from .consumer.target import ComputeTarget
+from .consumer_groups.assigning import failed, steps
+from .consumer_groups.target import ComputeTarget
 from .engine.runner import ShardRunner
-from .groups import Groups
+from .groups.groups import Groups
 
 #: Time in seconds after which an idle process is ended.
 _IDLE_S: Final = 60.0

@@ -10,15 +10,15 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from ..protocol import CauseKind, ErrorCode, KafkaError
-from .classic.group import ClassicGroup
-from .classic.group import Member as ClassicMember
-from .classic.members import about, name_of, remove_member
-from .classic.rebalance import prepare, rebalance_or_complete
-from .consumer.changes import Changes
-from .consumer.group import ConsumerGroup
-from .consumer.heartbeat import remove
-from .events import Cause
-from .groups import GroupShard
+from .classic_groups.group import ClassicGroup
+from .classic_groups.group import Member as ClassicMember
+from .classic_groups.members import about, name_of, remove_member
+from .classic_groups.rebalance import prepare, rebalance_or_complete
+from .consumer_groups.changes import Changes
+from .consumer_groups.group import ConsumerGroup
+from .consumer_groups.heartbeat import remove
+from .groups.events import Cause
+from .groups.groups import GroupShard
 
 
 class FoundMember(NamedTuple):

@@ -16,12 +16,12 @@ from kohort.broker.authorizer import Access, ResourceType
 from kohort.broker.metrics._families import FAMILIES, Family
 from kohort.broker.partitions.topic_config import TopicConfig
 from kohort.consumer.config import ConsumerConfig
-from kohort.coordinator import events
 from kohort.coordinator.engine import events as engine_events
 from kohort.coordinator.engine.events import CoordinatorEvent
 from kohort.coordinator.engine.readiness import APPEND_ERRORS, Unready
-from kohort.coordinator.events import GroupEvent
-from kohort.coordinator.shards import OFFSETS_TOPIC
+from kohort.coordinator.groups import events
+from kohort.coordinator.groups.events import GroupEvent
+from kohort.coordinator.groups.shards import OFFSETS_TOPIC
 from kohort.producer.config import ProducerConfig
 from kohort.protocol import APIS, ApiKey, ErrorCode, KohortError
 from kohort.service._options import ServiceSettings

@@ -37,15 +37,16 @@ BESIDE = ("docs", "scripts", "examples", "README.md", "pyproject.toml", "Makefil
 #: Rooms, with the tests that should notice their mutants, without those that use other clients.
 ROOMS = {
     "coordinator": ("tests/coordinator",),
+    "coordinator/groups": ("tests/coordinator",),
     "coordinator/engine": ("tests/coordinator",),
     "coordinator/offsets": ("tests/coordinator",),
-    "coordinator/classic": ("tests/coordinator",),
+    "coordinator/classic_groups": ("tests/coordinator",),
     # code that runs at import is attributed to the first test by name, which is in test_answers.py and sees
     # it all
     "statemachine": ("tests/statemachine",),
     "offsets_topic": (
         "tests/offsets_topic",
-        "tests/coordinator/test_durable.py",
+        "tests/coordinator/groups/test_durable.py",
         "tests/coordinator/test_kafka_log.py",
         "tests/coordinator/engine/test_loader.py",
         "tests/coordinator/engine/test_loading.py",
@@ -95,7 +96,13 @@ LEFT_OUT = (
 #: nothing, which takes seconds.
 IMPORTED_ANEW = ("statemachine",)
 #: Rooms that CI draws from: their tests need no sockets and take seconds.
-QUICK = ("coordinator", "coordinator/engine", "coordinator/offsets", "coordinator/classic", "offsets_topic")
+QUICK = (
+    "coordinator",
+    "coordinator/engine",
+    "coordinator/offsets",
+    "coordinator/classic_groups",
+    "offsets_topic",
+)
 
 #: With fewer mutants, as on a busy machine, a percentage means nothing.
 LEAST_FOR_A_VERDICT = 25

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ..broker import Broker
 from ..coordinator.engine.runner import Call
 from ..coordinator.engine.runtime import steady_clock_ms
-from ..coordinator.groups import GroupShard
+from ..coordinator.groups.groups import GroupShard
 from ..coordinator.steering import begin_rebalance, end_session, member_of, members_of
 from ..protocol import ApiKey, RequestContext
 from ._steering import RequestFaults

@@ -9,7 +9,7 @@ from kohort.broker import BrokerSettings
 from kohort.broker.apis import served_apis
 from kohort.broker.partitions.topic_config import TopicConfig
 from kohort.coordinator import CauseKind
-from kohort.coordinator.shards import OFFSETS_TOPIC
+from kohort.coordinator.groups.shards import OFFSETS_TOPIC
 from kohort.settings import settings_of
 from tests.coordinator.engine.test_readiness import SERVED
 from tests.scripts import ROOT, script

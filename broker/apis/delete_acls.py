@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from ...coordinator import Repeats
-from ...coordinator.repeats import MAX_REPEATS
+from ...coordinator import RepeatLimit
+from ...coordinator.element_limits import MAX_REPEATS
 from ...protocol import ApiKey, ErrorCode
 from ..authorizer import Acl, AclFilter, Operation, ResourceType, right
 from ..event_loop.time_slices import in_slices
@@ -22,7 +22,7 @@ async def handle(node: Node, request: Request) -> Any:
     make_acl = partial(request.part("DeleteAclsMatchingAcl"), ErrorCode.NONE, None)
     authorizer = authorizer_of(node)
     # a rule that matches two filters is listed with both
-    repeats, listed = Repeats(), 0
+    repeats, listed = RepeatLimit(), 0
     found: list[tuple[str | None, list[Acl]]] = []
     async for item in in_slices(request.body.filters):
         wanted = AclFilter(*typed(item))
@@ -43,7 +43,7 @@ async def handle(node: Node, request: Request) -> Any:
     )
 
 
-def _flaw(wanted: AclFilter, repeats: Repeats) -> str | None:
+def _flaw(wanted: AclFilter, repeats: RepeatLimit) -> str | None:
     """Return the error of a filter, in words; None without."""
     if not is_known(wanted):
         return "a number in the filter means nothing here"

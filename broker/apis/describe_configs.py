@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable
 from functools import partial
 from typing import Any
 
-from ...coordinator import Repeats
+from ...coordinator import RepeatLimit
 from ...protocol import ApiKey, KafkaError, PreparedArray
 from ..authorizer import Operation, ResourceType, right
 from ..event_loop.time_slices import in_slices
@@ -22,7 +22,7 @@ from ._lookup import find_topic
 async def handle(node: Node, request: Request) -> Any:
     # as in Apache Kafka, one invalid type of resource makes the whole request an error
     wrong = next((item for item in request.body.resources if not has_configs(item)), None)
-    repeats = Repeats()
+    repeats = RepeatLimit()
     results = []
     # configs are made and encoded once for topics with the same ones: most topics are of few kinds
     shown: dict[Hashable, PreparedArray] = {}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...coordinator.details import details_json
+from ...coordinator.groups.details import details_json
 from ...protocol import ApiKey, KafkaError
 from ..authorizer import Operation, ResourceType, right
 from ..node import Node

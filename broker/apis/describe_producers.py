@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...coordinator import Repeats
+from ...coordinator import RepeatLimit
 from ...log import Producer
 from ...protocol import ApiKey, ErrorCode, KafkaError
 from ...protocol.messages.describe_producers import ProducerState
@@ -18,7 +18,7 @@ from ._lookup import find_partition
 
 
 async def handle(node: Node, request: Request) -> Any:
-    repeats = Repeats()
+    repeats = RepeatLimit()
 
     async def describe(topic: Any, number: int) -> dict[str, Any]:
         if repeats.refuses((topic.name, number)):

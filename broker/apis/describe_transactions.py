@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...coordinator.repeats import Repeats
+from ...coordinator.element_limits import RepeatLimit
 from ...protocol import ApiKey, ErrorCode
 from ...protocol.messages.describe_transactions import TopicData
 from ...transactions import Transaction
@@ -17,7 +17,7 @@ from ._guards import each
 
 
 async def handle(node: Node, request: Request) -> Any:
-    make, repeats = request.part("TransactionState"), Repeats()
+    make, repeats = request.part("TransactionState"), RepeatLimit()
     return request.answer(
         transaction_states=[
             _told(

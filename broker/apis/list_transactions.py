@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...coordinator.consumer.regex import compiled_regex
+from ...coordinator.consumer_groups.regex import compiled_regex
 from ...protocol import ApiKey, ErrorCode, KafkaError
 from ...statemachine import TransactionState
 from ..authorizer import Access, Operation, ResourceType

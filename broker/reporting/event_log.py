@@ -140,7 +140,7 @@ class EventLog:
 def _line(event: CoordinatorEvent) -> dict[str, Any]:
     """The fields of an event's line, without empty ones."""
     # not needed for a start
-    from ...coordinator.details import event_fields
+    from ...coordinator.groups.details import event_fields
 
     found = event_fields(event)
     if isinstance(event, RebalanceCompleted) and event.members <= _MAX_COUNTED:

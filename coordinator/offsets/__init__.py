@@ -5,9 +5,9 @@ from typing import Final
 from ...offsets_topic import OffsetCommitted, OffsetDeleted
 from ...protocol import ApiKey
 from ...protocol.messages.offset_delete import OffsetDeleteResponse
-from ..durable import Durable
 from ..engine.shard import Api, Kind, Waits
-from ..groups import Groups, GroupShard
+from ..groups.durable import Durable
+from ..groups.groups import Groups, GroupShard
 from . import commit, delete, expiry, fetch
 
 

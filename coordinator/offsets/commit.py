@@ -28,8 +28,8 @@ from ...protocol.messages.offset_commit import (
     OffsetCommitResponseTopic,
 )
 from ..engine.effects import Request
-from ..events import CommitRefused
-from ..groups import Group, GroupShard, GroupType, TopicDirectory, why_refused
+from ..groups.events import CommitRefused
+from ..groups.groups import Group, GroupShard, GroupType, TopicDirectory, why_refused
 from ..replies import NO_TOPIC_ID, bad_first
 
 _GROUP_NOT_FOUND_VERSION: Final = 9

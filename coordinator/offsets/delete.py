@@ -15,8 +15,8 @@ from ...protocol.messages.offset_delete import (
     OffsetDeleteResponseTopic,
 )
 from ..engine.effects import Request
-from ..events import OffsetsRemoved
-from ..groups import CONSUMER, GroupShard, TopicDirectory
+from ..groups.events import OffsetsRemoved
+from ..groups.groups import CONSUMER, GroupShard, TopicDirectory
 from ..replies import bad_first
 
 

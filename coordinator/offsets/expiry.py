@@ -11,10 +11,10 @@ from typing import Final
 
 from ...offsets_topic import NONE, OffsetCommitted, OffsetDeleted, Record
 from ...protocol import ApiKey, ErrorCode, TopicPartition
-from ..durable import OffsetEntry
 from ..engine.timers import TimerKey
-from ..events import GroupRemoved, OffsetsRemoved
-from ..groups import Group, GroupShard, forget
+from ..groups.durable import OffsetEntry
+from ..groups.events import GroupRemoved, OffsetsRemoved
+from ..groups.groups import Group, GroupShard, forget
 from .commit import refuse_topics
 
 #: The timer of the retention pass.

@@ -19,9 +19,9 @@ from ...protocol.messages.offset_fetch import (
     OffsetFetchResponsePartitions,
     OffsetFetchResponseTopics,
 )
+from ..element_limits import RepeatLimit
 from ..engine.effects import Request
-from ..groups import GroupShard, TopicDirectory
-from ..repeats import Repeats
+from ..groups.groups import GroupShard, TopicDirectory
 from ..replies import NO_TOPIC_ID
 
 _BATCH_VERSION: Final = 8
@@ -56,7 +56,7 @@ class FetchRequest:
 def split_fetch(version: int, body: Any, directory: TopicDirectory) -> list[FetchRequest]:
     """Split an OffsetFetch body into one request for each group."""
     groups = body.groups if version >= _BATCH_VERSION else [body]
-    repeats = Repeats()
+    repeats = RepeatLimit()
     requests = []
     for place, group in enumerate(groups):
         group_id = group.group_id or ""
@@ -119,7 +119,7 @@ def fetch_refusal(request: Request, error: int) -> OffsetFetchResponseGroup:
 
 
 def _fetch_topics(
-    version: int, place: int, topics: Any, directory: TopicDirectory, repeats: Repeats
+    version: int, place: int, topics: Any, directory: TopicDirectory, repeats: RepeatLimit
 ) -> list[FetchTopic] | None:
     """The topics of the group at this index of the request."""
     if topics is None:

@@ -8,10 +8,10 @@ from typing import Any, Final
 from uuid import UUID, uuid5
 
 from ...coordinator import GroupCoordinator, GroupSettings, group_shard
-from ...coordinator.durable import Durable
 from ...coordinator.engine.loader import Loader
 from ...coordinator.engine.runner import READ_TURNS
-from ...coordinator.group_coordinator import FAN_OUT
+from ...coordinator.groups.durable import Durable
+from ...coordinator.groups.group_coordinator import FAN_OUT
 from ...log import Cleaning, CorruptLogError, LogConfig, PartitionLog
 from ...offsets_topic import OffsetsStore
 from ...protocol import KafkaError

@@ -14,13 +14,13 @@ from ...coordinator import (
     MemberReplaced,
     RebalanceCompleted,
 )
-from ...coordinator.classic.group import SESSION, ClassicGroup, Member, live
-from ...coordinator.consumer.group import HOLD, RESUME, REVOCATION, ConsumerGroup, wake
-from ...coordinator.consumer.group import SESSION as CONSUMER_SESSION
-from ...coordinator.consumer.holding import EVERYONE, NO_MOVE_MS
-from ...coordinator.consumer.reconciliation import has_all
-from ...coordinator.durable import Durable
-from ...coordinator.groups import GroupShard
+from ...coordinator.classic_groups.group import SESSION, ClassicGroup, Member, live
+from ...coordinator.consumer_groups.group import HOLD, RESUME, REVOCATION, ConsumerGroup, wake
+from ...coordinator.consumer_groups.group import SESSION as CONSUMER_SESSION
+from ...coordinator.consumer_groups.holding import EVERYONE, NO_MOVE_MS
+from ...coordinator.consumer_groups.reconciliation import has_all
+from ...coordinator.groups.durable import Durable
+from ...coordinator.groups.groups import GroupShard
 from ...protocol import ApiKey, ErrorCode, TopicPartition, decode_assignment, subscribed_topics
 from ...statemachine import GROUP_TRANSITIONS, ConsumerGroupState, GroupState
 from ._network import Call

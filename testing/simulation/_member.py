@@ -35,10 +35,10 @@ from ...consumer.group.effects import (
     SessionAtRisk,
 )
 from ...consumer.record import Record
-from ...coordinator.classic.group import live
-from ...coordinator.consumer.group import ConsumerGroup
-from ...coordinator.consumer.group import live as live_consumers
-from ...coordinator.consumer.target import Topic
+from ...coordinator.classic_groups.group import live
+from ...coordinator.consumer_groups.group import ConsumerGroup
+from ...coordinator.consumer_groups.group import live as live_consumers
+from ...coordinator.consumer_groups.target import Topic
 from ...protocol import ApiKey, ErrorCode, RequestContext, TopicPartition
 from ...statemachine import MemberState
 from ._network import Call, Connection, Receiver

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from ...client.offsets import CommittedOffset
-from ...coordinator.durable import Durable, OffsetEntry
+from ...coordinator.groups.durable import Durable, OffsetEntry
 from ...offsets_topic import ConsumerGroupRecord, GroupDeleted, GroupRecordType, OffsetDeleted, decode
 from ...protocol import TopicPartition
 from ...protocol.messages.offset_commit import (

@@ -9,11 +9,11 @@ from typing import Any, Final
 from ...assignors import Member, StickyAssignor, TopicInfo
 from ...assignors.server import changed_targets
 from ...coordinator.assignor_processes import AssignorProcesses
-from ...coordinator.consumer.assigning import Step, failed, steps
-from ...coordinator.consumer.group import ConsumerGroup, live
-from ...coordinator.consumer.target import ComputeTarget
+from ...coordinator.consumer_groups.assigning import Step, failed, steps
+from ...coordinator.consumer_groups.group import ConsumerGroup, live
+from ...coordinator.consumer_groups.target import ComputeTarget
 from ...coordinator.engine.runner import ShardRunner
-from ...coordinator.groups import Groups, GroupShard
+from ...coordinator.groups.groups import Groups, GroupShard
 from ...protocol import TopicPartition
 from ._loop import ProcessLoop
 from ._plan import Plan

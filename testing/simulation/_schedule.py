@@ -9,7 +9,7 @@ from random import Random
 from typing import Final, Generic, TypeVar
 from uuid import UUID
 
-from ...coordinator.groups import GroupShard
+from ...coordinator.groups.groups import GroupShard
 from ...log import PartitionLog
 from ._heap import Heap
 from ._plan import Plan

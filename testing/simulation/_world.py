@@ -8,12 +8,12 @@ from typing import Any, Final
 from uuid import UUID
 
 from ...client.errors import BrokerConnectionError
-from ...coordinator.classic.group import live
-from ...coordinator.consumer.assigning import RETRY_MS
-from ...coordinator.consumer.group import ConsumerGroup
-from ...coordinator.consumer.group import live as live_consumers
-from ...coordinator.consumer.regex import RESOLUTION_PAUSE_MS
-from ...coordinator.consumer.target import Topic
+from ...coordinator.classic_groups.group import live
+from ...coordinator.consumer_groups.assigning import RETRY_MS
+from ...coordinator.consumer_groups.group import ConsumerGroup
+from ...coordinator.consumer_groups.group import live as live_consumers
+from ...coordinator.consumer_groups.regex import RESOLUTION_PAUSE_MS
+from ...coordinator.consumer_groups.target import Topic
 from ...protocol import ApiKey, RequestContext, TopicPartition
 from ...statemachine import ConsumerGroupState, GroupState, MemberState
 from ..faults import SimulatedCrash

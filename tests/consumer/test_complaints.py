@@ -16,7 +16,7 @@ import pytest
 
 from kohort.consumer import AsyncGroupConsumer, CommitFailedError, Record, StaleRecordError
 from kohort.consumer.events import PartitionsLost, RebalanceCompleted
-from kohort.coordinator.consumer import heartbeat
+from kohort.coordinator.consumer_groups import heartbeat
 from kohort.protocol import KafkaError, TopicPartition
 from kohort.statemachine import MemberState
 from kohort.testing import RunningBroker

@@ -43,7 +43,7 @@ def virtual_coordinator(monkeypatch: pytest.MonkeyPatch) -> None:
         loop = asyncio.get_running_loop()
         return lambda: 1_800_000_000_000 + int(loop.time() * 1000)
 
-    monkeypatch.setattr("kohort.coordinator.group_coordinator.steady_clock_ms", clock)
+    monkeypatch.setattr("kohort.coordinator.groups.group_coordinator.steady_clock_ms", clock)
 
 
 async def _handle_for_20_minutes(_: Record) -> None:

@@ -15,10 +15,10 @@ from typing import Any, cast
 
 from kohort.coordinator import Append, CoordinatorEvent, GroupSettings, Reply, Request, group_shard
 from kohort.coordinator.admin import list_request, split_delete
-from kohort.coordinator.classic.describe import split_describe
-from kohort.coordinator.classic.group import ClassicGroup
-from kohort.coordinator.durable import Durable
-from kohort.coordinator.groups import GroupShard
+from kohort.coordinator.classic_groups.describe import split_describe
+from kohort.coordinator.classic_groups.group import ClassicGroup
+from kohort.coordinator.groups.durable import Durable
+from kohort.coordinator.groups.groups import GroupShard
 from kohort.coordinator.offsets.commit import resolve_commit
 from kohort.coordinator.offsets.delete import resolve_delete
 from kohort.coordinator.offsets.expiry import remove_topics

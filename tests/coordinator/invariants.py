@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import cast
 
-from kohort.coordinator.classic.group import ClassicGroup
-from kohort.coordinator.groups import GroupShard
+from kohort.coordinator.classic_groups.group import ClassicGroup
+from kohort.coordinator.groups.groups import GroupShard
 from kohort.statemachine import GroupState
 
 

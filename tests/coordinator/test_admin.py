@@ -1,6 +1,6 @@
 """DescribeGroups, ListGroups, DeleteGroups: what tools see, in each state and version.
 
-Covers: coordinator/classic/describe.py.
+Covers: coordinator/classic_groups/describe.py.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from types import SimpleNamespace
 import pytest
 
 from kohort.coordinator.admin import split_delete
-from kohort.coordinator.classic.describe import split_describe
-from kohort.coordinator.events import append_refused
+from kohort.coordinator.classic_groups.describe import split_describe
+from kohort.coordinator.groups.events import append_refused
 from kohort.coordinator.replies import GROUP_OPERATIONS
 from kohort.protocol import ApiKey, ErrorCode
 from kohort.protocol.messages.describe_groups import DescribedGroupMember

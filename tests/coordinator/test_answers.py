@@ -1,6 +1,6 @@
 """Every cell of the table "request, sender, generation, state" is asked of a real shard.
 
-Covers: coordinator/replies.py, coordinator/shards.py.
+Covers: coordinator/replies.py, coordinator/groups/shards.py.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from kohort.coordinator.shards import OFFSETS_TOPIC
+from kohort.coordinator.groups.shards import OFFSETS_TOPIC
 from kohort.protocol import ApiKey, ErrorCode
 from kohort.protocol.messages.leave_group import LeaveGroupResponse
 from kohort.statemachine import GroupState

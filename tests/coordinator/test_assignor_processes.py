@@ -201,7 +201,7 @@ async def test_the_system_ends_an_assignor_before_the_broker_when_memory_runs_ou
 async def test_a_large_group_is_assigned_by_kohorts_own_beside_the_loop(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("kohort.coordinator.consumer.target._MOST_AT_ONCE", 0)
+    monkeypatch.setattr("kohort.coordinator.consumer_groups.target._MOST_AT_ONCE", 0)
     events: list[CoordinatorEvent] = []
     async with serving(events, "uniform") as c:
         assert (await beat(c, "m", 0)).member_epoch == 1

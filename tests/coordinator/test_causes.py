@@ -25,7 +25,7 @@ from kohort.coordinator import (
     RebalanceCompleted,
     RebalanceStarted,
 )
-from kohort.coordinator.events import (
+from kohort.coordinator.groups.events import (
     MAX_QUOTED,
     AppendRefused,
     AssignorFailed,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kohort.coordinator.events import Move, count_moves, moves_between
+from kohort.coordinator.groups.events import Move, count_moves, moves_between
 from kohort.protocol import TopicPartition, encode_assignment
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kohort.coordinator.classic.rebalance import EMPTY_ASSIGNMENT
+from kohort.coordinator.classic_groups.rebalance import EMPTY_ASSIGNMENT
 from kohort.offsets_topic import GroupStored, decode
 from kohort.protocol import ErrorCode
 from kohort.protocol.messages.sync_group import SyncGroupResponse

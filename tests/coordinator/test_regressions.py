@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kohort.coordinator import Unready
-from kohort.coordinator.shards import OFFSETS_TOPIC
+from kohort.coordinator.groups.shards import OFFSETS_TOPIC
 from kohort.protocol import ApiKey, ErrorCode
 from kohort.statemachine import GroupState
 from tests.coordinator.driver import World

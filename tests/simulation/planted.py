@@ -31,7 +31,7 @@ _ROW = re.compile(r"^\| (?P<what>.+?) \| `.+?` \| (?P<name>\w+) \| (?P<seeds>\d+
 
 @dataclass(frozen=True, slots=True)
 class Bug:
-    """``old`` is replaced by ``new`` in the function ``where``, as in "coordinator.classic.join:_add"."""
+    """``old`` is replaced by ``new`` in the function ``where``: "coordinator.classic_groups.join:_add"."""
 
     what: str
     where: str
@@ -146,61 +146,61 @@ BUGS = (
     ),
     Bug(
         "the generation is not in the record",
-        "coordinator.classic.group:ClassicGroup.to_record",
+        "coordinator.classic_groups.group:ClassicGroup.to_record",
         "self.generation,",
         "0,",
     ),
     Bug(
         "the shares are not in the record",
-        "coordinator.classic.sync:_store",
+        "coordinator.classic_groups.sync:_store",
         "group.to_record(chosen)",
         "group.to_record(dict.fromkeys(chosen, empty))",
     ),
     Bug(
         "shares are handed out before they are written",
-        "coordinator.classic.sync:_store",
+        "coordinator.classic_groups.sync:_store",
         "shard.append(group_id,",
         "set_assignment(shard, group, chosen, group.state_timestamp_ms)\n    shard.append(group_id,",
     ),
     Bug(
         "a commit of an older generation is taken",
-        "coordinator.classic.group:ClassicGroup.check_commit",
+        "coordinator.classic_groups.group:ClassicGroup.check_commit",
         "if generation != self.generation:",
         "if False:",
     ),
     Bug(
         "a commit is taken between join and sync",
-        "coordinator.classic.group:ClassicGroup.check_commit",
+        "coordinator.classic_groups.group:ClassicGroup.check_commit",
         "if self.state is _COMPLETING else",
         "if False else",
     ),
     Bug(
         "a round ends with the generation it began with",
-        "coordinator.classic.rebalance:complete_join",
+        "coordinator.classic_groups.rebalance:complete_join",
         "group.generation += 1",
         "group.generation = max(group.generation, 1)",
     ),
     Bug(
         "sessions do not run again after a load",
-        "coordinator.classic.rebalance:resume",
+        "coordinator.classic_groups.rebalance:resume",
         "restart_session(shard, group, member, now_ms)",
         "pass",
     ),
     Bug(
         "a session is half as long as it was asked for",
-        "coordinator.classic.members:restart_session",
+        "coordinator.classic_groups.members:restart_session",
         "timeout_ms = member.session_timeout_ms",
         "timeout_ms = member.session_timeout_ms // 2",
     ),
     Bug(
         "a heartbeat does not restart the session",
-        "coordinator.classic.heartbeat:handle_heartbeat",
+        "coordinator.classic_groups.heartbeat:handle_heartbeat",
         "shard.timers.start((SESSION, group_id, member_id), now_ms + timeout_ms)",
         "pass",
     ),
     Bug(
         "a sync that is answered does not restart the session",
-        "coordinator.classic.sync:handle_sync",
+        "coordinator.classic_groups.sync:handle_sync",
         "restart_session(shard, group, member, now_ms)",
         "pass",
     ),
@@ -213,49 +213,49 @@ BUGS = (
     ),
     Bug(
         "a member whose session is over stays",
-        "coordinator.classic.heartbeat:on_session_timer",
+        "coordinator.classic_groups.heartbeat:on_session_timer",
         "if member.waits:",
         "if True:",
     ),
     Bug(
         "the session of a removed member runs on",
-        "coordinator.classic.members:remove_member",
+        "coordinator.classic_groups.members:remove_member",
         "shard.timers.cancel((SESSION, group.group_id, member.member_id))",
         "pass",
     ),
     Bug(
         "a parked sync is forgotten when its member goes",
-        "coordinator.classic.members:remove_member",
+        "coordinator.classic_groups.members:remove_member",
         "answer_sync(shard, member, SyncGroupResponse(0, ErrorCode.UNKNOWN_MEMBER_ID))",
         "pass",
     ),
     Bug(
         "a parked sync is forgotten when a rebalance begins",
-        "coordinator.classic.rebalance:_answer_syncs",
+        "coordinator.classic_groups.rebalance:_answer_syncs",
         "if answer_sync(shard, member, SyncGroupResponse(0, error)):",
         "if member.parked_sync is not None:\n            member.parked_sync = None",
     ),
     Bug(
         "a second join overwrites the one that is parked",
-        "coordinator.classic.members:park_join",
+        "coordinator.classic_groups.members:park_join",
         "answer_join_error(shard, group, member, ErrorCode.NOT_COORDINATOR, member.member_id)",
         "group.awaiting_join_count -= member.parked_join is not None",
     ),
     Bug(
         "a static member that comes back does not fence who was there",
-        "coordinator.classic.static:replace_static_member",
+        "coordinator.classic_groups.static:replace_static_member",
         "answer_join_error(shard, group, member, ErrorCode.FENCED_INSTANCE_ID, member.member_id)",
         "group.awaiting_join_count -= member.parked_join is not None",
     ),
     Bug(
         "those who wait are forgotten when the shard goes",
-        "coordinator.classic.rebalance:unload",
+        "coordinator.classic_groups.rebalance:unload",
         "answer_join_error(shard, group, member, error, member.member_id)",
         "pass",
     ),
     Bug(
         "offsets of a group with members expire",
-        "coordinator.classic.group:ClassicGroup.offset_age_counts_from",
+        "coordinator.classic_groups.group:ClassicGroup.offset_age_counts_from",
         "self.state is GroupState.STABLE and unread",
         "True",
     ),
@@ -267,13 +267,13 @@ BUGS = (
     ),
     Bug(
         "an offset's age counts from its commit, not from the end of its group",
-        "coordinator.classic.group:ClassicGroup.offset_age_counts_from",
+        "coordinator.classic_groups.group:ClassicGroup.offset_age_counts_from",
         "max(commit_ms, self.state_timestamp_ms)",
         "commit_ms",
     ),
     Bug(
         "a group takes one member too many",
-        "coordinator.classic.join:_has_room",
+        "coordinator.classic_groups.join:_has_room",
         "group.awaiting_join_count < limit or",
         "True or",
     ),

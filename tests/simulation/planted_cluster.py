@@ -106,13 +106,13 @@ CLUSTER_BUGS = (
     ),
     _Bug(
         "the generation of a group is not in its record",
-        "coordinator.classic.group:ClassicGroup.to_record",
+        "coordinator.classic_groups.group:ClassicGroup.to_record",
         "self.generation,",
         "0,",
     ),
     _Bug(
         "sessions are ended by a coordinator that has just begun",
-        "coordinator.classic.rebalance:resume",
+        "coordinator.classic_groups.rebalance:resume",
         "restart_session(shard, group, member, now_ms)",
         "restart_session(shard, group, member, now_ms - 10_000)",
     ),
@@ -154,7 +154,7 @@ CLUSTER_BUGS = (
     ),
     _Bug(
         "sessions of members that it assigns are ended by a coordinator that has just begun",
-        "coordinator.consumer.changes:start_sessions",
+        "coordinator.consumer_groups.changes:start_sessions",
         "restart_session(shard, group, member, now_ms)",
         "restart_session(shard, group, member, now_ms - 10_000)",
     ),

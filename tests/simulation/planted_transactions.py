@@ -133,13 +133,13 @@ TRANSACTION_BUGS = (
     ),
     _Bug(
         "offsets of an open transaction count at once",
-        "coordinator.durable:Durable.commit",
+        "coordinator.groups.durable:Durable.commit",
         "offsets = by_group.setdefault(group, {})",
         "offsets = self.offsets.setdefault(group, {})",
     ),
     _Bug(
         "offsets of an aborted transaction stay",
-        "coordinator.durable:Durable.end_transaction",
+        "coordinator.groups.durable:Durable.end_transaction",
         "if committed and entries:",
         "if entries:",
     ),
@@ -157,7 +157,7 @@ TRANSACTION_BUGS = (
     ),
     _Bug(
         "a consumer that was put out of its group goes on in its transactions",
-        "coordinator.consumer.group:ConsumerGroup.check_commit",
+        "coordinator.consumer_groups.group:ConsumerGroup.check_commit",
         "return ErrorCode.UNKNOWN_MEMBER_ID",
         "return ErrorCode.NONE",
     ),

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
-from ....coordinator.consumer.group import ConsumerGroup
+from ....coordinator.consumer_groups.group import ConsumerGroup
 from ....protocol import ApiKey
 from ....statemachine import MemberState
 from .._checks import Checks, stable_members

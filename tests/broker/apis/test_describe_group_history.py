@@ -17,7 +17,7 @@ from kohort.broker.node import Node
 from kohort.broker.quotas import ClientQuotas, QuotaTable
 from kohort.broker.requests.router import Router
 from kohort.coordinator import HistoryEntry, MemberGone, RebalanceCompleted
-from kohort.coordinator.details import MAX_BYTES, details_json
+from kohort.coordinator.groups.details import MAX_BYTES, details_json
 from kohort.protocol import (
     APIS,
     GROUP_HISTORY_FEATURE,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kohort.broker.authorizer import Acl, Operation, PatternType, Permission, ResourceType
-from kohort.coordinator.repeats import MAX_REPEATS
+from kohort.coordinator.element_limits import MAX_REPEATS
 from kohort.protocol import ApiKey, ErrorCode
 from kohort.testing import running_broker
 from tests.broker.authorizer.other_requests import acl_filter

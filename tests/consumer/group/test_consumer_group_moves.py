@@ -17,7 +17,7 @@ from kohort.consumer.group.effects import Fail, NeedTopics, Revoke, Send
 from kohort.protocol import ApiKey, ErrorCode, KafkaError, TopicPartition
 from kohort.statemachine import MemberState
 from tests.consumer.configs import config
-from tests.coordinator.consumer.group_world import Answers, World
+from tests.coordinator.consumer_groups.group_world import Answers, World
 
 #: Longer than all that a run takes: who is silent for less must never lose anything to another.
 LONG_MS = 3_000_000

@@ -20,9 +20,9 @@ from kohort.coordinator import (
     MemberReplaced,
     RebalanceCompleted,
 )
-from kohort.coordinator.classic.group import ClassicGroup
-from kohort.coordinator.events import MAX_CAUSE, MAX_TEXT
-from kohort.coordinator.shards import new_groups
+from kohort.coordinator.classic_groups.group import ClassicGroup
+from kohort.coordinator.groups.events import MAX_CAUSE, MAX_TEXT
+from kohort.coordinator.groups.shards import new_groups
 from kohort.protocol import ErrorCode, KafkaError
 from tests.coordinator.memory_log import MemoryLog, commit, coordinator, stable_member
 

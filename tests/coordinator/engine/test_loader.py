@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kohort.coordinator import CoordinatorEvent, RecordSkipped, ShardLoading
-from kohort.coordinator.durable import Durable, OffsetEntry
 from kohort.coordinator.engine.loader import Loader
-from kohort.coordinator.groups import Groups, GroupShard
+from kohort.coordinator.groups.durable import Durable, OffsetEntry
+from kohort.coordinator.groups.groups import Groups, GroupShard
+from kohort.coordinator.groups.shards import group_shard
 from kohort.coordinator.settings import GroupSettings
-from kohort.coordinator.shards import group_shard
 from kohort.offsets_topic import NONE, OffsetCommitted, OffsetDeleted, StoredBatch, encode
 from kohort.protocol import TopicPartition, build_batch, parse_batch_header
 from tests.coordinator.bodies import START_MS

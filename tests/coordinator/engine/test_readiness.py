@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from kohort.coordinator import Unready, append_error
-from kohort.coordinator.shards import OFFSETS_TOPIC
+from kohort.coordinator.groups.shards import OFFSETS_TOPIC
 from kohort.protocol import ApiKey, ErrorCode
 
 SERVED = (

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from kohort.coordinator import Append, GroupSettings, Marker, group_shard
-from kohort.coordinator.groups import GroupShard
+from kohort.coordinator.groups.groups import GroupShard
 from kohort.offsets_topic import OffsetCommitted
 from kohort.protocol import ErrorCode, KafkaError, TopicPartition
 from tests.coordinator.bodies import START_MS

@@ -15,7 +15,7 @@ from kohort.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequestTopic,
 )
 from tests.coordinator.bodies import DIRECTORY
-from tests.coordinator.consumer.group_world import World as ConsumerWorld
+from tests.coordinator.consumer_groups.group_world import World as ConsumerWorld
 from tests.coordinator.driver import World, errors_of
 from tests.coordinator.memory_log import CONTEXT, MemoryLog, coordinator, fetch
 

@@ -1,0 +1,128 @@
+"""ConsumerGroupDescribe (key 69), v0-1. v1 has the type of each member. Groups are described one by one.
+
+A group may have thousands of members with hundreds of thousands of partitions: a response has the members as
+they were, and lists the partitions of each when it is written, so that other requests have their turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from ...offsets_topic import CurrentAssignment, MemberMetadata, Partitions
+from ...protocol import ErrorCode
+from ...protocol.messages.consumer_group_describe import Assignment, DescribedGroup, TopicPartitions
+from ...protocol.messages.consumer_group_describe import Member as DescribedMember
+from ..admin import GroupRequest
+from ..element_limits import RepeatLimit
+from ..engine.effects import Request
+from ..groups.groups import GroupShard
+from ..replies import GROUP_OPERATIONS
+from .group import ConsumerGroup, find
+
+_CLASSIC, _CONSUMER = 0, 1
+
+
+def split_describe(body: Any) -> list[GroupRequest]:
+    """Split a ConsumerGroupDescribe body into one request for each group."""
+    repeats = RepeatLimit()
+    return [
+        GroupRequest(
+            group_id,
+            bool(body.include_authorized_operations),
+            int(ErrorCode.INVALID_REQUEST) if repeats.refuses(group_id) else 0,
+        )
+        for group_id in (named or "" for named in body.group_ids)
+    ]
+
+
+def handle_describe(shard: GroupShard, request: Request, _now_ms: int) -> None:
+    """Describe the group as it is now."""
+    asked: GroupRequest = request.body
+    group_id = asked.group_id
+    if asked.error or not group_id:
+        shard.reply(request, refusal(request, asked.error or int(ErrorCode.INVALID_GROUP_ID)))
+        return
+    group = find(shard, group_id)
+    if group is None:
+        missing = shard.state.find(group_id) is None
+        text = f"Group {group_id} not found." if missing else f"Group {group_id} is not a consumer group."
+        shard.reply(request, refusal(request, ErrorCode.GROUP_ID_NOT_FOUND)._replace(error_message=text))
+        return
+    described = DescribedGroup(
+        group_id=group_id,
+        group_state=group.state_name,
+        group_epoch=group.epoch,
+        assignment_epoch=group.target_epoch,
+        assignor_name=group.assignor(next(iter(shard.state.assignors))),
+        members=_Members(group),
+    )
+    if asked.with_operations:
+        described = described._replace(authorized_operations=GROUP_OPERATIONS)
+    # the response waits for pending writes, whose effect it shows
+    shard.reply_when_written(group_id, request, described)
+
+
+def refusal(request: Request, error: int) -> DescribedGroup:
+    """Make the response for a group that cannot be described."""
+    return DescribedGroup(error_code=int(error), group_id=request.body.group_id)
+
+
+class _Seen(NamedTuple):
+    """A member as it was when its group was described. None of the values changes."""
+
+    member_id: str
+    metadata: MemberMetadata
+    current: CurrentAssignment
+    target: Partitions
+
+
+class _Members(Sequence[DescribedMember]):
+    """The members of a group as they were, each described when it is asked for."""
+
+    def __init__(self, group: ConsumerGroup) -> None:
+        self._topics, targets = group.topics, group.targets
+        self._seen = [
+            _Seen(member_id, member.metadata, member.current, targets.get(member_id, {}))
+            for member_id, member in group.members.items()
+        ]
+
+    def __len__(self) -> int:
+        return len(self._seen)
+
+    def __iter__(self) -> Iterator[DescribedMember]:
+        return map(self._described, self._seen)
+
+    def __getitem__(self, at: Any) -> Any:
+        return self._described(self._seen[at])
+
+    def _described(self, seen: _Seen) -> DescribedMember:
+        metadata, current = seen.metadata, seen.current
+        has: dict[UUID, list[int]] = {}
+        for topics in (current.assigned, current.revoking):
+            for topic_id, numbers in topics.items():
+                has.setdefault(topic_id, []).extend(numbers)
+        return DescribedMember(
+            seen.member_id,
+            metadata.instance_id,
+            metadata.rack_id,
+            current.epoch,
+            metadata.client_id,
+            metadata.client_host,
+            metadata.topics,
+            metadata.regex,
+            self._assignment(has),
+            self._assignment(seen.target),
+            _CONSUMER if metadata.classic is None else _CLASSIC,
+        )
+
+    def _assignment(self, partitions: Mapping[UUID, Iterable[int]]) -> Assignment:
+        """List the partitions, of topics that still exist."""
+        return Assignment(
+            [
+                TopicPartitions(topic_id, name, tuple(numbers))
+                for topic_id, numbers in partitions.items()
+                if (name := self._topics.topic_of_id(topic_id)) is not None
+            ]
+        )

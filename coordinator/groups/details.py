@@ -1,0 +1,63 @@
+"""Events as plain data, for logs and for the wire."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+from typing import Any, Final
+
+from ...protocol import ErrorCode
+from ..engine.events import CoordinatorEvent
+from .events import CausedEvent, RebalanceCompleted, Refusal
+from .history import HistoryEntry
+
+#: Fields that are not details: those of every event, and those in the response to DescribeGroupHistory.
+_EVERYWHERE: Final = frozenset({"group", "sequence", "timestamp_ms"})
+_ON_THE_WIRE: Final = frozenset({"generation", "cause", "member", "client_id", "client_host"})
+
+#: Most names, and most moves, that details list; fewer if they are long.
+MAX_LISTED: Final = 200
+
+#: Most bytes of details as JSON: a string on the wire has room for 32,767.
+MAX_BYTES: Final = 32_000
+
+
+def event_fields(event: CoordinatorEvent) -> dict[str, Any]:
+    """The fields that only this kind of event has, without assignments."""
+    found = {
+        field.name: getattr(event, field.name)
+        for field in fields(event)
+        if field.repr and field.name not in _EVERYWHERE
+    }
+    if isinstance(event, CausedEvent):
+        found["cause_kind"] = event.cause_kind.value
+    if isinstance(event, Refusal):
+        found["error"] = ErrorCode(event.error_code).name
+        found["error_code"] = int(event.error_code)
+    return found
+
+
+def details_json(entry: HistoryEntry) -> str:
+    """The fields that DescribeGroupHistory has no field for, as a JSON object."""
+    event = entry.event
+    found = {name: value for name, value in event_fields(event).items() if name not in _ON_THE_WIRE}
+    if entry.count > 1:
+        found |= {"count": entry.count, "first_ms": entry.first_ms}
+    if not isinstance(event, RebalanceCompleted):
+        return _json(found)
+    found |= {"partitions_moved": event.partitions_moved, "partitions_total": event.partitions_total}
+    joined, left, moves = event.joined(), event.left(), event.moves()
+    listed = MAX_LISTED
+    while True:
+        text = _json(
+            {**found, "joined": joined[:listed], "left": left[:listed], "moves": moves[:listed]}
+            if event.after is not None
+            else found
+        )
+        if len(text) <= MAX_BYTES or not listed:
+            return text
+        listed //= 2
+
+
+def _json(found: dict[str, Any]) -> str:
+    return json.dumps(found, separators=(",", ":"))

@@ -1,0 +1,283 @@
+"""Regular expressions of members: refused in Kafka's words, resolved beside the request, looked up anew."""
+
+from __future__ import annotations
+
+import builtins
+import re
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from kohort.coordinator.consumer_groups import regex
+from kohort.coordinator.consumer_groups.regex import RESOLUTION_PAUSE_MS
+from kohort.coordinator.groups.events import JoinRefused
+from kohort.protocol import ErrorCode, RequestContext
+from tests.coordinator.consumer_groups.group_world import World
+
+INTERVAL_MS = 1_000
+
+
+@pytest.fixture
+def world() -> World:
+    pytest.importorskip("re2")
+    return World({"orders-1": 2, "orders-2": 1, "other": 3})
+
+
+def test_the_join_has_nothing_and_the_next_heartbeat_everything(world: World) -> None:
+    answer = world.join("m", subscribed_topic_regex="orders-.*")
+    assert (answer.member_epoch, world.told(answer)) == (1, {})
+    world.advance(INTERVAL_MS)
+    answer = world.beat("m", 1)
+    assert (answer.member_epoch, world.told(answer)) == (2, {"orders-1": (0, 1), "orders-2": (0,)})
+    assert [kind for kind, *_ in world.written()] == [5, 3, 6, 8, 16, 3, 7, 6, 8]
+
+
+def test_the_whole_name_has_to_match(world: World) -> None:
+    world.join("m", subscribed_topic_regex="orders")
+    world.advance(INTERVAL_MS)
+    world.beat("m", 1)
+    assert world.has("m") == {}
+
+
+def test_one_that_the_group_has_resolved_counts_in_the_join(world: World) -> None:
+    world.join("m", subscribed_topic_regex="orders-.*")
+    world.advance(INTERVAL_MS)
+    world.beat("m", 1)
+    world.advance(INTERVAL_MS)
+    assert world.join("n", subscribed_topic_regex="orders-.*").member_epoch == 3
+
+
+def test_new_topics_are_found_but_not_within_ten_seconds(world: World) -> None:
+    world.join("m", subscribed_topic_regex="orders-.*")
+    world.advance(INTERVAL_MS)
+    world.live("m")
+    world.change_topics(**{"orders-3": 1})
+    world.advance(INTERVAL_MS)
+    world.live("m")
+    assert "orders-3" not in world.has("m")
+    world.advance(RESOLUTION_PAUSE_MS)
+    world.live("m")
+    world.advance(INTERVAL_MS)
+    world.live("m")
+    assert world.has("m")["orders-3"] == (0,)
+
+
+def test_what_it_stands_for_goes_with_its_last_member(world: World) -> None:
+    world.join("m", subscribed_topic_regex="orders-.*")
+    world.advance(INTERVAL_MS)
+    before = len(world.log)
+    world.beat("m", -1)
+    assert world.written(before)[3] == (16, "orders-.*", True)
+
+
+def test_another_one_takes_everything_away_first(world: World) -> None:
+    world.join("m", subscribed_topic_regex="orders-.*")
+    world.advance(INTERVAL_MS)
+    world.live("m")
+    assert world.told(world.beat("m", 2, subscribed_topic_regex="other")) == {}
+
+
+@pytest.mark.parametrize(
+    ("expression", "why"),
+    [
+        ("[", "missing closing ]"),
+        ("(", "missing closing )"),
+        ("*", "missing argument to repetition operator"),
+        ("a**", "invalid nested repetition operator"),
+        ("a(?=b)", "invalid or unsupported Perl syntax"),
+        ("\\y", "invalid escape sequence"),
+        ("\\", "trailing backslash at end of expression"),
+        ("a{1001}", "invalid repeat count"),
+        ("a\\C", "invalid escape sequence"),
+        ("(?P<n>a)[b](?<n>c)", "duplicate capture group name"),
+        ("(?P<é>a)", "invalid named capture"),
+        ("(?<=a)b", "invalid named capture"),
+        ("(?<!a)b", "invalid named capture"),
+    ],
+)
+def test_one_that_cannot_be_read_is_refused_in_kafkas_words(world: World, expression: str, why: str) -> None:
+    answer = world.join("m", subscribed_topic_regex=expression)
+    told = f"SubscribedTopicRegex `{expression}` is not a valid regular expression: {why}."
+    assert (answer.error_code, answer.error_message) == (ErrorCode.INVALID_REGULAR_EXPRESSION, told)
+    assert not world.shard.state.knows("g")
+
+
+@pytest.mark.parametrize(
+    "expression", ["\\\\C", "\\Q\\C\\E", "(?P<n>a)[(?P<n>]", "[[:alpha:](?<n>]", "\\(?<n>"]
+)
+def test_what_only_looks_like_something_that_java_refuses_is_taken(world: World, expression: str) -> None:
+    assert world.join("m", subscribed_topic_regex=expression).error_code == 0
+
+
+def test_without_re2_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    really_import = builtins.__import__
+
+    def without(name: str, *arguments: Any, **named: Any) -> Any:
+        if name == "re2":
+            raise ImportError(name)
+        return really_import(name, *arguments, **named)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    regex.compiled_regex.cache_clear()
+    answer = World().join("m", subscribed_topic_regex="t.*")
+    regex.compiled_regex.cache_clear()
+    assert answer.error_code == ErrorCode.INVALID_REGULAR_EXPRESSION
+    assert "install google-re2 (kohort[regex])" in answer.error_message
+
+
+def test_one_whose_topics_stay_is_looked_up_again_after_its_interval_and_not_with_every_heartbeat(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(regex, "compiled_regex", lambda text: (re.compile(text), ""))
+    world = World({"orders": 1}, group_consumer_regex_refresh_interval_ms=60_000)
+    lookups: list[int] = []
+
+    def names() -> list[str]:
+        lookups.append(world.now_ms)
+        return list(world.topics)
+
+    world.shard.state.topics = replace(world.shard.state.topics, names=names)
+    world.join("m", subscribed_topic_regex="orders")
+    for _ in range(100):
+        world.advance(3_000)
+        world.live("m")
+    assert len(lookups) == 5
+
+
+def test_a_resolution_that_changes_nothing_is_kept_with_its_time_and_raises_no_epoch(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(regex, "compiled_regex", lambda text: (re.compile(text), ""))
+    world = World({"orders": 1}, group_consumer_regex_refresh_interval_ms=60_000)
+    world.join("m", subscribed_topic_regex="orders")
+    world.advance(INTERVAL_MS)
+    world.live("m")
+    before, epoch = len(world.log), world.group().epoch
+    first = world.group().regexes["orders"]
+    for _ in range(21):
+        world.advance(3_000)
+        world.live("m")
+    assert world.written(before) == [(16, "orders", False)]
+    again = world.group().regexes["orders"]
+    assert (again.topics, world.group().epoch) == (first.topics, epoch)
+    assert again.timestamp_ms > first.timestamp_ms + 60_000
+
+
+def test_it_stands_for_topics_that_the_sender_may_describe(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(regex, "compiled_regex", lambda text: (re.compile(text), ""))
+    world = World({"seen": 1, "secret": 1})
+    asked: list[str] = []
+
+    def shows(context: RequestContext, name: str) -> bool:
+        asked.append(context.client_id)
+        return name == "seen"
+
+    world.shard.state.topics = replace(world.shard.state.topics, shows=shows)
+    world.join("m", subscribed_topic_regex="se.*")
+    world.advance(INTERVAL_MS)
+    world.live("m")
+    assert world.has("m") == {"seen": (0,)}
+    assert asked == ["client"] * 2
+
+
+def test_many_topics_are_looked_up_step_by_step(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(regex, "_MATCHES", 1)
+    world.join("m", subscribed_topic_regex="orders-.*")
+    for step_ms in (0, 1):
+        world.advance(step_ms)
+        assert not world.group().regexes
+        assert not world.beat("m", 1).error_code
+    world.advance(1)
+    assert world.group().regexes["orders-.*"].topics == ("orders-1", "orders-2")
+    world.advance(INTERVAL_MS)
+    world.live("m")
+    assert world.group().state_name == "Stable"
+
+
+def test_a_member_that_leaves_meanwhile_leaves_nothing_behind(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(regex, "_MATCHES", 1)
+    world.join("m", subscribed_topic_regex="orders-.*")
+    world.advance(1)
+    world.beat("m", -1)
+    world.advance(INTERVAL_MS)
+    assert (world.group().resolving, world.group().regexes) == (None, {})
+    epoch = world.group().epoch
+    world.join("n", subscribed_topic_regex="other")
+    world.advance(RESOLUTION_PAUSE_MS + 1)
+    world.live("n")
+    world.advance(INTERVAL_MS)
+    world.live("n")
+    assert world.has("n") == {"other": (0, 1, 2)}
+    assert world.group().epoch > epoch
+
+
+def test_a_group_has_so_many_expressions_and_no_more(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(regex, "MOST_REGEXES", 2)
+    for name in "ab":
+        assert world.join(name, subscribed_topic_regex=f"orders-{name}").error_code == 0
+    refused = world.join("c", subscribed_topic_regex="orders-c")
+    assert refused.error_code == ErrorCode.INVALID_REGULAR_EXPRESSION
+    assert refused.error_message == "The group has 2 regular expressions: let members subscribe to the same."
+    assert list(world.group().members) == ["a", "b"]
+    # one that is there may be used by more, and replaced
+    assert world.join("c", subscribed_topic_regex="orders-a").error_code == 0
+    assert world.beat("b", 1, subscribed_topic_regex="orders-c").error_code == 0
+
+
+def test_one_that_is_too_long_is_refused_and_one_that_is_not_is_written(world: World) -> None:
+    refused = world.join("m", subscribed_topic_regex="x" * (regex.MOST_REGEX_BYTES + 1))
+    assert refused.error_code == ErrorCode.INVALID_REGULAR_EXPRESSION
+    assert refused.error_message.endswith("is too long: name the topics.")
+    assert not world.shard.state.knows("g")
+    assert world.join("m", subscribed_topic_regex="x" * regex.MOST_REGEX_BYTES).error_code == 0
+    world.restart()
+
+
+def test_one_that_stands_for_more_than_a_record_holds_gives_nothing_and_is_refused_from_then_on(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(regex, "MOST_RECORD_BYTES", 20)
+    assert world.join("m", "other", subscribed_topic_regex="orders-.*").error_code == 0
+    world.advance(INTERVAL_MS)
+    words = "SubscribedTopicRegex `orders-.*` stands for 2 topics, for which a record has no room."
+    assert [event.cause for event in world.events if isinstance(event, JoinRefused)] == [words]
+    refused = world.join("n", subscribed_topic_regex="orders-.*")
+    assert (refused.error_code, refused.error_message) == (ErrorCode.INVALID_REGULAR_EXPRESSION, words)
+    assert world.beat("m", 1).error_code == 0
+    # where the topics are fewer it is good again
+    world.change_topics(**{"orders-2": None})
+    world.advance(RESOLUTION_PAUSE_MS + 1)
+    world.live("m")
+    world.advance(INTERVAL_MS)
+    assert world.join("n", subscribed_topic_regex="orders-.*").error_code == 0
+    world.live("m")
+    assert "orders-1" in {**world.has("m"), **world.has("n")}
+
+
+def test_what_many_expressions_stand_for_is_written_in_parts_that_fit(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(regex, "MOST_RECORD_BYTES", 30)
+    for name, pattern in {"a": "orders-.*", "b": "orders-[12]", "c": "o.*-.*"}.items():
+        world.join(name, subscribed_topic_regex=pattern)
+    world.held = []
+    world.advance(RESOLUTION_PAUSE_MS + 1)
+    world.beat("a", world.group().members["a"].current.epoch)
+    world.advance(2)
+    sizes = [sum(record.type == 16 for record in append.records) for append in world.held]
+    assert max(sizes) == 1
+    assert sum(sizes) >= 2
+
+
+def test_nothing_expires_while_it_is_unknown_what_it_stands_for(world: World) -> None:
+    world.commit_long_ago("orders-1")
+    world.join("m", subscribed_topic_regex="orders-.*")
+    assert world.after_retention() == ["orders-1"]
+    world.advance(INTERVAL_MS)
+    world.beat("m", 1)
+    assert world.after_retention() == ["orders-1"]
+    world.beat("m", -1)
+    assert world.after_retention() == []
