@@ -31,9 +31,9 @@ help:
 	@echo "make test-connect  Kafka Connect's workers on kohort and on an Apache Kafka (Java 17+ and Maven)"
 	@echo "make test-foreign  the own tests of franz-go, kafka-go (Go), kafka-python, librdkafka and aiokafka (checkouts), half an hour"
 	@echo "make soak        for ten minutes each: members that come, go, die and hang; a broker under load that is killed,"
-	@echo "                 stopped, cut off and out of disk; counts go into docs/reliability-report.md"
+	@echo "                 stopped, cut off and out of disk; counts go into docs/reports/reliability.md"
 	@echo "make torture-cluster  three brokers and a ZooKeeper in network namespaces (Linux, root), FAULTS=500 of every kind,"
-	@echo "                 drawn by SEED=1: an hour or two; counts go into docs/reliability-report.md"
+	@echo "                 drawn by SEED=1: an hour or two; counts go into docs/reports/reliability.md"
 	@echo "make fuzz        malformed inputs, guided by coverage, FUZZ_SECONDS=60 for each of eleven targets"
 	@echo "make soak-transactions  200 kills, pauses and full disks under processors that work in transactions"
 	@echo "make soak-simulation  new simulated schedules of every kind for SIMULATION_SECONDS=7200 of processor time,"
@@ -127,29 +127,29 @@ test-spark-matrix: $(VENV)/.installed
 
 SOAK_SECONDS ?= 600
 soak: $(VENV)/.installed
-	$(BIN)/python -m pytest tests/churn tests/torture -s --soak $(SOAK_SECONDS) --report docs/reliability-report.md $(PYTEST_ARGS)
+	$(BIN)/python -m pytest tests/churn tests/torture -s --soak $(SOAK_SECONDS) --report docs/reports/reliability.md $(PYTEST_ARGS)
 
 soak-transactions: $(VENV)/.installed
 	$(BIN)/python -m pytest tests/torture/test_exactly_once_killed.py -s --soak 1 \
-		--report docs/reliability-report.md $(PYTEST_ARGS)
+		--report docs/reports/reliability.md $(PYTEST_ARGS)
 
 FAULTS ?= 500
 SEED ?= 1
 .PHONY: torture-cluster
 torture-cluster: $(VENV)/.installed
 	PYTHONPATH=.src $(BIN)/python -m tests.torture.cluster_episode --faults $(FAULTS) --seed $(SEED) \
-		--report docs/reliability-report.md
+		--report docs/reports/reliability.md
 
 FUZZ_SECONDS ?= 60
 fuzz: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet atheris || echo "atheris has no wheel for this Python: inputs are damaged by chance"
-	PYTHONPATH=.src $(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS) --report docs/reliability-report.md
+	PYTHONPATH=.src $(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS) --report docs/reports/reliability.md
 
 SIMULATION_SECONDS ?= 7200
 SIMULATION_SEED ?= 20000000
 soak-simulation: $(VENV)/.installed
 	PYTHONPATH=.src $(BIN)/python -m tests.simulation --seconds $(SIMULATION_SECONDS) --seed $(SIMULATION_SEED) \
-		--report docs/reliability-report.md
+		--report docs/reports/reliability.md
 	$(BIN)/python -m pytest tests/simulation/test_planted_bugs.py -s --soak 1 $(PYTEST_ARGS)
 
 docs: $(VENV)/.installed
@@ -164,7 +164,7 @@ site: $(VENV)/.installed
 bench: $(VENV)/.installed
 	$(BIN)/python -m benchmarks
 
-# BENCH_ARGS='--json FILE' keeps the raw figures, --update-docs writes the table into docs/performance.md
+# BENCH_ARGS='--json FILE' keeps the raw figures, --update-docs writes the table into docs/reports/performance.md
 bench-coordinator: $(VENV)/.installed
 	$(BIN)/python -m benchmarks.coordinator --compare $(BENCH_ARGS)
 

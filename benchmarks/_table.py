@@ -17,7 +17,7 @@ from ._rows import Figures, Metric, Part
 #: By contender, then by part: the figures of each round.
 Measured = Mapping[str, Mapping[str, list[Figures]]]
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "performance.md"
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "reports" / "performance.md"
 BLOCK = r"(<!-- figures of make bench-{} -->\n).*?(<!-- end of figures -->)"
 
 
@@ -90,7 +90,7 @@ def _verdict(metric: Metric, judged: float) -> tuple[str, str]:
 
 
 def update_page(text: str, benchmark: str, path: Path | None = None) -> None:
-    """Put the text into the block of a benchmark in ``docs/performance.md``, or the page ``path``."""
+    """Put the text into the block of a benchmark in ``docs/reports/performance.md``, or the page ``path``."""
     path = path or PAGE
     page = path.read_text()
     block = re.compile(BLOCK.format(benchmark), re.S)

@@ -36,7 +36,7 @@ def main() -> int:
     )
     check = parser.parse_args().check
     stale = []
-    for page in sorted(DOCS.glob("*.md")):
+    for page in sorted(DOCS.rglob("*.md")):
         old = page.read_text()
         new = PART.sub(_made, old)
         if new != old:

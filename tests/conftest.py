@@ -68,7 +68,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--report",
         metavar="FILE",
         default=None,
-        help="where the long runs write what they come to (docs/reliability-report.md)",
+        help="where the long runs write what they come to (docs/reports/reliability.md)",
     )
     parser.addoption(
         "--executors",

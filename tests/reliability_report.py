@@ -1,4 +1,4 @@
-"""docs/reliability-report.md: each long run that is given ``--report FILE`` writes its section there."""
+"""docs/reports/reliability.md: each long run that is given ``--report FILE`` writes its section there."""
 
 from __future__ import annotations
 

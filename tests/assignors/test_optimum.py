@@ -2,7 +2,7 @@
 
 What is judged is what goes out, not how it was found: each partition once at a subscriber, the best balance
 there is, and among the assignments of that balance the fewest moves. A part of the instances is asked each
-time; ``ASSIGNOR_INSTANCES=all`` asks all of them (docs/evidence.md has that run's figures).
+time; ``ASSIGNOR_INSTANCES=all`` asks all of them (docs/reports/evidence.md has that run's figures).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``python -m tests.attack [small] [WORD]``: the figures of docs/evidence.md; only attacks with WORD."""
+"""``python -m tests.attack [small] [WORD]``: figures of docs/reports/evidence.md, of attacks with WORD."""
 
 from __future__ import annotations
 

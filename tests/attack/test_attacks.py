@@ -1,6 +1,6 @@
 """Attacks in small: the broker lives, the others are served rightly, memory stays under its bound.
 
-How fast the others are served is measured by ``make bench-attack``: docs/evidence.md has the figures.
+How fast the others are served is measured by ``make bench-attack``: docs/reports/evidence.md has the figures.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a run came to, as a section of docs/reliability-report.md."""
+"""What a run came to, as a section of docs/reports/reliability.md."""
 
 from __future__ import annotations
 

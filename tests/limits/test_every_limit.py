@@ -1,4 +1,4 @@
-"""docs/evidence.md: each limit has a test that exists; and what has no place of its own elsewhere."""
+"""docs/reports/evidence.md: each limit has a test that exists; and what has no place of its own elsewhere."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.scripts import functions_in
 
 TESTS = Path(__file__).resolve().parents[1]
 ROOT = TESTS.parent
-PAGE = ROOT / "docs" / "evidence.md"
+PAGE = ROOT / "docs" / "reports" / "evidence.md"
 _SECTION = re.compile(r"^## Limits\n(.*?)^### ", re.S | re.M)
 _TEST = re.compile(r"`([\w/]+\.py)::(\w+)`")
 

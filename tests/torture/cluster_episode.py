@@ -350,7 +350,7 @@ def main() -> int:
     parser.add_argument(
         "--folder", type=Path, help="where counts and what a violation leaves are kept (a temporary one)"
     )
-    parser.add_argument("--report", type=Path, help="what gets the counts (docs/reliability-report.md)")
+    parser.add_argument("--report", type=Path, help="what gets the counts (docs/reports/reliability.md)")
     parser.add_argument(
         "--topics", type=int, default=0, help="so many more that nobody writes to (0); 10,000 need 20 GB"
     )
