@@ -1,7 +1,5 @@
 """The group coordinator: shards are its deterministic core without I/O, ``GroupCoordinator`` runs them."""
 
-from typing import Any
-
 from ..protocol import CauseKind
 from .element_limits import RepeatLimit
 from .engine.effects import Append, Effect, Marker, Reply, Request
@@ -89,15 +87,3 @@ __all__ = [
     "group_shard",
     "unready_error",
 ]
-
-_RENAMED = {"Note": CoordinatorEvent, "OffsetsLog": CoordinatorLog, "RebalanceNote": RebalanceCompleted}
-
-
-def __getattr__(name: str) -> Any:
-    new = _RENAMED.get(name)
-    if new is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    import warnings
-
-    warnings.warn(f"{name} is called {new.__name__} now", DeprecationWarning, stacklevel=2)
-    return new

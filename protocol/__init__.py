@@ -4,8 +4,6 @@ The messages of an API are in ``messages/``. Each module there is imported when 
 written: importing all of them would more than double the time a broker takes to start.
 """
 
-from typing import Any
-
 from ._apis import APIS, GROUP_HISTORY_FEATURE, Api, api_for
 from ._batch import (
     BATCH_OVERHEAD,
@@ -87,19 +85,6 @@ from ._subscription import (
 )
 from .messages._apis import ApiKey
 from .messages._wire import PreparedArray, Sendable
-
-_RENAMED = {"request_class": request_type, "response_class": response_type}
-
-
-def __getattr__(name: str) -> Any:
-    new = _RENAMED.get(name)
-    if new is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    import warnings
-
-    warnings.warn(f"{name} is called {new.__name__} now", DeprecationWarning, stacklevel=2)
-    return new
-
 
 __all__ = [
     "ANONYMOUS",

@@ -18,13 +18,11 @@ EndOfEpoch: TypeAlias = Callable[[int], tuple[int, int]]
 
 
 class Truncation(NamedTuple):
-    """The offset at which a follower truncates its log. Unless it is ``complete``, the follower has to ask
-    for the end of another epoch. ``below_high_watermark``: committed records are lost, which an unclean
-    election can cause.
+    """The offset at which a follower truncates its log. ``below_high_watermark``: committed records are lost,
+    which an unclean election can cause.
     """
 
     offset: int
-    complete: bool
     below_high_watermark: bool
 
 
@@ -46,7 +44,6 @@ def truncation(
     """Return how a follower truncates its log when its leader says that ``leader_epoch`` ends at
     ``leader_end``; the follower's own epochs are in ``end_of_epoch``.
     """
-    complete = True
     if leader_end == UNDEFINED:
         # only committed records are known to be equal
         offset = high_watermark
@@ -58,6 +55,6 @@ def truncation(
             offset = min(end, leader_end)
         else:
             # the leader has an epoch that this log lacks: records after the older epoch are not in its log
-            offset, complete = end, False
+            offset = end
     offset = min(offset, log_end)
-    return Truncation(offset, complete, offset < high_watermark)
+    return Truncation(offset, offset < high_watermark)

@@ -12,8 +12,8 @@ from ..broker import Broker
 from ..coordinator.engine.runner import Call
 from ..coordinator.engine.runtime import steady_clock_ms
 from ..coordinator.groups.groups import GroupShard
-from ..coordinator.steering import begin_rebalance, end_session, member_of, members_of
 from ..protocol import ApiKey, RequestContext
+from ._group_steps import begin_rebalance, end_session, member_of, members_of
 from ._steering import RequestFaults
 
 if TYPE_CHECKING:

@@ -325,7 +325,7 @@ class GroupCoordinator:
             runner.when_loaded(lambda shard, _now_ms: remove_topics(shard, gone))
 
     def steer(self, group_id: str, step: Callable[[GroupShard, int], T]) -> T:
-        """Run a step (see ``steering``) on the group's shard and carry out its effects."""
+        """Run a step of the test kit on the group's shard and carry out its effects."""
         return self._shards.steer(group_id, step)
 
     def time_moved(self) -> None:

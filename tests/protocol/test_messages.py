@@ -242,14 +242,3 @@ def test_a_response_in_steps_yields_at_each_member(key: ApiKey, version: int) ->
 def test_a_prepared_array_gives_the_elements_that_have_an_error(errors: list[int]) -> None:
     found = PreparedArray(described(len(errors), errors))
     assert [row.error_code for row in found] == [error for error in errors if error]
-
-
-def test_old_names_go_on_with_a_warning() -> None:
-    from kohort import protocol
-
-    with pytest.warns(DeprecationWarning, match="request_class is called request_type now"):
-        assert protocol.request_class(ApiKey.FETCH) is protocol.request_type(ApiKey.FETCH)
-    with pytest.warns(DeprecationWarning, match="response_class is called response_type now"):
-        assert protocol.response_class(ApiKey.FETCH) is protocol.response_type(ApiKey.FETCH)
-    with pytest.raises(AttributeError, match="has no attribute 'request_clas'"):
-        protocol.__getattr__("request_clas")

@@ -69,15 +69,15 @@ def known(*entries: tuple[int, int], log_end: int) -> EndOfEpoch:
 @pytest.mark.parametrize(
     ("leader_epoch", "leader_end", "cut"),
     [
-        (3, 25, Truncation(25, True, False)),
-        (3, 40, Truncation(30, True, False)),
-        (1, 7, Truncation(7, True, False)),
+        (3, 25, Truncation(25, False)),
+        (3, 40, Truncation(30, False)),
+        (1, 7, Truncation(7, False)),
         # the leader wrote under an epoch of which this log has nothing
-        (2, 18, Truncation(20, False, False)),
+        (2, 18, Truncation(20, False)),
         # what was committed goes
-        (1, 3, Truncation(3, True, True)),
+        (1, 3, Truncation(3, True)),
         # nothing is known in common
-        (-1, -1, Truncation(5, True, False)),
+        (-1, -1, Truncation(5, False)),
     ],
     ids=str,
 )
@@ -90,7 +90,7 @@ def test_a_follower_cuts_where_its_leaders_epoch_ends(
 
 def test_a_log_without_epochs_is_cut_where_the_leader_says() -> None:
     nothing = known(log_end=30)
-    assert truncation(4, 12, nothing, log_end=30, high_watermark=0) == Truncation(12, True, False)
+    assert truncation(4, 12, nothing, log_end=30, high_watermark=0) == Truncation(12, False)
 
 
 def test_a_leader_names_the_epoch_at_which_it_parts_with_a_follower() -> None:

@@ -9,8 +9,7 @@ from collections.abc import Mapping
 
 import pytest
 
-import kohort.coordinator
-from kohort.coordinator import CoordinatorEvent, CoordinatorLog, RebalanceCompleted, RebalanceStarted
+from kohort.coordinator import CoordinatorEvent, RebalanceCompleted, RebalanceStarted
 from kohort.protocol import ErrorCode, TopicPartition, encode_assignment
 from tests.coordinator.bodies import protocols, subscription
 from tests.coordinator.driver import World
@@ -185,14 +184,3 @@ def test_names_on_the_wire_are_constants_and_none_is_there_twice() -> None:
     names = sorted(kind.name for kind in ours)
     assert len(names) == len(set(names)) > 15
     assert RebalanceCompleted.name == "RebalanceNote"
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [("Note", CoordinatorEvent), ("RebalanceNote", RebalanceCompleted), ("OffsetsLog", CoordinatorLog)],
-)
-def test_an_old_name_is_still_there_and_says_the_new_one(old: str, new: type) -> None:
-    with pytest.warns(DeprecationWarning, match=new.__name__):
-        assert getattr(kohort.coordinator, old) is new
-    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
-        kohort.coordinator.nothing  # noqa: B018

@@ -16,10 +16,10 @@ import pytest
 from kohort.coordinator import CoordinatorEvent, GroupCoordinator, MemberGone, RebalanceCompleted, ShardLoaded
 from kohort.coordinator.engine import runtime
 from kohort.coordinator.groups.groups import GroupShard
-from kohort.coordinator.steering import end_session
 from kohort.offsets_topic import GroupStored, StoredMember, encode, partition_for
 from kohort.protocol import ApiKey, ErrorCode, RequestContext, encode_response
 from kohort.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from kohort.testing._group_steps import end_session
 from tests.coordinator.bodies import DIRECTORY, START_MS, commit_body
 from tests.coordinator.memory_log import (
     CONTEXT,

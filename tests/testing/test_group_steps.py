@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from kohort.coordinator import MemberGone, RebalanceStarted
-from kohort.coordinator.steering import begin_rebalance, end_session, member_of, members_of
 from kohort.protocol import ErrorCode, KafkaError
 from kohort.statemachine import GroupState
+from kohort.testing._group_steps import begin_rebalance, end_session, member_of, members_of
 from tests.coordinator.consumer_groups.group_world import World as ConsumerWorld
 from tests.coordinator.driver import World
 

@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from ..coordinator.classic_groups.group import ClassicGroup
+from ..coordinator.classic_groups.group import Member as ClassicMember
+from ..coordinator.classic_groups.members import about, name_of, remove_member
+from ..coordinator.classic_groups.rebalance import prepare, rebalance_or_complete
+from ..coordinator.consumer_groups.changes import Changes
+from ..coordinator.consumer_groups.group import ConsumerGroup
+from ..coordinator.consumer_groups.heartbeat import remove
+from ..coordinator.groups.events import Cause
+from ..coordinator.groups.groups import GroupShard
 from ..protocol import CauseKind, ErrorCode, KafkaError
-from .classic_groups.group import ClassicGroup
-from .classic_groups.group import Member as ClassicMember
-from .classic_groups.members import about, name_of, remove_member
-from .classic_groups.rebalance import prepare, rebalance_or_complete
-from .consumer_groups.changes import Changes
-from .consumer_groups.group import ConsumerGroup
-from .consumer_groups.heartbeat import remove
-from .groups.events import Cause
-from .groups.groups import GroupShard
 
 
 class FoundMember(NamedTuple):
