@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from functools import partial
 from itertools import zip_longest
 from typing import Final
@@ -187,14 +187,10 @@ class ClusterView:
             for node_id in brokers.keys() | image.brokers.keys()
             if _damaged(brokers, node_id) != _damaged(image.brokers, node_id)
         }
-        if moved:
-            stale |= {
-                topic.name
-                for topic in image.topics()
-                if any(not moved.isdisjoint(state.replicas) for state in topic.partitions)
-            }
         self._stale_topics = set()
         topics, deleted = self._topics(stale, brokers)
+        if moved:
+            topics += self._topics_on(moved, brokers, without=stale)
         now = image.changed(
             topics,
             deleted=deleted,
@@ -305,6 +301,22 @@ class ClusterView:
             order[name] = 0 if entry is None else entry.created
             there.append(now)
         return sorted(there, key=lambda topic: (order[topic.name], topic.name)), gone
+
+    def _topics_on(
+        self, moved: Set[int], brokers: Mapping[int, BrokerRegistration], *, without: Set[str]
+    ) -> list[TopicImage]:
+        """The topics of which nothing has changed but whether replicas on these brokers can be used."""
+        unusable = {node_id: broker.unusable for node_id, broker in brokers.items()}
+        found = []
+        for topic in self._image.topics():
+            if topic.name in without or all(moved.isdisjoint(state.replicas) for state in topic.partitions):
+                continue
+            now = _with_offline(topic, unusable)
+            if now is not topic:
+                found.append(now)
+                if topic.name in self._unstored:
+                    self._unstored[topic.name] = now
+        return found
 
     def _stored_topic(self, name: str) -> TopicImage | None:
         """A topic as the store has it, None if it does not. Raises what parsing a malformed entry raises."""

@@ -318,3 +318,16 @@ async def test_only_what_has_changed_is_parsed_and_replaced(
     await store.commit(Put(topic_path("b"), TopicAssignment(B, ((1, 2),)).stored()))
     assert [topic.partitions[0].replicas for topic in view.image.topics()] == [(1, 2), (1, 2)]
     assert len(parsed) == 1
+
+
+async def test_a_topic_that_the_store_lacks_has_the_offline_replicas_of_now(store: MemoryStore) -> None:
+    await broker(store, 1)
+    await store.commit(creation("orders", A, (1, 2)), Create(states_path(0), stored_states({(A, 0): LED})))
+    view = ClusterView(store)
+    assert view.image.topic("orders") is not None
+    await store.commit(Delete(topic_path("orders")))
+    [lacked] = view.image and view.unstored()
+    assert lacked.partitions[0].offline == (2,)
+    await broker(store, 2)
+    assert [view.image.topic("orders")] == view.unstored()
+    assert view.unstored()[0].partitions[0].offline == ()
