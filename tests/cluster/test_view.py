@@ -326,7 +326,8 @@ async def test_a_topic_that_the_store_lacks_has_the_offline_replicas_of_now(stor
     view = ClusterView(store)
     assert view.image.topic("orders") is not None
     await store.commit(Delete(topic_path("orders")))
-    [lacked] = view.image and view.unstored()
+    assert view.image.topic("orders") is not None
+    [lacked] = view.unstored()
     assert lacked.partitions[0].offline == (2,)
     await broker(store, 2)
     assert [view.image.topic("orders")] == view.unstored()
