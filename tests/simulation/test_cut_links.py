@@ -61,7 +61,7 @@ class TimedWorld(ClusterWorld):
         }
 
 
-def plan_of(kind: str, source: int, target: int) -> ClusterPlan:
+def plan_of(kind: str, source: int, target: int, lag_ms: int = LAG_MS) -> ClusterPlan:
     """A schedule with three partitions, each led by another broker, in which nothing else goes wrong."""
     plan = draw_cluster_plan(1)
     plan.network, plan.incidents, plan.inputs = {}, [], ()
@@ -73,7 +73,7 @@ def plan_of(kind: str, source: int, target: int) -> ClusterPlan:
     plan.settings |= {
         "min_insync_replicas": 2,
         "zookeeper_session_timeout_ms": SESSION_MS,
-        "replica_lag_time_max_ms": LAG_MS,
+        "replica_lag_time_max_ms": lag_ms,
     }
     others = [number for number in range(1, BROKERS + 1) if number != source]
     draw = (others.index(target) + 0.5) / 1_000
@@ -81,9 +81,9 @@ def plan_of(kind: str, source: int, target: int) -> ClusterPlan:
     return plan
 
 
-def longest_silence_ms(kind: str, source: int, target: int) -> int:
+def longest_silence_ms(kind: str, source: int, target: int, lag_ms: int = LAG_MS) -> int:
     """Of any partition, while the link is cut."""
-    world = TimedWorld(plan_of(kind, source, target))
+    world = TimedWorld(plan_of(kind, source, target, lag_ms))
     world.run()
     silence = world.longest_silence_ms()
     world.close()
@@ -101,3 +101,11 @@ def test_no_cut_link_keeps_a_partition_for_longer_than_a_session(kind: str, sour
 def test_a_planted_bug_makes_a_cut_link_last(bug: Bug) -> None:
     with bug.planted():
         assert any(longest_silence_ms(*link) >= LENGTH_MS for link in LINKS)
+
+
+@pytest.mark.parametrize(("kind", "source", "target"), LINKS)
+def test_a_follower_out_of_reach_holds_up_writes_for_little_more_than_its_lag(
+    kind: str, source: int, target: int
+) -> None:
+    lag_ms = 2_000
+    assert longest_silence_ms(kind, source, target, lag_ms) < 9 / 8 * lag_ms
