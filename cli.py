@@ -52,7 +52,7 @@ class _Parser(argparse.ArgumentParser):
         self.exit(WRONG_USE, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
     def exit(self, status: int = OK, message: str | None = None) -> NoReturn:
-        super().exit(_flushed(status), message)
+        super().exit(_flush_output(status), message)
 
 
 #: Commands with a module of their own: help, description, the module, and its functions that add arguments
@@ -156,7 +156,7 @@ def _run(argv: Sequence[str] | None) -> int:
         parser.parser_of(options.command, getattr(options, "action", None)).refuse_options(unknown)
     if options.command is None:
         parser.print_help()
-        return _flushed(OK)
+        return _flush_output(OK)
     if options.command == "broker":
         return _broker(options)
     module, _, run = _COMMANDS[options.command][2]
@@ -181,7 +181,7 @@ def _occupy_standard_streams() -> None:
     sys.stderr = sys.stderr or os.fdopen(2, "w")
 
 
-def _flushed(code: int) -> int:
+def _flush_output(code: int) -> int:
     """Write what help and version have printed; the exit code, of a full disk if there was ``code`` 0."""
     try:
         if sys.stdout is not None:

@@ -176,7 +176,7 @@ class EpochLog:
     def owned(self) -> Owned:
         """What members have after the last record; of a group that is gone, what they had."""
         self._apply_pending()
-        return _owned(self._members) if self._members else self._last
+        return _owned_partitions_of(self._members) if self._members else self._last
 
     # records
 
@@ -196,7 +196,7 @@ class EpochLog:
         if self._open is not None:
             self._close(timestamp_ms)
         number = self._rows[-1].generation.generation if self._rows else -1
-        self._last = _owned(self._members)
+        self._last = _owned_partitions_of(self._members)
         self._open = _Epoch(number, timestamp_ms)
         self._apply_pending()
         for member_id in list(self._members):
@@ -353,5 +353,5 @@ def _names(members: Mapping[str, Member], others: Mapping[str, Member]) -> tuple
     return tuple(sorted({each.owner for each in members.values()} - {each.owner for each in others.values()}))
 
 
-def _owned(members: Mapping[str, Member]) -> Owned:
+def _owned_partitions_of(members: Mapping[str, Member]) -> Owned:
     return {member.owner: member.target for member in members.values()}

@@ -108,11 +108,13 @@ def _before(row: Generation, told: Generation) -> bool:
 def from_events(group: str, entries: Iterable[HistoryEntry], limit: int) -> GroupHistory:
     """History from a coordinator's events, cut to the last ``limit`` generations."""
     kept = tuple(entries)
-    generations = tuple(_told(entry) for entry in kept if entry.kind == EventName.REBALANCE_COMPLETED)
+    generations = tuple(
+        _generation_from(entry) for entry in kept if entry.kind == EventName.REBALANCE_COMPLETED
+    )
     return GroupHistory(group, FROM_COORDINATOR, kept, generations[-limit:])
 
 
-def _told(entry: HistoryEntry) -> Generation:
+def _generation_from(entry: HistoryEntry) -> Generation:
     details = entry.details
     members = _number(details, "members") or 0
     return Generation(
@@ -240,10 +242,10 @@ class _Records:
         for row in run:
             record = row.record
             assert not isinstance(record, ConsumerGroupRecord), "the other type"
-            after = _owned(record)
+            after = _owned_in(record)
             # generation 0 is the group's creation, before it had a member
             if after or not isinstance(record, GroupStored) or record.generation:
-                made.append(_compared(row.timestamp_ms, record, self._before, after, last))
+                made.append(_compare_records(row.timestamp_ms, record, self._before, after, last))
                 last = made[-1].generation
             self._before = after
             self._members = {}
@@ -256,7 +258,7 @@ class _Records:
         return made
 
 
-def _compared(
+def _compare_records(
     timestamp_ms: int, record: GroupStored | GroupDeleted, before: Owned | None, after: Owned, last: int
 ) -> Generation:
     state = DEAD
@@ -278,7 +280,7 @@ def _compared(
     )
 
 
-def _owned(record: GroupStored | GroupDeleted) -> Owned:
+def _owned_in(record: GroupStored | GroupDeleted) -> Owned:
     if isinstance(record, GroupDeleted):
         return {}
     readable = record.protocol_type == CONSUMER

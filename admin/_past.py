@@ -120,12 +120,12 @@ async def _rows(
 ) -> AsyncIterator[StoredRecord]:
     keys, offset = group_keys(group), low
     while offset < high:
-        reader = await _fetched(cluster, partition, offset)
+        reader = await _fetch_chunk(cluster, partition, offset)
         while records := reader.read():
             for record in records:
                 key = record.key
                 if key is not None and key.startswith(keys) and low <= record.offset < high:
-                    row = _decoded(key, record.value)
+                    row = _decode_record(key, record.value)
                     if row is not None:
                         yield StoredRecord(record.timestamp_ms, row)
         if reader.next_offset <= offset:
@@ -133,7 +133,7 @@ async def _rows(
         offset = reader.next_offset
 
 
-async def _fetched(cluster: Cluster, partition: TopicPartition, offset: int) -> ChunkReader:
+async def _fetch_chunk(cluster: Cluster, partition: TopicPartition, offset: int) -> ChunkReader:
     async def attempt() -> ChunkReader:
         answer = await cluster.fetch(
             {partition: offset}, max_bytes=_FETCH_BYTES, partition_max_bytes=_FETCH_BYTES, max_wait_ms=0
@@ -148,7 +148,7 @@ async def _fetched(cluster: Cluster, partition: TopicPartition, offset: int) -> 
     return await cluster.retrying(attempt)
 
 
-def _decoded(key: bytes, value: bytes | None) -> GroupRecord | None:
+def _decode_record(key: bytes, value: bytes | None) -> GroupRecord | None:
     try:
         record = decode(key, value)
     except CorruptRecordError:

@@ -126,7 +126,7 @@ class Reader:
                 try:
                     asked[leader_or_raise(self.cluster, position.partition)].append(position)
                 except KafkaError as error:
-                    self._failed(position, error)
+                    self._retry_later(position, error)
         if any(position.error for position in left) or (self.new_partitions and now >= self._look_at):
             self._start("metadata", self._look)
         for leader, positions in asked.items():
@@ -164,7 +164,7 @@ class Reader:
             )
         except (KafkaError, BrokerConnectionError) as error:
             for position, _ in asked:
-                self._failed(position, error)
+                self._retry_later(position, error)
             return
         for position, jumps in asked:
             if position.jumps == jumps:
@@ -177,7 +177,7 @@ class Reader:
             self._start(position.partition, self._find, position)
             return
         if fetched is not None and fetched.error_code:
-            self._failed(position, KafkaError(fetched.error_code, f"reading {name}"))
+            self._retry_later(position, KafkaError(fetched.error_code, f"reading {name}"))
             return
         if self._lost:
             self._lost = False
@@ -200,7 +200,7 @@ class Reader:
         try:
             firsts, lasts = await ranges(self.cluster, [position.partition])
         except (KafkaError, BrokerConnectionError) as error:
-            self._failed(position, error)
+            self._retry_later(position, error)
             return
         first, last = firsts[position.partition], lasts[position.partition]
         name = partition_name(position.partition)
@@ -234,7 +234,7 @@ class Reader:
 
     # errors
 
-    def _failed(self, position: _Position, error: KafkaError | BrokerConnectionError) -> None:
+    def _retry_later(self, position: _Position, error: KafkaError | BrokerConnectionError) -> None:
         """Try the partition again later. Raises errors that will not go away."""
         if isinstance(error, KafkaError) and not (error.retriable or error.code in STALE_METADATA):
             raise advised(error.code, error.message or "")

@@ -141,7 +141,7 @@ async def describe_group(cluster: Cluster, group: str) -> GroupDescription:
     if row.error_code:
         found = GroupDescription(group, _DEAD, "", "", None, where, ())
     else:
-        found = _described(row, where)
+        found = _description_of(row, where)
     return found if found.exists else await _of_another_type(cluster, found)
 
 
@@ -241,7 +241,7 @@ async def _of_another_type(cluster: Cluster, found: GroupDescription) -> GroupDe
     return found
 
 
-def _described(row: Any, coordinator: Coordinator) -> GroupDescription:
+def _description_of(row: Any, coordinator: Coordinator) -> GroupDescription:
     readable = row.protocol_type == CONSUMER
     members = [
         MemberDescription(

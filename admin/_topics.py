@@ -84,7 +84,7 @@ async def topic_rows(cluster: Cluster, topics: Iterable[str] | None) -> list[Any
     answer = await cluster.retrying(lambda: cluster.request(None, ApiKey.METADATA, body))
     for row in answer.topics:
         if row.error_code and wanted is not None:
-            raise _refused(row.name, row.error_code)
+            raise _refusal_of(row.name, row.error_code)
     return sorted((row for row in answer.topics if not row.error_code), key=lambda row: row.name)
 
 
@@ -98,11 +98,11 @@ async def existing(cluster: Cluster, topics: Iterable[str]) -> ClusterMetadata:
         known = await cluster.metadata(missing)
     for topic in topics:
         if topic not in known.topics:
-            raise _refused(topic, known.errors.get(topic, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+            raise _refusal_of(topic, known.errors.get(topic, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
     return known
 
 
-def _refused(topic: str, code: int) -> KafkaError:
+def _refusal_of(topic: str, code: int) -> KafkaError:
     if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
         text = f"topic {topic!r} does not exist; `kohort topics list` shows which topics there are"
         return KafkaError(code, text)
@@ -275,13 +275,13 @@ async def log_offsets(
     known = await cluster.metadata({partition.topic for partition in wanted})
     there = [partition for partition in sorted(wanted) if known.leader(partition) is not None]
     try:
-        return await _asked(cluster, there, at)
+        return await _ask_offsets(cluster, there, at)
     except (KafkaError, BrokerConnectionError):
         by_topic: dict[str, list[TopicPartition]] = defaultdict(list)
         for partition in there:
             by_topic[partition.topic].append(partition)
         answers = await asyncio.gather(
-            *(_asked(cluster, part, at) for part in by_topic.values()), return_exceptions=True
+            *(_ask_offsets(cluster, part, at) for part in by_topic.values()), return_exceptions=True
         )
     found: dict[TopicPartition, int] = {}
     for answer in answers:
@@ -292,12 +292,14 @@ async def log_offsets(
     return found
 
 
-async def _asked(cluster: Cluster, partitions: list[TopicPartition], at: int) -> dict[TopicPartition, int]:
+async def _ask_offsets(
+    cluster: Cluster, partitions: list[TopicPartition], at: int
+) -> dict[TopicPartition, int]:
     answers = await cluster.list_offsets(dict.fromkeys(partitions, at))
     found = {partition: answer.offset for partition, answer in answers.items()}
     late = [partition for partition, offset in found.items() if offset < 0]
     if late and at != LATEST:
-        found.update(await _asked(cluster, late, LATEST))
+        found.update(await _ask_offsets(cluster, late, LATEST))
     return found
 
 

@@ -57,7 +57,7 @@ def _add_group(parser: argparse.ArgumentParser) -> None:
         dest="topics",
         metavar="TOPIC=N",
         action="append",
-        type=reader(_resized),
+        type=reader(_parse_size),
         default=[],
         help="what if the topic had so many partitions; many times",
     )
@@ -76,7 +76,7 @@ def _joining(text: str) -> Joining:
     return Joining(_at_most(whole(count, 1), _MOST_MEMBERS, text), found)
 
 
-def _resized(text: str) -> tuple[str, int]:
+def _parse_size(text: str) -> tuple[str, int]:
     topic, separator, count = text.rpartition("=")
     if not separator or not topic:
         raise ValueError(f"{text!r}: give TOPIC=N")

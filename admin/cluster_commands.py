@@ -233,7 +233,7 @@ async def _status(cluster: Cluster, _: argparse.Namespace, screen: Screen) -> in
     if screen.as_json:
         screen.document(found)
     else:
-        screen.show(*_shown(found))
+        screen.show(*_to_cells(found))
     return OK
 
 
@@ -372,7 +372,7 @@ async def elect(
 # --- what is shown ------------------------------------------------------------------------------------------
 
 
-def _shown(found: Status) -> Iterable[Any]:
+def _to_cells(found: Status) -> Iterable[Any]:
     from .tables import table
 
     yield f"cluster {found.cluster_id}: {found.partitions:,} partitions, {found.offline} offline"

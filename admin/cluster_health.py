@@ -176,7 +176,7 @@ def _differences(first: int, expected: _View, node_id: int, view: _View) -> list
         if view.partitions.get(key) != expected.partitions.get(key)
     ]
     if unlike:
-        found.append(f"brokers {first} and {node_id} know different states of {_named(unlike)}")
+        found.append(f"brokers {first} and {node_id} know different states of {_name_some(unlike)}")
     return found
 
 
@@ -184,14 +184,14 @@ def _partitions_lack(view: _View, *, preferred: bool) -> list[str]:
     found = []
     offline = [key for key, (leader, *_) in view.partitions.items() if leader < 0]
     if offline:
-        found.append(f"no leader: {_named(sorted(offline))}")
+        found.append(f"no leader: {_name_some(sorted(offline))}")
     lagging: dict[int, list[tuple[str, int]]] = defaultdict(list)
     for key, (_, _, replicas, in_sync) in sorted(view.partitions.items()):
         for node_id in set(replicas) - in_sync:
             lagging[node_id].append(key)
     for node_id, keys in sorted(lagging.items()):
         gone = "" if node_id in view.brokers else ", which is not registered"
-        found.append(f"not in sync at broker {node_id}{gone}: {_named(keys)}")
+        found.append(f"not in sync at broker {node_id}{gone}: {_name_some(keys)}")
     if preferred:
         others = [
             key
@@ -199,11 +199,11 @@ def _partitions_lack(view: _View, *, preferred: bool) -> list[str]:
             if 0 <= leader != replicas[0]
         ]
         if others:
-            found.append(f"not led by their first replica: {_named(others)}")
+            found.append(f"not led by their first replica: {_name_some(others)}")
     return found
 
 
-def _named(keys: list[tuple[str, int]]) -> str:
+def _name_some(keys: list[tuple[str, int]]) -> str:
     """Some partitions by name, behind their number."""
     names = ", ".join(f"{topic}-{number}" for topic, number in keys[:_MOST_NAMED])
     more = ", ..." if len(keys) > _MOST_NAMED else ""

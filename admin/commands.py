@@ -96,7 +96,7 @@ def _add_list(parser: argparse.ArgumentParser) -> None:
             f"--{what}",
             dest=f"{what}s",
             metavar=f"{what.upper()},...",
-            type=reader(partial(_known, known=known, what=what)),
+            type=reader(partial(_check_names, known=known, what=what)),
             default=[],
             help=f"of {', '.join(known)}",
         )
@@ -191,7 +191,7 @@ def names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def _known(text: str, known: Sequence[str], what: str) -> list[str]:
+def _check_names(text: str, known: Sequence[str], what: str) -> list[str]:
     """Names with commas between them, spelled as they are in ``known``. Raises ValueError for others."""
     spelled = {name.lower(): name for name in known}
     wanted = names(text)

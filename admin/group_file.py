@@ -34,14 +34,14 @@ def read_group(path: str | Path) -> GroupSnapshot:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise WorkbenchError(f"the file {file} cannot be read: {error}") from error
-    data = _parsed(file, text)
+    data = _parse_file(file, text)
     try:
         return _group(data, file.stem)
     except (TypeError, ValueError) as error:
         raise WorkbenchError(f"{file}: {error}") from error
 
 
-def _parsed(file: Path, text: str) -> Any:
+def _parse_file(file: Path, text: str) -> Any:
     if file.suffix.lower() not in _YAML:
         try:
             return json.loads(text)
@@ -64,7 +64,7 @@ def _group(data: Any, name: str) -> GroupSnapshot:
     _only(fields, {"group", "topics", "members", "weights", "protocol"}, "the file")
     topics = {str(t): _topic(str(t), row) for t, row in _mapping(fields.get("topics"), "topics").items()}
     rows = {str(m): row for m, row in _mapping(fields.get("members"), "members").items()}
-    owned = {m: _owned(m, row) for m, row in rows.items()}
+    owned = {m: _owned_of(m, row) for m, row in rows.items()}
     return GroupSnapshot(
         str(fields.get("group", name)),
         topics,
@@ -106,7 +106,7 @@ def _member(name: str, row: Any) -> Member:
     subscription = Subscription(
         tuple(map(str, topics)),
         None if data is None else str(data).encode(),
-        _owned(name, row),
+        _owned_of(name, row),
         int(fields.get("generation", 1)),
         None if fields.get("rack") is None else str(fields["rack"]),
     )
@@ -114,7 +114,7 @@ def _member(name: str, row: Any) -> Member:
     return Member(name, subscription, None if instance_id is None else str(instance_id))
 
 
-def _owned(name: str, row: Any) -> tuple[TopicPartition, ...]:
+def _owned_of(name: str, row: Any) -> tuple[TopicPartition, ...]:
     fields = _mapping(_mapping(row, f"member {name}").get("owned") or {}, f"owned of member {name}")
     owned = []
     for topic, numbers in fields.items():

@@ -35,7 +35,7 @@ async def take_snapshot(cluster: Cluster, group: str, *, wait_s: float = 15.0) -
     consumers = await consumer_group(cluster, group)
     if consumers is not None:
         return await _of_consumer_group(cluster, consumers)
-    row = await _settled(cluster, group, wait_s)
+    row = await _wait_until_settled(cluster, group, wait_s)
     members: dict[str, Member] = {}
     owned: dict[str, tuple[TopicPartition, ...]] = {}
     for one in row.members:
@@ -85,7 +85,7 @@ async def _of_consumer_group(cluster: Cluster, row: Any) -> GroupSnapshot:
     )
 
 
-async def _settled(cluster: Cluster, group: str, wait_s: float) -> Any:
+async def _wait_until_settled(cluster: Cluster, group: str, wait_s: float) -> Any:
     try:
         async with asyncio.timeout(wait_s):
             while True:

@@ -114,8 +114,8 @@ def _rebalance(lanes: Lanes, row: Generation) -> Html:
             "Members",
             f"{row.members}" if row.members_before is None else f"{row.members_before} to {row.members}",
         ),
-        ("Joined", _named(lanes, row.joined)),
-        ("Left", _named(lanes, row.left)),
+        ("Joined", _to_names(lanes, row.joined)),
+        ("Left", _to_names(lanes, row.left)),
         ("Leader", lanes.name(row.leader) if row.leader else None),
         ("Assignor", row.protocol),
         ("Held up by", "; ".join(held_up_by(lanes, row)) or None),
@@ -131,7 +131,7 @@ def _rebalance(lanes: Lanes, row: Generation) -> Html:
     )
 
 
-def _named(lanes: Lanes, names: tuple[str, ...] | None) -> str | None:
+def _to_names(lanes: Lanes, names: tuple[str, ...] | None) -> str | None:
     if not names:
         return None
     more = len(names) - _MOST_MOVES

@@ -67,7 +67,7 @@ def _verify(options: argparse.Namespace) -> int:
     from ..log.tools.verify import verify_folder
 
     found = verify_folder(options.folder)
-    damaged = _damaged(found.all_findings())
+    damaged = _damage_among(found.all_findings())
     if options.json:
         print(document({"damaged": bool(damaged), **_fields(found)}))
     else:
@@ -75,7 +75,7 @@ def _verify(options: argparse.Namespace) -> int:
     return DAMAGE if damaged else OK
 
 
-def _damaged(findings: Iterable[Finding]) -> list[Finding]:
+def _damage_among(findings: Iterable[Finding]) -> list[Finding]:
     return [finding for finding in findings if finding.level != "note"]
 
 
@@ -87,7 +87,7 @@ def _fields(found: VerifiedFolder) -> dict[str, Any]:
         "findings": list(found.all_findings()),
         "partitions": [
             {name: getattr(partition, name) for name in _TOLD}
-            | {"damaged": bool(_damaged(partition.findings))}
+            | {"damaged": bool(_damage_among(partition.findings))}
             for partition in found.partitions
         ],
     }
@@ -103,7 +103,7 @@ def _show(found: VerifiedFolder, damaged: int) -> None:
     rows = []
     for p in found.partitions:
         sizes = (p.records, p.batches, p.segments, p.bytes)
-        state = "damaged" if _damaged(p.findings) else "ok"
+        state = "damaged" if _damage_among(p.findings) else "ok"
         rows.append((f"{p.topic}-{p.partition}", p.start_offset, p.end_offset, *sizes, state))
     console.print(table(headings, rows))
     for finding in found.all_findings():
@@ -190,15 +190,15 @@ def _dump(options: argparse.Namespace) -> int:
         folder = os.path.basename(os.path.dirname(os.path.abspath(path)))
         offsets = options.offsets or _OFFSETS_FOLDER in folder
         if not options.json and len(options.files) > 1:
-            print(f"{_quoted(path)}:")
-        for entry in _decoded(dump_file(path, records=options.records), offsets=offsets):
+            print(f"{_quote(path)}:")
+        for entry in _decode_entries(dump_file(path, records=options.records), offsets=offsets):
             if entry.kind == "damage":
                 code = DAMAGE
             print(_json_line(path, entry) if options.json else _text_line(entry))
     return code
 
 
-def _decoded(entries: Iterable[Dumped], *, offsets: bool) -> Iterable[Dumped]:
+def _decode_entries(entries: Iterable[Dumped], *, offsets: bool) -> Iterable[Dumped]:
     """The entries, with records of the offsets topic decoded."""
     from ..offsets_topic.readable import readable
 
@@ -235,11 +235,11 @@ def _text_line(entry: Dumped) -> str:
 def _word(value: Any) -> str:
     if isinstance(value, bytes):
         try:
-            return _quoted(value.decode())
+            return _quote(value.decode())
         except UnicodeDecodeError:
             return f"0x{value.hex()}"
     if isinstance(value, str):
-        return _quoted(value)
+        return _quote(value)
     if isinstance(value, dict):
         return "{" + " ".join(f"{name}={_word(item)}" for name, item in value.items()) + "}"
     if isinstance(value, list):
@@ -247,7 +247,7 @@ def _word(value: Any) -> str:
     return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     """The text, quoted and escaped unless it is a plain word: names come from clients."""
     plain = text and text.isprintable() and not set(text) & set(" \"'=[]{},")
     return text if plain else json.dumps(text, ensure_ascii=not text.isprintable())

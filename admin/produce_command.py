@@ -161,9 +161,9 @@ class _Run:
             except (KohortError, ValueError) as error:
                 self._fail(number, error)
                 return
-            future.add_done_callback(partial(self._ended, number))
+            future.add_done_callback(partial(self._on_delivery, number))
 
-    def _ended(self, number: int, future: asyncio.Future[RecordMetadata]) -> None:
+    def _on_delivery(self, number: int, future: asyncio.Future[RecordMetadata]) -> None:
         error = future.exception()
         if error is None:
             self._written += 1

@@ -66,7 +66,7 @@ async def reassign_replicas(cluster: Cluster, options: argparse.Namespace, scree
         for row in rows
         for each in row.partitions
     }
-    chosen = _chosen(there, options)
+    chosen = _choose_partitions(there, options)
     moving = {
         TopicPartition(each.topic, each.partition): each
         for each in await reassignments(cluster)
@@ -109,7 +109,7 @@ async def reassign_replicas(cluster: Cluster, options: argparse.Namespace, scree
     return OK
 
 
-def _chosen(
+def _choose_partitions(
     there: Mapping[TopicPartition, Sequence[int]], options: argparse.Namespace
 ) -> list[TopicPartition]:
     """The partitions that the command is about. Raises KafkaError for one that is not there."""

@@ -86,7 +86,7 @@ def change_for(
     if to.kind is ResetKind.SHIFT and current is None:
         note = "no committed offset to shift: left as it is"
         return OffsetChange(*partition, None, None, earliest, end, note)
-    wanted, note = _wanted(to, current, earliest, end, at_time)
+    wanted, note = _wanted_offset(to, current, earliest, end, at_time)
     new = min(max(wanted, earliest), end)
     if new != wanted:
         side = "before the first offset" if wanted < earliest else "after the end"
@@ -94,7 +94,7 @@ def change_for(
     return OffsetChange(*partition, current, new, earliest, end, note)
 
 
-def _wanted(
+def _wanted_offset(
     to: ResetTo, current: int | None, earliest: int, end: int, at_time: int | None
 ) -> tuple[int, str]:
     if to.kind is ResetKind.EARLIEST:

@@ -194,7 +194,9 @@ def timeline(history: GroupHistory) -> list[Any]:
         if row.slowest is not None and row.slowest_ms:
             took += f", {short(row.slowest)} gave up after {_words.span(row.slowest_ms)}"
         when = _words.utc(row.timestamp_ms)
-        rows.append((when, row.generation, row.state, _before_and_after(row), _cause(row), took, _moved(row)))
+        rows.append(
+            (when, row.generation, row.state, _before_and_after(row), _cause(row), took, _count_moved(row))
+        )
     return [table(["ENDED (UTC)", "GEN", "STATE", "MEMBERS", "CAUSE", "TOOK", "MOVED"], rows)]
 
 
@@ -208,17 +210,19 @@ def _cause(row: Generation) -> str:
     if row.cause is not None:
         return short(row.cause)
     seen = [
-        f"{words} {_named(names)}" for words, names in (("joined", row.joined), ("left", row.left)) if names
+        f"{words} {_join_names(names)}"
+        for words, names in (("joined", row.joined), ("left", row.left))
+        if names
     ]
     return f"unknown ({'; '.join(seen)})" if seen else "unknown"
 
 
-def _named(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     rest = len(names) - _NAMES_SHOWN
     return ", ".join(map(short, names[:_NAMES_SHOWN])) + (f" and {rest} more" if rest > 0 else "")
 
 
-def _moved(row: Generation) -> str | None:
+def _count_moved(row: Generation) -> str | None:
     if row.moves is None:
         return None if row.partitions_moved is None else str(row.partitions_moved)
     if not row.moves:

@@ -126,7 +126,7 @@ async def _list(cluster: Cluster, options: argparse.Namespace, screen: Screen) -
 
     rows = [row for row in await list_topics(cluster) if options.internal or not row.internal]
     if screen.as_json:
-        screen.document({"topics": _named(rows)})
+        screen.document({"topics": _to_rows(rows)})
     elif rows:
         screen.show(_listing(rows))
     else:
@@ -139,7 +139,7 @@ async def _describe(cluster: Cluster, options: argparse.Namespace, screen: Scree
 
     found = await describe_topics(cluster, options.topics, all_configs=options.all_configs)
     if screen.as_json:
-        screen.document({"topics": _named(found)})
+        screen.document({"topics": _to_rows(found)})
     else:
         screen.show(*(part for each in found for part in _description(each)))
     return OK
@@ -182,7 +182,7 @@ async def _alter(cluster: Cluster, options: argparse.Namespace, screen: Screen) 
             await create_partitions(cluster, options.topic, options.partitions, only_ask=only_ask)
     if screen.as_json:
         (found,) = await describe_topics(cluster, [options.topic])
-        screen.document(_named([found])[0])
+        screen.document(_to_rows([found])[0])
     elif options.dry_run:
         screen.remark(f"topic {options.topic!r} was not changed: the broker would do it")
     else:
@@ -199,7 +199,7 @@ async def _delete(cluster: Cluster, options: argparse.Namespace, screen: Screen)
     # the broker also refuses those that this user may not see: it says so when it is asked to delete them
     known = {topic for topic in topics if found.errors.get(topic) != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
     there = [topic for topic in topics if topic in known]
-    if there and not (options.yes or _agreed(there)):
+    if there and not (options.yes or _ask_agreement(there)):
         screen.remark("nothing was deleted")
         return REFUSED
     done = {}
@@ -216,7 +216,7 @@ async def _delete(cluster: Cluster, options: argparse.Namespace, screen: Screen)
     return _tell(screen, done, lambda topic: "deleted" if topic in known else "does not exist")
 
 
-def _agreed(topics: Sequence[str]) -> bool:
+def _ask_agreement(topics: Sequence[str]) -> bool:
     """Ask for confirmation on a terminal; a program is taken at its word."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return True
@@ -237,7 +237,7 @@ _ACTIONS: Final = {
 # --- what is shown ------------------------------------------------------------------------------------------
 
 
-def _named(rows: Iterable[Any]) -> list[dict[str, Any]]:
+def _to_rows(rows: Iterable[Any]) -> list[dict[str, Any]]:
     """Rows as JSON has them, with ids as text."""
     return [{**plain(row), "topic_id": None if row.topic_id is None else str(row.topic_id)} for row in rows]
 

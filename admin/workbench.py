@@ -73,7 +73,7 @@ class WhatIf:
         """The group after the changes. Raises WorkbenchError for an unknown member or subscription."""
         gone = {_member_called(group, name) for name in self.leave}
         members = {m: member for m, member in group.members.items() if m not in gone}
-        topics = {**group.topics, **{name: _resized(group, name, n) for name, n in self.topics.items()}}
+        topics = {**group.topics, **{name: _resize_topic(group, name, n) for name, n in self.topics.items()}}
         wanted = self.join_topics or (_usual_topics(group) if self.join else ())
         for number in range(1, self.join + 1):
             name = f"new-{number}"
@@ -267,7 +267,7 @@ def _usual_topics(group: GroupSnapshot) -> tuple[str, ...]:
     return max(sorted(counts), key=lambda topics: counts[topics])
 
 
-def _resized(group: GroupSnapshot, name: str, count: int) -> TopicInfo:
+def _resize_topic(group: GroupSnapshot, name: str, count: int) -> TopicInfo:
     known = group.topics.get(name)
     return TopicInfo(count, known.racks[:count] if known and known.partition_count >= count else ())
 

@@ -156,7 +156,7 @@ class EquivalenceClasses:
             [group.topics[t] for t in firsts],
             [sum(len(partitions) for _, partitions in of_class) for of_class in slices],
             subscribers,
-            _wanted(subscribers, len(group.member_ids)),
+            _wanted_by(subscribers, len(group.member_ids)),
         )
         return cls(by_class, slices, [elsewhere for _, elsewhere in found])
 
@@ -184,7 +184,7 @@ def _elsewhere(subscribers: list[int], racks: list[str | None], replicas: frozen
     return frozenset() if not replicas or len(found) == len(subscribers) else found
 
 
-def _wanted(subscribers: list[list[int]], size: int) -> list[list[int]]:
+def _wanted_by(subscribers: list[list[int]], size: int) -> list[list[int]]:
     wanted: list[list[int]] = [[] for _ in range(size)]
     for p, members in enumerate(subscribers):
         for m in members:

@@ -159,9 +159,11 @@ class _Flow:
     def _arc(self, tail: int, head: int) -> tuple[int, int]:
         """Cost of the next unit, and number of units at that cost."""
         if tail >= self.first_sink:
-            return self._bounded(-self.slope * self.counted[head], self.counted[head] - self.low[head])
+            return self._bound_arc(-self.slope * self.counted[head], self.counted[head] - self.low[head])
         if head >= self.first_sink:
-            return self._bounded(self.slope * (self.counted[tail] + 1), self.high[tail] - self.counted[tail])
+            return self._bound_arc(
+                self.slope * (self.counted[tail] + 1), self.high[tail] - self.counted[tail]
+            )
         if tail >= self.first_class:
             p = tail - self.first_class
             missing = self.own[p][head] - self.given[p][head]
@@ -171,11 +173,11 @@ class _Flow:
         gained = units - self.own[p][tail]
         return (-self.gain[p][tail], gained) if gained > 0 else (-self.keep[p][tail], units)
 
-    def _bounded(self, cost: int, room: int) -> tuple[int, int]:
+    def _bound_arc(self, cost: int, room: int) -> tuple[int, int]:
         """With ``slope`` the cost changes with each unit, so it applies to one unit only."""
         return cost, min(room, 1) if self.slope else room
 
-    def _reduced(self, tail: int, head: int) -> int | None:
+    def _reduced_cost(self, tail: int, head: int) -> int | None:
         """Reduced cost of an arc, never below 0; None if the arc has no room."""
         cost, room = self._arc(tail, head)
         return cost + self.potential[tail] - self.potential[head] if room > 0 else None
@@ -207,7 +209,7 @@ class _Flow:
             for head in self._heads(tail):
                 if distance[head] <= reach:
                     continue
-                cost = self._reduced(tail, head)
+                cost = self._reduced_cost(tail, head)
                 if cost is not None and reach + cost < distance[head]:
                     distance[head] = reach + cost
                     # at cost 0 it joins the bucket of this loop
@@ -237,7 +239,7 @@ class _Flow:
             for head in self._heads(tail):
                 if depth[head] >= 0 and depth[head] != depth[tail] + 1:
                     continue
-                if self._reduced(tail, head) == 0:
+                if self._reduced_cost(tail, head) == 0:
                     tight.append(head)
                     if depth[head] < 0:
                         depth[head] = depth[tail] + 1
@@ -256,7 +258,7 @@ class _Flow:
             if not heads:
                 depth[tail] = -1
                 path.pop()
-            elif depth[heads[-1]] == depth[tail] + 1 and self._reduced(tail, heads[-1]) == 0:
+            elif depth[heads[-1]] == depth[tail] + 1 and self._reduced_cost(tail, heads[-1]) == 0:
                 path.append(heads[-1])
             else:
                 heads.pop()

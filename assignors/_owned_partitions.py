@@ -47,7 +47,7 @@ class OwnedPartitionsReader:
 
     def __init__(self, native: bool = NATIVE) -> None:
         self._known: dict[int, list[_Reader]] = {}  # by length
-        self._parse: Callable[[bytes], Claimed | None] = parsed_claims if native else _parsed
+        self._parse: Callable[[bytes], Claimed | None] = parsed_claims if native else _parse_claim
         self._reader: Callable[[bytes, Layout], _Reader] = ClaimLayout if native else _LayoutReader
 
     def sticky(self, data: bytes | None) -> OwnedPartitions:
@@ -69,10 +69,10 @@ class OwnedPartitionsReader:
 def owned_partitions(claim: Claim) -> OwnedPartitions:
     """Convert ``claim``."""
     topics = map(itemgetter(0), claim.partitions)
-    return OwnedPartitions(tuple(zip(topics, repeat(1))), _packed(claim.partitions), claim.generation)
+    return OwnedPartitions(tuple(zip(topics, repeat(1))), _pack(claim.partitions), claim.generation)
 
 
-def _packed(partitions: Sequence[TopicPartition]) -> bytes:
+def _pack(partitions: Sequence[TopicPartition]) -> bytes:
     numbers = list(map(itemgetter(1), partitions))
     try:
         return struct.pack(f">{len(numbers)}i", *numbers)
@@ -120,7 +120,7 @@ class _LayoutReader:
         return struct.Struct(f"{fields}{len(data) - len(mask)}x")
 
 
-def _parsed(data: bytes) -> Claimed | None:
+def _parse_claim(data: bytes) -> Claimed | None:
     """Read user data of exactly v0 or v1; None for anything else, such as kafka-python's format."""
     layout: list[tuple[str, int]] = []
     numbers: list[bytes] = []

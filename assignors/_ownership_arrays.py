@@ -29,7 +29,7 @@ class ArrayOwnership:
         self.starts = group.starts
         self.numbers = _ranges([0] * len(group.topics), group.partition_counts)
         self.newest: Numbers = np.full(self.starts[-1], UNCLAIMED)
-        partitions, members = self._claimed(claims)
+        partitions, members = self._find_claims(claims)
         self.newest[partitions] = members
         rivals = np.unique(partitions[self.newest[partitions] != members])
         if rivals.size:
@@ -40,7 +40,7 @@ class ArrayOwnership:
             self.newest[rivals] = list(settled.values())
         self.owner = self.newest.copy()
 
-    def _claimed(self, claims: Sequence[OwnedPartitions]) -> tuple[Numbers, Numbers]:
+    def _find_claims(self, claims: Sequence[OwnedPartitions]) -> tuple[Numbers, Numbers]:
         """Claimed partitions that exist, and the member that claims each."""
         alike: dict[int, list[int]] = {}  # members by the identity of the layout that they share
         for m, claim in enumerate(claims):

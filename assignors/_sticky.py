@@ -141,10 +141,10 @@ class UniformAssignor(_Balanced, Assignor):
         super().__init__(racks=RackPreference.IGNORED)
 
     def assign(self, topics: Mapping[str, TopicInfo], members: Mapping[str, Member]) -> GroupAssignment:
-        return self._assign(topics, members, _owned, withhold=False)
+        return self._assign(topics, members, _owned_by, withhold=False)
 
 
-def _owned(subscription: Subscription) -> OwnedPartitions:
+def _owned_by(subscription: Subscription) -> OwnedPartitions:
     return owned_partitions(Claim(subscription.owned, subscription.generation))
 
 

@@ -54,15 +54,15 @@ def load_assignor(spec: str | type[Assignor] | Assignor) -> Assignor:
     as plain text. Raises AssignorError.
     """
     if not isinstance(spec, str):
-        return _checked(spec, _Origin("", spec), {})
+        return _check_candidate(spec, _Origin("", spec), {})
     name, _, text = spec.partition("?")
     options = _options(spec, text)
     if name in _OWN:
-        return _checked(_OWN[name], "", options)
+        return _check_candidate(_OWN[name], "", options)
     points = [point for point in _foreign_points() if point.name == name]
     if not points and (":" in name or "." in name):
-        candidate = _imported(name)
-        return _checked(candidate, _Origin(name, candidate), options)
+        candidate = _import_spec(name)
+        return _check_candidate(candidate, _Origin(name, candidate), options)
     return _from_entry_point(name, points, options)
 
 
@@ -105,7 +105,7 @@ def _from_entry_point(name: str, points: list[EntryPoint], options: Mapping[str,
         loaded = point.load()
     except Exception as error:
         raise AssignorError(f"assignor {name!r}{origin} cannot be imported: {error!r}") from error
-    assignor = _checked(loaded, origin, options)
+    assignor = _check_candidate(loaded, origin, options)
     if assignor.name != name:
         raise AssignorError(
             f"assignor {name!r}{origin} calls itself {assignor.name!r}: give the entry point and the class "
@@ -126,7 +126,7 @@ def _origin(point: EntryPoint) -> str:
     return f"{point.dist.name} {point.dist.version}" if point.dist else "an unknown distribution"
 
 
-def _imported(spec: str) -> object:
+def _import_spec(spec: str) -> object:
     module, _, attribute = spec.partition(":") if ":" in spec else spec.rpartition(".")
     try:
         return getattr(importlib.import_module(module), attribute)
@@ -159,10 +159,10 @@ class _Origin:
         return f" ({', '.join(words)})" if words else ""
 
 
-def _checked(candidate: object, origin: str | _Origin, options: Mapping[str, Any]) -> Assignor:
+def _check_candidate(candidate: object, origin: str | _Origin, options: Mapping[str, Any]) -> Assignor:
     """Return ``candidate``, or a new instance of it, after checking that a consumer can use it."""
     if isinstance(candidate, type) and issubclass(candidate, Assignor):
-        assignor = _made(candidate, origin, options)
+        assignor = _make_assignor(candidate, origin, options)
     elif isinstance(candidate, Assignor):
         if options:
             raise AssignorError(f"{candidate!r}{origin} is made already: options are for names of classes")
@@ -177,7 +177,7 @@ def _checked(candidate: object, origin: str | _Origin, options: Mapping[str, Any
     return assignor
 
 
-def _made(cls: type[Assignor], origin: str | _Origin, options: Mapping[str, Any]) -> Assignor:
+def _make_assignor(cls: type[Assignor], origin: str | _Origin, options: Mapping[str, Any]) -> Assignor:
     try:
         return cls(**options)
     except Exception as error:

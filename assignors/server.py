@@ -244,12 +244,12 @@ def main() -> None:
         topics = waiting.get()
         members: dict[str, ServedMember] = {}
         while (part := waiting.get()) is not None:
-            members.update((name, _served(*row)) for name, row in part.items())
+            members.update((name, _to_served(*row)) for name, row in part.items())
         answers.writelines(_answer(spec, topics, members))
         answers.flush()
 
 
-def _served(
+def _to_served(
     instance: str | None,
     client: str,
     rack: str | None,

@@ -71,7 +71,7 @@ def run_users(options: argparse.Namespace) -> int:
         try:
             users = ScramUsers()
             users.open(FolderStore(options.data).document("scram-users"))
-            changed = _changed(users, options)
+            changed = _change_users(users, options)
             if changed is not None:
                 users.replace(changed)
                 _tell(options, options.data)
@@ -94,7 +94,7 @@ async def _change_shared(options: argparse.Namespace) -> None:
     try:
         users = ScramUsers()
         users.open(Document(store, "scram-users"))
-        changed = _changed(users, options)
+        changed = _change_users(users, options)
         if changed is not None:
             await users.change(changed)
             _tell(options, "ZooKeeper; running brokers know it in a moment")
@@ -106,7 +106,7 @@ async def _change_shared(options: argparse.Namespace) -> None:
 
 def _tell(options: argparse.Namespace, where: str) -> None:
     """Say what was done, apart from what ``list`` prints."""
-    mechanisms = ", ".join(_chosen(options))
+    mechanisms = ", ".join(_chosen_mechanisms(options))
     done = "can log in" if options.action == "add" else "can no longer log in"
     print(
         f"kohort users: {printable(options.user)} {done} by {mechanisms} (written to {where})",
@@ -114,18 +114,18 @@ def _tell(options: argparse.Namespace, where: str) -> None:
     )
 
 
-def _changed(users: ScramUsers, options: argparse.Namespace) -> Credentials | None:
+def _change_users(users: ScramUsers, options: argparse.Namespace) -> Credentials | None:
     """The new credentials; None to only show them."""
     if options.action == "add":
-        return _added(users, options)
+        return _add_user(users, options)
     if options.action == "remove":
-        return _left(users, options)
+        return _remove_user(users, options)
     for user, mechanism, credential in users.all():
         print(f"{user}\t{mechanism}\t{credential.iterations} iterations")
     return None
 
 
-def _added(users: ScramUsers, options: argparse.Namespace) -> Credentials:
+def _add_user(users: ScramUsers, options: argparse.Namespace) -> Credentials:
     if not options.user or not MIN_ITERATIONS <= options.iterations <= MAX_ITERATIONS:
         raise KohortError(f"a user has a name, and --iterations is {MIN_ITERATIONS} to {MAX_ITERATIONS}")
     if sys.stdin.isatty():
@@ -136,18 +136,18 @@ def _added(users: ScramUsers, options: argparse.Namespace) -> Credentials:
         raise KohortError("the password is empty: type it, or give it as a line on standard input")
     made = {
         (mechanism, options.user): ScramCredential.of_password(mechanism, password, options.iterations)
-        for mechanism in _chosen(options)
+        for mechanism in _chosen_mechanisms(options)
     }
     return {**users.copy(), **made}
 
 
-def _left(users: ScramUsers, options: argparse.Namespace) -> Credentials:
-    gone = {(mechanism, options.user) for mechanism in _chosen(options)}
+def _remove_user(users: ScramUsers, options: argparse.Namespace) -> Credentials:
+    gone = {(mechanism, options.user) for mechanism in _chosen_mechanisms(options)}
     left = {key: credential for key, credential in users.copy().items() if key not in gone}
     if len(left) == len(users.copy()):
         raise KohortError(f"{options.user!r} has no credential: 'kohort users list' shows who has")
     return left
 
 
-def _chosen(options: argparse.Namespace) -> list[str]:
+def _chosen_mechanisms(options: argparse.Namespace) -> list[str]:
     return [options.mechanism] if options.mechanism else sorted(HASHES)

@@ -96,7 +96,7 @@ class Writer(NamedTuple):
         fenced = ErrorCode.INVALID_PRODUCER_EPOCH
         missing = [place for place, error in errors.items() if error and error is not fenced]
         if self.adds and missing:
-            error = await self._added(node, missing)
+            error = await self._add_partitions(node, missing)
             # the transaction may have ended while this waited
             errors.update((place, error or self.verify(node, place)) for place in missing)
         return errors
@@ -135,7 +135,7 @@ class Writer(NamedTuple):
                 told[place] = ErrorCode.CONCURRENT_TRANSACTIONS
         return told
 
-    async def _added(self, node: Node, places: list[TopicPartition]) -> ErrorCode:
+    async def _add_partitions(self, node: Node, places: list[TopicPartition]) -> ErrorCode:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + _CONCURRENT_S
         add = Add(*self[:3], places, EPOCH_BUMP_VERSION)

@@ -266,10 +266,10 @@ def fetched_rows(response: FetchResponse) -> Iterator[tuple[str | uuid.UUID | No
     """Iterate over the partitions of a response: topic name (id from v13 on), number, data."""
     for topic in response.responses:
         for partition in topic.partitions:
-            yield topic.topic or topic.topic_id, partition.partition_index, _fetched(partition)
+            yield topic.topic or topic.topic_id, partition.partition_index, _fetched_partition(partition)
 
 
-def _fetched(partition: PartitionData) -> FetchedPartition:
+def _fetched_partition(partition: PartitionData) -> FetchedPartition:
     diverging = partition.diverging_epoch
     return FetchedPartition(
         partition.error_code,

@@ -51,7 +51,7 @@ class Outages:
     @contextmanager
     def connecting(self, address: Address) -> Iterator[None]:
         """Runs one attempt to connect."""
-        outage = self._noted(address, f"{address}: no answer yet")
+        outage = self._note_outage(address, f"{address}: no answer yet")
         outage.pending += 1
         try:
             yield
@@ -69,7 +69,7 @@ class Outages:
 
     def refused(self, call: Hashable, error: KafkaError) -> None:
         """A call got an error for which it is retried."""
-        outage = self._noted(call, "")
+        outage = self._note_outage(call, "")
         outage.text = str(error)
         outage.last = asyncio.get_running_loop().time()
 
@@ -85,7 +85,7 @@ class Outages:
             self._timer.cancel()
             self._timer = None
 
-    def _noted(self, place: Hashable, text: str) -> _Outage:
+    def _note_outage(self, place: Hashable, text: str) -> _Outage:
         loop = asyncio.get_running_loop()
         if self._timer is None:
             self._timer = loop.call_later(FIRST_S, self._tell)

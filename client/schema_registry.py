@@ -62,7 +62,7 @@ class SchemaRegistry:
             **(properties or {}),
         }
         self._client: Any = None
-        self._made()
+        self._make_client()
 
     def __repr__(self) -> str:
         return "SchemaRegistry(...)"  # its URL may have a password
@@ -70,9 +70,9 @@ class SchemaRegistry:
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_client": None}
 
-    def _made(self) -> Any:
+    def _make_client(self) -> Any:
         if self._client is None:
-            home = _imported("", "avro")
+            home = _import_extra("", "avro")
             try:
                 self._client = home.SchemaRegistryClient(self._conf)
             except (ValueError, TypeError) as error:
@@ -143,7 +143,7 @@ class SchemaRegistry:
 
         Raises ConfigError, RegistryError.
         """
-        home, client = _imported(_MODULES[kind], _EXTRAS[kind]), self._made()
+        home, client = _import_extra(_MODULES[kind], _EXTRAS[kind]), self._make_client()
         context = importlib.import_module("confluent_kafka.serialization").SerializationContext
         try:
             if kind == "avro":
@@ -161,19 +161,19 @@ class SchemaRegistry:
     def content_decoder(self, kind: Kind, what: Any) -> Callable[[bytes], Any]:
         """Return confluent-kafka's decoder. Raises ConfigError if the packages that it needs are missing."""
         made: Callable[[bytes], Any]
-        home = _imported(_MODULES[kind], _EXTRAS[kind])
+        home = _import_extra(_MODULES[kind], _EXTRAS[kind])
         if kind == "avro":
-            made = home.AvroDeserializer(self._made(), what)
+            made = home.AvroDeserializer(self._make_client(), what)
         elif kind == "json":
             conf = {"subject.name.strategy": _no_subject}
-            made = home.JSONDeserializer(what, schema_registry_client=self._made(), conf=conf)
+            made = home.JSONDeserializer(what, schema_registry_client=self._make_client(), conf=conf)
         else:
             made = home.ProtobufDeserializer(what, {"use.deprecated.format": False})
         return made
 
     def load(self, schema_id: int) -> None:
         """Load a schema and those that it refers to. Raises LookupError if there is none, RegistryError."""
-        client = self._made()
+        client = self._make_client()
         try:
             open_ones = [client.get_schema(schema_id)]
             while open_ones:
@@ -277,7 +277,7 @@ def _strategy(subject_name: SubjectName) -> Callable[..., Any]:
         raise ConfigError(
             f"subject_name={subject_name!r}, but it must be 'topic', 'record', 'topic_record' or a function"
         )
-    found: Callable[..., Any] = getattr(_imported("", "avro"), f"{subject_name}_subject_name_strategy")
+    found: Callable[..., Any] = getattr(_import_extra("", "avro"), f"{subject_name}_subject_name_strategy")
     return found
 
 
@@ -331,7 +331,7 @@ def _validator(model: Any) -> Callable[[Any], Any] | None:
     return TypeAdapter(model).validate_python
 
 
-def _imported(module: str, extra: str) -> Any:
+def _import_extra(module: str, extra: str) -> Any:
     try:
         return importlib.import_module(f"{_HOME}.{module}" if module else _HOME)
     except ImportError as error:

@@ -82,10 +82,10 @@ class DaemonThreads:
                 except BaseException as raised:
                     error = raised
             with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-                call.loop.call_soon_threadsafe(self._ended, call, result, error)
+                call.loop.call_soon_threadsafe(self._on_end, call, result, error)
             del call, result, error
 
-    def _ended(self, call: _Call, result: Any, error: BaseException | None) -> None:
+    def _on_end(self, call: _Call, result: Any, error: BaseException | None) -> None:
         self._under_way -= 1
         if not call.future.done():
             call.future.set_result((result, error))

@@ -43,7 +43,7 @@ class Tokens:
         if self._call is None or (self._call.done() and now() > self._ended + LATE_S):
             self._began = now()
             self._call = asyncio.create_task(self._ask(), name="kohort token")
-            self._call.add_done_callback(self._answered)
+            self._call.add_done_callback(self._on_token)
         call = self._call
         await asyncio.wait({call}, timeout=WAIT_S)
         if not call.done():
@@ -60,16 +60,16 @@ class Tokens:
             raise BrokerConnectionError(address, f"the token provider failed: {error!r}") from error
 
     async def _ask(self) -> Token:
-        token: Token = await self._threads.call(self._asked)
+        token: Token = await self._threads.call(self._ask_token)
         return token
 
-    def _asked(self) -> Token:
+    def _ask_token(self) -> Token:
         provider = self._provider
         token: str = provider() if callable(provider) else provider.token()
         extensions: Mapping[str, str] = getattr(provider, "extensions", dict)()
         return Token(token, dict(extensions))
 
-    def _answered(self, call: asyncio.Task[Token]) -> None:
+    def _on_token(self, call: asyncio.Task[Token]) -> None:
         self._ended = call.get_loop().time()
         if not call.cancelled():
             call.exception()  # nobody may be left to get it

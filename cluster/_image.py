@@ -119,7 +119,7 @@ _Shards: TypeAlias = tuple[dict[K, V], ...]
 _EMPTY: Final[tuple[dict[Any, Any], ...]] = ({},) * _SHARDS
 
 
-def _changed(shards: _Shards[K, V], there: Iterable[tuple[K, V]], gone: Iterable[K]) -> _Shards[K, V]:
+def _change_shards(shards: _Shards[K, V], there: Iterable[tuple[K, V]], gone: Iterable[K]) -> _Shards[K, V]:
     """Return another mapping, which shares the unchanged shards."""
     copies: dict[int, dict[K, V]] = {}
 
@@ -214,10 +214,10 @@ class ClusterImage:
             else:
                 each.order = image._created
                 image._created += 1
-        image._by_name = _changed(
+        image._by_name = _change_shards(
             self._by_name, [(each.name, each) for each in topics], [each.name for each in deleted]
         )
-        image._by_id = _changed(
+        image._by_id = _change_shards(
             self._by_id, [(each.id.int, each) for each in topics], [each.id.int for each in deleted]
         )
         return image

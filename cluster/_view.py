@@ -185,7 +185,7 @@ class ClusterView:
         moved = {
             node_id
             for node_id in brokers.keys() | image.brokers.keys()
-            if _damaged(brokers, node_id) != _damaged(image.brokers, node_id)
+            if _unusable_of(brokers, node_id) != _unusable_of(image.brokers, node_id)
         }
         self._stale_topics = set()
         topics, deleted = self._topics(stale, brokers)
@@ -406,7 +406,7 @@ def _is_same(topic: TopicImage, before: TopicImage) -> bool:
     return (topic.id, topic.partitions, topic.configs) == (before.id, before.partitions, before.configs)
 
 
-def _damaged(brokers: Mapping[int, BrokerRegistration], node_id: int) -> frozenset[PartitionKey] | None:
+def _unusable_of(brokers: Mapping[int, BrokerRegistration], node_id: int) -> frozenset[PartitionKey] | None:
     """Replicas of a broker that cannot be used; None if it is not registered."""
     broker = brokers.get(node_id)
     return None if broker is None else broker.unusable

@@ -158,7 +158,7 @@ class ZooKeeperStore(TreeStore):
         for change in changes:
             if change.path in self._parents:
                 raise ConflictError(change, None)
-        values, pieces = _encoded(changes)
+        values, pieces = _encode_changes(changes)
         replaced = [path for change in changes for path in self._pieces.get(change.path, ())]
         from kazoo.exceptions import BadVersionError, KazooException, NodeExistsError, NoNodeError
 
@@ -469,7 +469,7 @@ def _same(entry: Entry | None, before: Entry | None) -> bool:
     return (entry.created, entry.modified, entry.version) == (before.created, before.modified, before.version)
 
 
-def _encoded(changes: Sequence[Change]) -> tuple[list[bytes], dict[str, bytes]]:
+def _encode_changes(changes: Sequence[Change]) -> tuple[list[bytes], dict[str, bytes]]:
     """The data of each change, and the pieces that are written before it, by path.
 
     Raises ValueError for a step with more changes than a request can hold.

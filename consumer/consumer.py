@@ -717,7 +717,7 @@ class _ArrowBatches:
 
     async def __anext__(self) -> pa.RecordBatch:
         if self._make is None:
-            self._make = (await off_the_loop(_prepared)).batches_of
+            self._make = (await off_the_loop(_prepare_uvloop)).batches_of
         for batch in await self.next_made(self.form, self._make):
             return batch
         raise StopAsyncIteration
@@ -737,7 +737,7 @@ def _load() -> None:
         prepare_request(api_key)
 
 
-def _prepared() -> ModuleType:
+def _prepare_uvloop() -> ModuleType:
     arrow = _arrow()
     arrow.prepare()
     return arrow

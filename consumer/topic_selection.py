@@ -45,7 +45,7 @@ class Selection:
         if sum(given) > 1:
             raise ConfigError("topics, pattern and partitions cannot be mixed: give one of them")
         if pattern is not None:
-            return cls(pattern=_compiled(pattern))
+            return cls(pattern=_compile_pattern(pattern))
         if partitions is not None:
             return cls(partitions=_partitions(partitions), manual=True)
         if not names or not all(isinstance(topic, str) and topic for topic in names):
@@ -93,7 +93,7 @@ class Selection:
         return frozenset(name for name, internal in topics if not internal and matches(name))
 
 
-def _compiled(pattern: str | re.Pattern[str]) -> re.Pattern[str]:
+def _compile_pattern(pattern: str | re.Pattern[str]) -> re.Pattern[str]:
     try:
         compiled = re.compile(pattern)
     except (re.error, TypeError) as error:

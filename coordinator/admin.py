@@ -51,7 +51,7 @@ def handle_list(shard: GroupShard, request: Request, _now_ms: int) -> None:
     listed = []
     for group_id in shard.state.group_ids():
         group = shard.state.find(group_id)
-        if group is not None and _wanted(group, wanted):
+        if group is not None and _is_wanted(group, wanted):
             protocol_type, type_ = group.protocol_type or "", group.type.value
             listed.append(ListedGroup(group_id, protocol_type, group.state_name, type_))
     shard.reply(request, listed)
@@ -87,7 +87,7 @@ def list_refusal(_request: Request, _error: int) -> list[ListedGroup]:
     return []
 
 
-def _wanted(group: Group, wanted: ListRequest) -> bool:
+def _is_wanted(group: Group, wanted: ListRequest) -> bool:
     if wanted.types and group.type.value not in wanted.types:
         return False
     return not wanted.states or group.state_name.lower() in wanted.states

@@ -49,18 +49,18 @@ def plan_cut(segments: Sequence[Segment], producers: Producers, offset: int) -> 
         if at >= position:
             break
         end_offset = header.next_offset
-    gone = [each for segment in going for each in _written(segment, 0)]
-    gone += _written(last, position)
+    gone = [each for segment in going for each in _written_batches(segment, 0)]
+    gone += _written_batches(last, position)
     if not gone:
         return CutPlan(last, position, end_offset, going, producers)
-    before = _written(last, last.start_before(max(position - BEFORE_BYTES, 0)), position)
+    before = _written_batches(last, last.start_before(max(position - BEFORE_BYTES, 0)), position)
     changed = _producers_before(producers, gone, before)
     if changed is None:
         return None
     return CutPlan(last, position, end_offset, going, producers.replaced(changed))
 
 
-def _written(
+def _written_batches(
     segment: Segment, position: int, end: int | None = None
 ) -> Iterator[tuple[BatchHeader, Marker | None]]:
     """Batches of producers, with the content of markers."""

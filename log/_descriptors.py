@@ -132,7 +132,7 @@ class OpenFiles:
                     if error.errno not in _NONE_LEFT:
                         raise
                     if not self._holders:
-                        raise self._exhausted(error, path) from None
+                        raise self._exhaustion_error(error, path) from None
                 # others have taken more than their part
                 self._close_idle()
             self._holders[weakref.ref(holder, self._forget)] = None
@@ -193,7 +193,7 @@ class OpenFiles:
             holder.used = False
             self._holders[key] = None
 
-    def _exhausted(self, error: OSError, path: str) -> OSError:
+    def _exhaustion_error(self, error: OSError, path: str) -> OSError:
         text = (
             f"no descriptor is left, this process may have {process_limit()}: raise the limit "
             "(ulimit -n, or LimitNOFILE= of the service)"

@@ -85,7 +85,7 @@ class Producer:
         """Add the producer's batches among ``headers``, which precede the remembered one in the log."""
         self.from_snapshot = False
         before = [
-            _remembered(each)
+            _to_remember(each)
             for each in headers
             if each.producer_id == self.producer_id and each.producer_epoch == self.epoch and not each.control
         ]
@@ -281,13 +281,13 @@ class Producers:
                 del self._producers[producer.producer_id]
 
     def _note_data(self, producer: Producer, header: BatchHeader) -> None:
-        producer.batches.append(_remembered(header))
+        producer.batches.append(_to_remember(header))
         if header.transactional and producer.transaction_start == NONE:
             producer.transaction_start = header.base_offset
             self._open[producer.producer_id] = header.base_offset
 
 
-def _remembered(header: BatchHeader) -> AppendedBatch:
+def _to_remember(header: BatchHeader) -> AppendedBatch:
     fields = (header.last_sequence, header.last_offset, header.last_offset_delta, header.max_timestamp_ms)
     return AppendedBatch._make(fields)
 

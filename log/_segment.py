@@ -142,7 +142,7 @@ class Segment:
     def next_offset(self) -> int:
         """The offset after the last batch; the base offset if there is none."""
         end = self.base_offset
-        for step in self.steps(self._indexed(self.index.last())):
+        for step in self.steps(self._indexed_position(self.index.last())):
             end = step.last_offset + 1
         return end
 
@@ -211,13 +211,13 @@ class Segment:
         """Position of a batch at or before the one that holds ``offset``: at most an index interval before
         it, or the segment's start if the index is wrong.
         """
-        return self._indexed(self.index.entry_for(offset))
+        return self._indexed_position(self.index.entry_for(offset))
 
     def start_before(self, position: int) -> int:
         """Position of a batch before ``position``: the last one that the index knows."""
-        return self._indexed(self.index.entry_before(max(position - 1, 0)))
+        return self._indexed_position(self.index.entry_before(max(position - 1, 0)))
 
-    def _indexed(self, entry: tuple[int, int] | None) -> int:
+    def _indexed_position(self, entry: tuple[int, int] | None) -> int:
         """The position of an index entry, 0 if no whole batch there ends at its offset."""
         if entry is None or not 0 < entry[1] <= self.size - BATCH_OVERHEAD:
             return 0
@@ -239,7 +239,7 @@ class Segment:
         limit = first.position + max(max_bytes, first.size)
         if limit >= end:
             return end, None
-        known = max(self._indexed(self.index.entry_before(limit)), first.position)
+        known = max(self._indexed_position(self.index.entry_before(limit)), first.position)
         for step in self.steps(known, end):
             if step.position + step.size > limit:
                 return step.position, step.base_offset
@@ -327,7 +327,7 @@ class Segment:
         self.time_index.truncate(self.time_index.count_below(next_offset))
         if self.txn_index.entries and self.txn_index.entries[-1].last_offset >= next_offset:
             self.txn_index.truncate(sum(each.last_offset < next_offset for each in self.txn_index.entries))
-        start = self._indexed(self.index.last())
+        start = self._indexed_position(self.index.last())
         self._bytes_since_entry = position - start
         if not position:
             self._first_timestamp_ms = None

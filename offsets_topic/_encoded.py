@@ -100,7 +100,7 @@ def load_commits(data: bytes, count: int, by_group: Commits, known: Known) -> It
     """
     if NATIVE:
         return _entered_by_c(data, count, by_group, known)
-    return _entered(split_records(data, count, known), by_group, known)
+    return _enter_records(split_records(data, count, known), by_group, known)
 
 
 def _entered_by_c(data: bytes, count: int, by_group: Commits, known: Known) -> Iterator[OtherRecord]:
@@ -118,7 +118,7 @@ def _entered_by_c(data: bytes, count: int, by_group: Commits, known: Known) -> I
     _check(found, count)
 
 
-def _entered(
+def _enter_records(
     pieces: Iterable[Iterable[EncodedCommit] | OtherRecord], by_group: Commits, known: Known
 ) -> Iterator[OtherRecord]:
     for piece in pieces:

@@ -180,7 +180,7 @@ def read_version(reader: WireReader, last: int) -> int:
 
 
 def _write_epoch(value: GroupEpoch) -> bytes:
-    tags = _tagged(_INT64.pack(value.metadata_hash)) if value.metadata_hash else _NO_TAGS
+    tags = _tag(_INT64.pack(value.metadata_hash)) if value.metadata_hash else _NO_TAGS
     return _INT32.pack(value.epoch) + tags
 
 
@@ -190,7 +190,7 @@ def _read_epoch(reader: WireReader) -> GroupEpoch:
 
 
 def _write_target_epoch(value: TargetEpoch) -> bytes:
-    tags = _tagged(_INT64.pack(value.timestamp_ms)) if value.timestamp_ms else _NO_TAGS
+    tags = _tag(_INT64.pack(value.timestamp_ms)) if value.timestamp_ms else _NO_TAGS
     return _INT32.pack(value.epoch) + tags
 
 
@@ -211,7 +211,7 @@ def _write_member(value: MemberMetadata) -> bytes:
             _INT32.pack(value.rebalance_timeout_ms),
             _nullable_string(value.assignor),
             # this tagged field is present for null, too
-            _tagged(_NO_TAGS if value.classic is None else b"\x01" + _write_classic(value.classic)),
+            _tag(_NO_TAGS if value.classic is None else b"\x01" + _write_classic(value.classic)),
         )
     )
 
@@ -283,7 +283,7 @@ def _write_epochs(topics: PartitionEpochs) -> bytes:
         return b"\x01"
     parts = [varint(len(topics) + 1)]
     for topic_id, partitions in topics.items():
-        parts += (topic_id.bytes, _numbers(partitions), _tagged(_numbers(partitions.values())))
+        parts += (topic_id.bytes, _numbers(partitions), _tag(_numbers(partitions.values())))
     return b"".join(parts)
 
 
@@ -366,6 +366,6 @@ def _numbers(numbers: Collection[int]) -> bytes:
     return varint(count + 1) + struct.pack(f">{count}i", *numbers)
 
 
-def _tagged(data: bytes) -> bytes:
+def _tag(data: bytes) -> bytes:
     """Encode tagged fields with one field, tag 0."""
     return b"\x01\x00" + varint(len(data)) + data

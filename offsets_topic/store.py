@@ -61,7 +61,7 @@ class StoredBatch:
         """Return (offset, timestamp in milliseconds, key, value) of each record. Raises CorruptBatchError."""
         if self.header is None:
             return []
-        with self._located():
+        with self._locate_error():
             return decode_records(self.data, self.header, self.at)
 
     def load_commits(self, by_group: Commits, known: Known) -> Iterator[OtherRecord]:
@@ -70,12 +70,12 @@ class StoredBatch:
         """
         if self.header is not None:
             payload = self.data[self.at + BATCH_OVERHEAD : self.at + self.header.size]
-            with self._located():
+            with self._locate_error():
                 plain = bytes(decompress(self.header.codec, payload))
                 yield from load_commits(plain, self.header.record_count, by_group, known)
 
     @contextmanager
-    def _located(self) -> Iterator[None]:
+    def _locate_error(self) -> Iterator[None]:
         try:
             yield
         except CorruptBatchError as error:
@@ -172,7 +172,7 @@ class OffsetsStore:
                 yield batch
         except (CorruptBatchError, KafkaError):
             for piece in log.salvage(due):
-                yield _salvaged(piece)
+                yield _salvage(piece)
 
     def _whole(self, log: Log, offset: int) -> Iterator[tuple[StoredBatch, int]]:
         """Yield each batch, and the offset after it. Raises CorruptLogError, CorruptBatchError for other
@@ -206,7 +206,7 @@ class OffsetsStore:
             ) from None
 
 
-def _salvaged(piece: Salvaged) -> StoredBatch:
+def _salvage(piece: Salvaged) -> StoredBatch:
     if piece.damage:
         where = f"{piece.file}, position {piece.position}: {piece.damage}"
         return StoredBatch(piece.offset, piece.file, piece.position, where)

@@ -231,7 +231,7 @@ class Producer:
         has failed.
         """
         if self._encoders is not None:
-            value, key = await self._encoded(self._encoders, topic, value, key)
+            value, key = await self._encode(self._encoders, topic, value, key)
         if type(value) is not bytes:
             value = _as_bytes("value", value)
         if type(key) is not bytes:
@@ -258,7 +258,7 @@ class Producer:
                 await asyncio.sleep(0)  # so that requests are sent while the caller goes on sending records
         return future  # type: ignore[no-any-return]
 
-    async def _encoded(self, encoders: Encoders, topic: str, value: Any, key: Any) -> tuple[Any, Any]:
+    async def _encode(self, encoders: Encoders, topic: str, value: Any, key: Any) -> tuple[Any, Any]:
         if encoders.must_wait(topic):
             return await asyncio.to_thread(encoders.pair, topic, value, key)
         return encoders.pair(topic, value, key)

@@ -137,7 +137,7 @@ class Sender:
             leader = self._cluster.leader
             self._refresh(self._accumulator.held_up(error, lambda partition: leader(partition) == node))
         except KohortError as error:
-            self._refused(error)
+            self._on_refusal(error)
         finally:
             self._connecting.discard(node)
             self.wake()
@@ -238,9 +238,9 @@ class Sender:
         self._stale.update(topics)
         if self._stale and not self._refreshing:
             self._refreshing = True
-            self._start(self._refreshed())
+            self._start(self._refresh_metadata())
 
-    async def _refreshed(self) -> None:
+    async def _refresh_metadata(self) -> None:
         try:
             while self._stale:
                 topics, self._stale = self._stale, set()
@@ -270,14 +270,14 @@ class Sender:
             self._accumulator.producer = await self._cluster.retrying(lambda: init_producer_id(self._cluster))
         except (KafkaError, AuthenticationError) as error:
             if isinstance(error, AuthenticationError) or not error.retriable:
-                self._refused(error)
+                self._on_refusal(error)
         except BrokerConnectionError:
             pass  # batches that wait for the id fail after delivery_timeout_ms
         finally:
             self._asking_for_id = False
             self.wake()
 
-    def _refused(self, error: KohortError) -> None:
+    def _on_refusal(self, error: KohortError) -> None:
         self.error = error
         self._accumulator.drop_waiting(error)
         self.ended.fire()

@@ -143,7 +143,7 @@ class Transactions:
             return await init_producer_id(self._cluster, self._name, timeout_ms=self._timeout_ms, last=last)
 
         try:
-            producer = await self._asked(self._name, TRANSACTION, ask)
+            producer = await self._ask_coordinator(self._name, TRANSACTION, ask)
         except KafkaError as error:
             if error.retriable:
                 raise
@@ -200,7 +200,7 @@ class Transactions:
                 async def ask(some: set[TopicPartition] = adding, of: Transaction = transaction) -> None:
                     await add_partitions(self._cluster, of, sorted(some))
 
-                await self._asked(self._name, TRANSACTION, ask)
+                await self._ask_coordinator(self._name, TRANSACTION, ask)
                 self._added |= adding
         except KohortError as error:
             self.failed(error)
@@ -217,12 +217,12 @@ class Transactions:
         self._begun = True
         try:
             if not self.implicit and member.group not in self._groups:
-                await self._asked(
+                await self._ask_coordinator(
                     self._name, TRANSACTION, lambda: add_offsets(self._cluster, transaction, member.group)
                 )
                 self._groups.add(member.group)
             version = None if self.implicit else ADDED_OFFSETS_VERSION
-            await self._asked(
+            await self._ask_coordinator(
                 member.group,
                 GROUP,
                 lambda: commit_offsets(self._cluster, transaction, member, offsets, max_version=version),
@@ -283,7 +283,7 @@ class Transactions:
         transaction, version = self.current, None if self.implicit else END_VERSION
         if self._begun:
             try:
-                producer = await self._asked(
+                producer = await self._ask_coordinator(
                     self._name,
                     TRANSACTION,
                     lambda: end_transaction(self._cluster, transaction, commit=commit, max_version=version),
@@ -320,7 +320,7 @@ class Transactions:
         """Return whether the coordinator cannot know of the transaction, as no request was sent in it."""
         return not self._begun
 
-    async def _asked(self, key: str, key_type: int, call: Callable[[], Awaitable[T]]) -> T:
+    async def _ask_coordinator(self, key: str, key_type: int, call: Callable[[], Awaitable[T]]) -> T:
         """As Cluster.at_coordinator, but with short pauses while the previous transaction is still ending."""
         until = asyncio.get_running_loop().time() + self._cluster.default_api_timeout_ms / 1000
 

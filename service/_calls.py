@@ -34,25 +34,25 @@ class LongCalls:
         if now < self._look_at:
             return
         self._look_at = now + min(LOOK_S, self.after_s)
-        for handler, queue in self._found(now):
+        for handler, queue in self._find_long(now):
             if now - queue.told > self.after_s:
                 queue.told = now
                 text = "group %s: %s; the records of its lane wait for it"
                 kind = ("long call", handler.handler.name)
-                self.log.line(kind, logging.WARNING, text, self.group, _described(handler, queue, now))
+                self.log.line(kind, logging.WARNING, text, self.group, _describe_handler(handler, queue, now))
 
     def described(self, now: float) -> list[str]:
         """A line for each long call."""
-        return [_described(handler, queue, now) for handler, queue in self._found(now)]
+        return [_describe_handler(handler, queue, now) for handler, queue in self._find_long(now)]
 
-    def _found(self, now: float) -> Iterator[tuple[RunningHandler, KeyQueue]]:
+    def _find_long(self, now: float) -> Iterator[tuple[RunningHandler, KeyQueue]]:
         for handler in self.handlers:
             for queue in handler.queues.calls():
                 if now - queue.began > self.after_s:
                     yield handler, queue
 
 
-def _described(handler: RunningHandler, queue: KeyQueue, now: float) -> str:
+def _describe_handler(handler: RunningHandler, queue: KeyQueue, now: float) -> str:
     assert queue.slot is not None, "its call runs"
     # the line that a thread is at is not known
     at = f", at {activity_of_task(queue.slot)}" if handler.handler.is_async else ""

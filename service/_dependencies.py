@@ -75,10 +75,10 @@ def make_lifespan(function: Callable[..., Any]) -> Lifespan:
     name = f"lifespan {getattr(function, '__qualname__', repr(function))}"
     if not inspect.isasyncgenfunction(function) and not inspect.isgeneratorfunction(function):
         raise SignatureError(f"{name} is no generator: yield once, between what opens and what closes")
-    return Lifespan(name, function, _yielded(name, function), wanted(name, function, 0))
+    return Lifespan(name, function, _yielded_type(name, function), wanted(name, function, 0))
 
 
-def _yielded(name: str, function: Callable[..., Any]) -> type | None:
+def _yielded_type(name: str, function: Callable[..., Any]) -> type | None:
     try:
         annotation = typing.get_type_hints(function).get("return")
     except NameError as error:

@@ -74,8 +74,8 @@ class Engine:
             *self._consumed,
             drain_timeout_ms=0,  # _revoking does it: it knows which records have not begun
             on_partitions_revoking=self._revoking,
-            on_partitions_assigned=self._assigned,
-            on_partitions_lost=self._lost,
+            on_partitions_assigned=self._on_assigned,
+            on_partitions_lost=self._on_lost,
             **config,
         )
         self._consumer.logged = False
@@ -271,7 +271,7 @@ class Engine:
     async def _revoking(self, partitions: Iterable[TopicPartition]) -> None:
         await self._release(partitions, self._drain_timeout_ms)
 
-    async def _lost(self, partitions: Iterable[TopicPartition]) -> None:
+    async def _on_lost(self, partitions: Iterable[TopicPartition]) -> None:
         # they may have another owner: finishing would only cause more records to be handled twice
         await self._release(partitions, 0)
 
@@ -286,7 +286,7 @@ class Engine:
                 async with asyncio.timeout_at(max(until, asyncio.get_running_loop().time() + SETTLE_S)):
                     await self._output.settle(taken)
 
-    async def _assigned(self, partitions: Iterable[TopicPartition]) -> None:
+    async def _on_assigned(self, partitions: Iterable[TopicPartition]) -> None:
         if self._stored is not None:
             await self._stored.go_to(tuple(partitions))
 

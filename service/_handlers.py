@@ -213,14 +213,14 @@ class Handler:
             if not given:
                 result = None  # letters of other groups, which a failure below separates from ours
             elif self.tracing is None:
-                result = await self._called(records, given, threads)
+                result = await self._start_call(records, given, threads)
             else:
                 with self.tracing.span(self.name, given, attempt):
-                    result = await self._called(records, given, threads)
+                    result = await self._start_call(records, given, threads)
             if self.output is not None:
                 results = _as_given(self.name, result)
                 if self.encoders is not None:
-                    results = await self._encoded(self.encoders, results, threads)
+                    results = await self._encode_results(self.encoders, results, threads)
                 self.output(taken, results)
         except FailedRecordsError as error:
             failed = {r: error.failed[g] for r, g in zip(records, given, strict=True) if g in error.failed}
@@ -236,7 +236,7 @@ class Handler:
         self.counters.handled += len(records)
         return None
 
-    async def _encoded(
+    async def _encode_results(
         self, encoders: Encoders, given: list[ProducerRecord], threads: DaemonThreads | None
     ) -> list[ProducerRecord]:
         """The results with keys and values as bytes."""
@@ -264,7 +264,7 @@ class Handler:
             self.log.line((text, record.topic), logging.WARNING, text, self.name, place([record]), why)
         return letter if letter is not None and letter.letter.group == self.group else None
 
-    def _called(
+    def _start_call(
         self, records: list[Record], given: list[Record], threads: DaemonThreads | None
     ) -> Awaitable[Any]:
         """The awaitable of a call; for an async function its own, since a wrapper costs time.
@@ -316,7 +316,7 @@ class Handler:
             if self.takes_batches and self.decodes:
                 return self._with_arguments(self._arguments_in_turns(given))
             called = self.function(*self._arguments(given), **self.values)
-            return _collected(called) if inspect.isasyncgen(called) else called
+            return _collect(called) if inspect.isasyncgen(called) else called
         assert threads is not None, "plain functions have threads"
         if self.once is not None:
             given_for = dict(zip(records, given, strict=True))
@@ -343,7 +343,7 @@ class Handler:
 
     async def _with_arguments(self, arguments: Awaitable[tuple[Any, ...]]) -> Any:
         called = self.function(*await arguments, **self.values)
-        return await (_collected(called) if inspect.isasyncgen(called) else called)
+        return await (_collect(called) if inspect.isasyncgen(called) else called)
 
     def _in_thread(self, records: list[Record], **connection: Any) -> Any:
         result = self.function(*self._arguments(records), **self.values, **connection)
@@ -362,8 +362,8 @@ class Handler:
 
     def _arguments(self, records: list[Record]) -> tuple[Any, ...]:
         if self.takes_batches:
-            return self._columns([self._decoded(record) for record in records], records)
-        return (*self._decoded(records[0]), records[0])
+            return self._columns([self._decode_record(record) for record in records], records)
+        return (*self._decode_record(records[0]), records[0])
 
     def _columns(self, rows: list[tuple[Any, ...]], records: list[Record]) -> tuple[Any, ...]:
         """Lists of the decoded keys and values, and the records."""
@@ -377,17 +377,17 @@ class Handler:
             if now() > until:
                 await asyncio.sleep(0)
                 until = now() + STRETCH_S
-            rows.append(self._decoded(record))
+            rows.append(self._decode_record(record))
         return self._columns(rows, records)
 
-    def _decoded(self, record: Record) -> tuple[Any, ...]:
+    def _decode_record(self, record: Record) -> tuple[Any, ...]:
         """The record's key and value, decoded if the handler takes them."""
         key = () if self.key_decoder is None else (self.key_decoder(record.key),)
         if self.validate is not None:
-            return (*key, self._validated(record))
+            return (*key, self._validate_record(record))
         return key if self.value_decoder is None else (*key, self.value_decoder(record.value))
 
-    def _validated(self, record: Record) -> Any:
+    def _validate_record(self, record: Record) -> Any:
         assert self.validate is not None, "only called for handlers with a model"
         try:
             # a tombstone is JSON's null: a model such as "Order | None" takes it
@@ -541,6 +541,6 @@ def _as_given(name: str, result: object) -> list[ProducerRecord]:
     return found
 
 
-async def _collected(result: AsyncIterator[object]) -> list[object]:
+async def _collect(result: AsyncIterator[object]) -> list[object]:
     """Collect what an async generator yields."""
     return [each async for each in result]

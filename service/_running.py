@@ -97,7 +97,7 @@ class RunningHandler:
             concurrency=handler.concurrency,
             batch=handler.batch,
             done=self._finish,
-            on_failure=self._failed,
+            on_failure=self._on_failure,
             held=handler.held,
         )
 
@@ -143,7 +143,7 @@ class RunningHandler:
             wait_s = next(self._waits_s(partition, left[:1]))
             timer = asyncio.get_running_loop().call_later(wait_s, self._hand_over_due, partition, [])
             self._arrivals[partition].forget_before(left[0].offset)
-            self._postponed[partition] = _Postponed(self._kept(left), timer)
+            self._postponed[partition] = _Postponed(self._keep_records(left), timer)
             return
         if records:
             del self._arrivals[partition]
@@ -163,7 +163,7 @@ class RunningHandler:
         for record in records:
             yield min((_due_ms(record) - wall) / 1000, arrivals.at(record.offset) + delay_s - now)
 
-    def _kept(self, records: list[Record]) -> list[Record]:
+    def _keep_records(self, records: list[Record]) -> list[Record]:
         """As many of a partition's records as have room; the rest are given back."""
         room = self._most_bytes - self.queues.bytes_of(records[0].topic_partition)
         count = bisect_right(list(accumulate(map(size_of, records))), room)
@@ -245,7 +245,7 @@ class RunningHandler:
             if held.partition not in self._postponed:
                 self.resume(held.partition)
 
-    def _failed(self, error: BaseException) -> None:
+    def _on_failure(self, error: BaseException) -> None:
         if not isinstance(error, Exception):
             cancelled = isinstance(error, asyncio.CancelledError)
             what = "was cancelled from outside" if cancelled else f"raised {type(error).__name__}"

@@ -62,7 +62,7 @@ def read_settings(
         and all(is_plain(known[name], value) for name, value in values.items())
     ):
         return cls(**{name: _PLAIN[known[name].type](value) for name, value in values.items()})
-    made, refused = _validated(cls, values)
+    made, refused = _validate(cls, values)
     if wrong or refused:
         words = "; ".join(dict.fromkeys(wrong + refused))
         raise error(f"{words} (settings also come from {', '.join(origins)})" if origins else words)
@@ -152,7 +152,7 @@ def _unknown(name: str, fields: Mapping[str, str], cls: type[Any]) -> str:
     return f"{shown} is no {scope.noun}: {hint}"
 
 
-def _validated(cls: type[Table], values: Mapping[str, Any]) -> tuple[Table, list[str]]:
+def _validate(cls: type[Table], values: Mapping[str, Any]) -> tuple[Table, list[str]]:
     """Return an instance of ``cls``, and a clause for each refused value."""
     from pydantic import TypeAdapter, ValidationError
 
@@ -168,7 +168,7 @@ def _validated(cls: type[Table], values: Mapping[str, Any]) -> tuple[Table, list
         made: Any = _adapters[cls].validate_python(dict(values))
     except ValidationError as error:
         made = None
-        refused += [_refused(known, problem, scope) for problem in error.errors(include_url=False)]
+        refused += [_refusal_clause(known, problem, scope) for problem in error.errors(include_url=False)]
     return made, refused
 
 
@@ -177,7 +177,7 @@ def _is_fraction(setting: Setting, value: object) -> bool:
     return setting.type is int and isinstance(value, str) and not _WHOLE.fullmatch(value.strip())
 
 
-def _refused(known: Mapping[str, Setting], problem: Mapping[str, Any], scope: Scope) -> str:
+def _refusal_clause(known: Mapping[str, Setting], problem: Mapping[str, Any], scope: Scope) -> str:
     """Return the clause for one of pydantic's errors; an error of the table as a whole has no ``loc``."""
     text = str(problem["msg"]).removeprefix("Value error, ")
     if not problem["loc"]:
@@ -193,15 +193,15 @@ def _refused(known: Mapping[str, Setting], problem: Mapping[str, Any], scope: Sc
     if setting.allowed and not own_words and (not inner or setting.row.allowed):
         return _not_allowed(setting, problem["input"], scope)
     name = ".".join([setting.shown_name(scope), *map(str, inner)])
-    return f"{name}={_shown(setting, problem['input'], scope)}: {text}"
+    return f"{name}={_show_value(setting, problem['input'], scope)}: {text}"
 
 
 def _not_allowed(setting: Setting, value: object, scope: Scope) -> str:
-    shown = _shown(setting, value, scope)
+    shown = _show_value(setting, value, scope)
     return f"{setting.shown_name(scope)}={shown} is not allowed: it must be {setting.allowed}"
 
 
-def _shown(setting: Setting, value: object, scope: Scope) -> str:
+def _show_value(setting: Setting, value: object, scope: Scope) -> str:
     if setting.row.sensitive:
         return "(hidden)"
     return str(as_text(value)) if scope.names == "kafka" else repr(value)

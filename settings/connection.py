@@ -240,7 +240,7 @@ def fallback_settings(
     }
     for variable, field in variables.items():
         if variable in environ:
-            values[field], origins[field] = _typed(known[field], environ[variable]), variable
+            values[field], origins[field] = _to_type(known[field], environ[variable]), variable
     _check_variables(environ, {*variables, f"{VARIABLE}CONFIG"})
     if isinstance(path, str) and path:
         filed = not_overridden(values, dict(_of_file(cls, path)))
@@ -271,7 +271,7 @@ def _of_file(cls: type[Any], path: str) -> Iterator[tuple[str, Any]]:
         for ours, typed in ({name: value} if translated is None else translated).items():
             key = ours.replace(".", "_")
             if key in names:
-                yield names[key], _typed(known[names[key]], typed)
+                yield names[key], _to_type(known[names[key]], typed)
             elif near := difflib.get_close_matches(key, names, n=1, cutoff=_SLIP):
                 right = known[names[near[0]]]
                 raise SettingsError(f"{path}: {name} is no setting: did you mean {right.kafka_name}?")
@@ -285,7 +285,7 @@ def _keys(setting: Setting) -> Iterator[str]:
         yield name.removeprefix("kafka.").replace(".", "_")
 
 
-def _typed(setting: Setting, value: Any) -> Any:
+def _to_type(setting: Setting, value: Any) -> Any:
     """Convert a text to the setting's type; returns it unchanged, to be refused later, if it does not fit."""
     if not isinstance(value, str):
         return value

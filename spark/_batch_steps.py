@@ -210,7 +210,9 @@ def commit_batch(key: str | None, reports: Sequence[Report]) -> Steps[None]:
     if lost:
         # nothing is committed yet, so that readers see nothing of the batch
         yield from _end_open(())
-        raise TransactionLostError(_lost(lost, len(transactions), "nothing of the batch is in the topics"))
+        raise TransactionLostError(
+            _describe_loss(lost, len(transactions), "nothing of the batch is in the topics")
+        )
     standing = entry.standing(key or "")
     parts = sorted([*standing.values(), *written], key=lambda part: part.task)
     entry = Entry(entry.batches, key or "", Stage.PREPARED, tuple(parts))
@@ -220,7 +222,7 @@ def commit_batch(key: str | None, reports: Sequence[Report]) -> Steps[None]:
     if entry.stage is not Stage.WRITTEN:
         gone = {part.task for part in parts} - {part.task for part in entry.parts}
         names = [part.transaction.name for part in written if part.transaction and part.task in gone]
-        raise TransactionLostError(_lost(names, len(transactions), "the others are in the topics"))
+        raise TransactionLostError(_describe_loss(names, len(transactions), "the others are in the topics"))
 
 
 def abort_batch(reports: Sequence[Report]) -> Steps[None]:
@@ -333,7 +335,7 @@ def _incomplete(key: str | None, why: str) -> str:
     )
 
 
-def _lost(names: Sequence[str], count: int, state: str) -> str:
+def _describe_loss(names: Sequence[str], count: int, state: str) -> str:
     return (
         f"{len(names)} of the {count} transactions of the batch ({', '.join(names[:5])}) were over before "
         f"they could be committed, {state}: the batch took longer than kafka.transaction.timeout.ms, or "

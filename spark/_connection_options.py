@@ -37,7 +37,7 @@ class SecurityOptions(SettingsModel, SecurityRows):
     ] = 30_000
 
     @model_validator(mode="after")
-    def _secured(self) -> Self:
+    def _check_security(self) -> Self:
         check_security(self)
         return self
 

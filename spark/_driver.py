@@ -267,12 +267,12 @@ class GroupBatches:
             )
         began, patience, worked = time.monotonic(), Patience(), time.process_time()
         state = self._group.look()
-        plan = self._planned(state, ends)
+        plan = self._plan_batch(state, ends)
         ahead = self._ahead(plan)
-        while not self._announced(plan, state, ahead, patience):
+        while not self._announce(plan, state, ahead, patience):
             state = self._group.look()
             # the group may take long to accept the commit: fetch the records after it
-            plan, ahead = self._planned(state, ends), None
+            plan, ahead = self._plan_batch(state, ends), None
         self._seen = state
         # a topic that is gone and made again later is read from its start
         self._reached = {p: at for p, at in self._reached.items() if p in state.bounds}
@@ -287,13 +287,13 @@ class GroupBatches:
         self._handed_out = Batch(self, plan, time.monotonic() - began, ahead)
         return self._handed_out
 
-    def _planned(self, state: GroupState, ends: Offsets | None) -> Plan:
+    def _plan_batch(self, state: GroupState, ends: Offsets | None) -> Plan:
         bounds = state.bounds
         if ends is not None:
             # another client may have moved a commit forward since the start
             bounds = up_to({p: commit.offset for p, commit in state.committed.items()}, bounds, ends)
         remade = self._remade(state)
-        gone = refuse_gone(self._gone(state, remade), self._rules)
+        gone = refuse_gone(self._ranges_gone(state, remade), self._rules)
         committed, reached = state.committed, self._reached
         if remade:
             # what the former topic had come to says nothing of this one
@@ -325,7 +325,7 @@ class GroupBatches:
         assert self._seen is not None
         return commit.offset == self._reached.get(partition) or commit == self._seen.committed.get(partition)
 
-    def _gone(self, state: GroupState, remade: Collection[TopicPartition]) -> list[OffsetRange]:
+    def _ranges_gone(self, state: GroupState, remade: Collection[TopicPartition]) -> list[OffsetRange]:
         """Return what was not read of partitions that were there at the last look and are no longer."""
         if self._seen is None:
             return []
@@ -343,7 +343,7 @@ class GroupBatches:
             return None
         return DriverReading(TaskReading(self._task(plan.ranges), self._client))
 
-    def _announced(
+    def _announce(
         self, plan: Plan, state: GroupState, ahead: DriverReading | None, patience: Patience
     ) -> bool:
         """Commit the intent, and positions of partitions without a range, unless the group has them already.

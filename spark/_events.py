@@ -161,13 +161,13 @@ class BatchMetrics:
 
     def __call__(self, event: Event) -> None:
         if isinstance(event, BatchCommitted):
-            self._committed(event)
+            self._on_commit(event)
         elif isinstance(event, OffsetsLost):
             self._lost.labels(event.group).inc(sum(span.offsets for span in event.ranges))
         elif isinstance(event, CommitRefused):
             self._refusals.labels(event.group).inc()
 
-    def _committed(self, event: BatchCommitted) -> None:
+    def _on_commit(self, event: BatchCommitted) -> None:
         group = event.group
         self._batches.labels(group).inc()
         self._rows.labels(group).inc(event.rows or 0)

@@ -92,15 +92,15 @@ class Follower(StreamingQueryListener):
             self._run = run
             early, self._early = self._early, []
         for of, progress in early:
-            self._heard(of, progress)
+            self._on_progress(of, progress)
 
     def reported(self, report: str) -> None:
         """Take in a progress report, as JSON."""
         progress = Progress.read(report)
-        self._heard(progress.run, progress)
+        self._on_progress(progress.run, progress)
 
     def ended(self, run: str) -> None:
-        self._heard(run, None)
+        self._on_progress(run, None)
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - Spark's name
         """Does nothing: no batch is done yet."""
@@ -121,7 +121,7 @@ class Follower(StreamingQueryListener):
             self._java = jvm.PythonStreamingQueryListenerWrapper(_QuickListener(self))
         return self._java
 
-    def _heard(self, run: str, progress: Progress | None) -> None:
+    def _on_progress(self, run: str, progress: Progress | None) -> None:
         with self._lock:
             if self._run is None:
                 self._early.append((run, progress))
@@ -286,7 +286,7 @@ class OffsetMirror:
                 done, closing = self._waiting, self._closing
             if done is None:
                 break
-            if self._tried(done):
+            if self._try_commit(done):
                 wait = _FIRST_WAIT_SECONDS
                 continue
             if closing:
@@ -297,7 +297,7 @@ class OffsetMirror:
             wait = min(wait * 2, _LONGEST_WAIT_SECONDS)
         self._closed()
 
-    def _tried(self, done: Done) -> bool:
+    def _try_commit(self, done: Done) -> bool:
         try:
             self._commit(done)
         except KohortError as error:

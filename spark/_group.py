@@ -147,9 +147,9 @@ class GroupOffsets:
         self._on_event(CommitRefused(self._options.group, number, refusal.code.name, waited))
         final = self._options.fail_on_commit_error or self._fenced(refusal)
         if final or self._stopping.wait(patience.wait):
-            raise self._refused(number, refusal) from refusal
+            raise self._refusal_of(number, refusal) from refusal
         if waited - patience.warned >= _SECONDS_BETWEEN_WARNINGS:
-            log.warning("%s; trying again until they leave", self._refused(number, refusal))
+            log.warning("%s; trying again until they leave", self._refusal_of(number, refusal))
             patience.warned = waited
         patience.wait = min(patience.wait * 2, _LONGEST_WAIT_SECONDS)
         return False
@@ -160,7 +160,7 @@ class GroupOffsets:
             refusal = self._try(part)
             if refusal is not None:
                 self._on_event(CommitRefused(self._options.group, number, refusal.code.name, 0.0))
-                raise self._refused(number, refusal) from refusal
+                raise self._refusal_of(number, refusal) from refusal
 
     def commits_of(self, partitions: Iterable[TopicPartition]) -> Commits:
         """Request the commits of some partitions."""
@@ -225,7 +225,7 @@ class GroupOffsets:
     def _fenced(self, error: KafkaError) -> bool:
         return self._exclusive is not None and error.code in _FENCED
 
-    def _refused(self, number: int, error: KafkaError) -> CommitRefusedError:
+    def _refusal_of(self, number: int, error: KafkaError) -> CommitRefusedError:
         if self._fenced(error):
             return CommitRefusedError(
                 f"commit of batch {number} refused ({error.code.name}): this driver was away longer than its "
@@ -237,7 +237,7 @@ class GroupOffsets:
         )
 
     async def _look(self, cluster: Cluster) -> GroupState:
-        committed, bounds = await asyncio.gather(self._committed(cluster), self._bounds(cluster))
+        committed, bounds = await asyncio.gather(self._fetch_committed(cluster), self._bounds(cluster))
         if any(at.offset > bounds[p].latest for p, at in committed.items() if p in bounds):
             # another client has read on and committed since the bounds were read, or the log was recreated
             bounds = await self._bounds(cluster)
@@ -248,7 +248,7 @@ class GroupOffsets:
             {topic: topic_id for topic, topic_id in ids.items() if topic_id is not None},
         )
 
-    async def _committed(self, cluster: Cluster) -> dict[TopicPartition, CommittedOffset]:
+    async def _fetch_committed(self, cluster: Cluster) -> dict[TopicPartition, CommittedOffset]:
         group = self._options.group
         return await cluster.committed(group) if group else {}
 
@@ -292,7 +292,11 @@ class GroupOffsets:
         if options.topics is not None:
             return [p for topic in options.topics for p in self._of_topic(cluster, topic)]
         assert options.assign is not None
-        return [p for topic, numbers in options.assign.items() for p in self._named(cluster, topic, numbers)]
+        return [
+            p
+            for topic, numbers in options.assign.items()
+            for p in self._partitions_named(cluster, topic, numbers)
+        ]
 
     def _matching(self, cluster: Cluster) -> list[str]:
         """The known topics that the pattern chooses."""
@@ -312,7 +316,9 @@ class GroupOffsets:
             )
         return partitions
 
-    def _named(self, cluster: Cluster, topic: str, numbers: tuple[int, ...]) -> list[TopicPartition]:
+    def _partitions_named(
+        self, cluster: Cluster, topic: str, numbers: tuple[int, ...]
+    ) -> list[TopicPartition]:
         there = set(self._of_topic(cluster, topic))
         wanted = [TopicPartition(topic, number) for number in numbers]
         if missing := [partition.partition for partition in wanted if partition not in there]:

@@ -109,7 +109,7 @@ def encode_entry(entry: Entry, partitions: int = 1) -> list[str]:
     size = max(_ROOMY_PARTS, -(-len(parts) // partitions))
     head = {"b": entry.key, "s": entry.stage.value, "n": -(-len(parts) // size), "u": 2**32}
     room = _MAX_METADATA - len(_json(head | {"z": ""}).encode())
-    chunks = [_packed(parts[at : at + size], room) for at in range(0, len(parts), size)]
+    chunks = [_pack(parts[at : at + size], room) for at in range(0, len(parts), size)]
     if size > MAX_PARTS or max(map(len, chunks)) > room:
         raise LedgerError(describe_lack_of_room(len(parts), partitions))
     check = {"u": zlib.crc32("".join(chunks).encode())}
@@ -142,9 +142,7 @@ def parse_entry(prefix: str, batches: int, texts: Sequence[str]) -> Entry:
         chunks = [json.loads(text)["z"] for text in texts[:count]]
         if len(chunks) != count or zlib.crc32("".join(chunks).encode()) != document["u"]:
             raise ValueError("its commits do not belong together")
-        return Entry(
-            batches, key, stage, tuple(part for chunk in chunks for part in _unpacked(prefix, chunk))
-        )
+        return Entry(batches, key, stage, tuple(part for chunk in chunks for part in _unpack(prefix, chunk)))
     except (ValueError, TypeError, KeyError, zlib.error, struct.error) as error:
         raise LedgerError(
             f"the ledger in group {prefix!r} is damaged ({error}): it is not known whether its last batch is "
@@ -168,15 +166,15 @@ def _parsed_short(prefix: str, batches: int, document: dict[str, object]) -> Ent
     return Entry(batches, str(document["k"]), Stage.PREPARED if parts else Stage.WRITTEN, parts)
 
 
-def _packed(parts: Sequence[Part], room: int) -> str:
+def _pack(parts: Sequence[Part], room: int) -> str:
     """Return the parts as text; without the digests if it is longer than ``room`` with them."""
-    text = _compressed(parts)
+    text = _compress(parts)
     if len(text) > room:
-        text = _compressed([Part(part.task, None, part.transaction) for part in parts])
+        text = _compress([Part(part.task, None, part.transaction) for part in parts])
     return text
 
 
-def _compressed(parts: Sequence[Part]) -> str:
+def _compress(parts: Sequence[Part]) -> str:
     rows = [_row(part) for part in parts]
     columns = [list(column) for column in zip(*rows, strict=True)]
     for at in (0, 2):
@@ -196,7 +194,7 @@ def _row(part: Part) -> tuple[int, int, int, int, bool, int]:
     return part.task, slot, producer.id, producer.epoch, known, digest
 
 
-def _unpacked(prefix: str, text: str) -> list[Part]:
+def _unpack(prefix: str, text: str) -> list[Part]:
     data = zlib.decompress(b85decode(text))
     count, at, columns = len(data) // _ROW_BYTES, 0, list[list[int]]()
     for kind in _COLUMNS:

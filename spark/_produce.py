@@ -57,7 +57,7 @@ class RecordWriter:
     ) -> None:
         self._client = client
         self._transactional = rules is not None
-        self._producer = client.run(lambda cluster: _started(cluster, codec, rules))
+        self._producer = client.run(lambda cluster: _start_producer(cluster, codec, rules))
         self._filling: dict[TopicPartition, _Batch] = {}
         self._partitions: dict[str, int] = {}
         self._first = random.randrange(MAX_INT)
@@ -123,7 +123,7 @@ class RecordWriter:
         self._under_way.append(sending)  # type: ignore[arg-type]
 
 
-async def _started(cluster: Cluster, codec: Codec, rules: TransactionRules | None) -> Producer:
+async def _start_producer(cluster: Cluster, codec: Codec, rules: TransactionRules | None) -> Producer:
     settings = (
         {} if rules is None else {"transactional_id": rules.name, "transaction_timeout_ms": rules.timeout_ms}
     )

@@ -83,13 +83,13 @@ def stream(
             writer = writer.trigger(**when)
         if query_name:
             writer = writer.queryName(query_name)
-        return _followed(spark, writer, checked, Reports(Path(folder)), all_of(on_event))
+        return _start_followed(spark, writer, checked, Reports(Path(folder)), all_of(on_event))
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
 
 
-def _followed(
+def _start_followed(
     spark: SparkSession,
     writer: DataStreamWriter,
     options: SourceOptions,

@@ -147,7 +147,7 @@ class SourceOptions(ReadingOptions):
 
     @field_validator("assign", mode="before")
     @classmethod
-    def _assigned(cls, value: object) -> object:
+    def _check_assigned(cls, value: object) -> object:
         try:
             return json.loads(value) if isinstance(value, str) else value
         except (ValueError, RecursionError) as error:

@@ -104,7 +104,7 @@ class SourceOffsets:
         """Return the start of the query's first batch: chosen once, and kept in ``startStatePath``."""
         if self._initial is None:
             path = self._options.start_state_path
-            self._initial = self._chosen() if path is None else pinned(Path(path), self._chosen)
+            self._initial = self._choose_start() if path is None else pinned(Path(path), self._choose_start)
             self._is_kept = self._is_kept or path is not None
         return self._initial
 
@@ -118,7 +118,7 @@ class SourceOffsets:
         if self._is_kept:
             self._follow(start, state)
         self._keep_start()
-        gone = self._gone(start, state)
+        gone = self._partitions_gone(start, state)
         left = {partition: at for partition, at in start.items() if partition not in gone}
         begun = begin_new(left, state.bounds, state.committed)
         bounds = state.bounds if self._target is None else up_to(begun, state.bounds, self._target)
@@ -156,14 +156,16 @@ class SourceOffsets:
         state = self._group.look() if planned is None else planned.state
         if not self._is_kept and start == self._initial:
             # this process has planned nothing since it chose the start: an earlier one has planned this batch
-            self._first_batch = self._begun(end, state), dict(end)
+            self._first_batch = self._find_begin(end, state), dict(end)
             self._is_kept = True
         begun = start
         if self._first_batch is not None and (start, end) == (self._initial, self._first_batch[1]):
             begun = self._first_batch[0]
         there = {partition: log for partition, log in state.bounds.items() if partition in end}
         begun = begin_new(begun, there, state.committed)
-        gone = self._gone({p: begun[p] for p, at in end.items() if p in begun and begun[p] < at}, state)
+        gone = self._partitions_gone(
+            {p: begun[p] for p, at in end.items() if p in begun and begun[p] < at}, state
+        )
         refuse_gone(list(gone.values()), self._options.rules)
         known = {p: offset for p, offset in end.items() if p in begun and p not in gone}
         strict = self._options.fail_on_data_loss
@@ -175,7 +177,7 @@ class SourceOffsets:
         self._report(BatchReport(start, dict(end), lost))
         return ranges
 
-    def _gone(self, start: Offsets, state: GroupState) -> dict[TopicPartition, OffsetRange]:
+    def _partitions_gone(self, start: Offsets, state: GroupState) -> dict[TopicPartition, OffsetRange]:
         """Return the partitions of a start that are no longer there, with what was not read of them."""
         seen = {} if self._planned is None else self._planned.state.bounds
         return {
@@ -213,7 +215,7 @@ class SourceOffsets:
 
     # starts and ends
 
-    def _chosen(self) -> Offsets:
+    def _choose_start(self) -> Offsets:
         """Return the start that the options choose. It is committed too, so that tools show it."""
         state = self._group.look()
         starts = self._starts(state)
@@ -232,7 +234,7 @@ class SourceOffsets:
             self._commit(self._initial, START_MARK)
         self._is_kept, self._first_batch = True, None
 
-    def _begun(self, end: Offsets, state: GroupState) -> Offsets:
+    def _find_begin(self, end: Offsets, state: GroupState) -> Offsets:
         """Return the start of the first batch, which an earlier process planned. Raises StartStateError."""
         begun = begun_at(end, state.committed) if self._options.commits else None
         if begun is None:

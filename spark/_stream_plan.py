@@ -159,7 +159,7 @@ class Reports:
         """Return the reports that have arrived, oldest first, and remove them."""
         found = []
         for path in sorted(self._folder.glob("*.json")):
-            found.append(_parsed(json.loads(path.read_text())))
+            found.append(_parse_report(json.loads(path.read_text())))
             path.unlink()
         return found
 
@@ -168,6 +168,6 @@ class Reports:
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
-def _parsed(document: Mapping[str, Any]) -> BatchReport:
+def _parse_report(document: Mapping[str, Any]) -> BatchReport:
     lost = tuple(OffsetRange(*row) for row in document["lost"])
     return BatchReport(from_document(document["start"]), from_document(document["end"]), lost)

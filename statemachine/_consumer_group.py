@@ -134,7 +134,7 @@ def consumer_group_diagram() -> str:
     lines = ["stateDiagram-v2", f"    [*] --> {_EMPTY.value}"]
     for source, target, when in CONSUMER_GROUP_MOVES:
         if target is not _DEAD:
-            lines.append(f"    {source.value} --> {target.value}: {_drawn(when)}")
+            lines.append(f"    {source.value} --> {target.value}: {_draw_condition(when)}")
     lines += [f"    note right of {_DEAD.value}: from every state, when the shard moves away"]
     return "\n".join([*lines, f"    {_DEAD.value} --> [*]"]) + "\n"
 
@@ -143,7 +143,7 @@ def assignment_diagram() -> str:
     """Return the moves of a member as a Mermaid state diagram."""
     lines = ["stateDiagram-v2", f"    [*] --> {_kafka_name(_HAS)}"]
     for source, target, when in ASSIGNMENT_MOVES:
-        lines.append(f"    {_kafka_name(source)} --> {_kafka_name(target)}: {_drawn(when)}")
+        lines.append(f"    {_kafka_name(source)} --> {_kafka_name(target)}: {_draw_condition(when)}")
     return "\n".join(lines) + "\n"
 
 
@@ -151,5 +151,5 @@ def _kafka_name(state: AssignmentState) -> str:
     return "".join(word.capitalize() for word in state.name.split("_"))
 
 
-def _drawn(when: str) -> str:
+def _draw_condition(when: str) -> str:
     return when.replace(";", ",")

@@ -41,7 +41,7 @@ class FileNode:
         _apply(self.content, self.pending[-1])
 
     def sync(self) -> None:
-        self.durable = self._synced()
+        self.durable = self._synced_content()
         self.pending.clear()
 
     def sync_failed(self) -> None:
@@ -58,12 +58,12 @@ class FileNode:
         kind = rng.randrange(4)
         if kind == 0:
             return self.durable
-        data = self._versions(rng) if kind > 1 else bytearray(self._synced())
+        data = self._versions(rng) if kind > 1 else bytearray(self._synced_content())
         for _ in range(flips):
             self._flip(data, rng)
         return bytes(data)
 
-    def _synced(self) -> bytes:
+    def _synced_content(self) -> bytes:
         """Content that a sync makes durable."""
         if not self._lost:
             return bytes(self.content)

@@ -135,15 +135,15 @@ class RunningCluster:
         of its partitions that they can lead.
         """
         self._threads.pop(number).end(kill=True)
-        self._gone(number)
+        self._is_gone(number)
         time.sleep(missed_after_s)
         self._home.end(self._stores.pop(number))
-        self._missed(number)
+        self._wait_until_missed(number)
 
     def stop(self, number: int) -> None:
         """Stop a broker cleanly: other brokers take over its partitions first."""
         self._threads.pop(number).end()
-        self._gone(number)
+        self._is_gone(number)
         self._stores.pop(number)
 
     def restart(self, number: int) -> None:
@@ -164,7 +164,7 @@ class RunningCluster:
         held.wait(CALL_TIMEOUT_S)
         if missed:
             self._home.expire(self._stores[number])
-            self._missed(number)
+            self._wait_until_missed(number)
 
     def resume(self, number: int) -> None:
         self._held.pop(number).set()
@@ -173,7 +173,7 @@ class RunningCluster:
         """Expire a broker's session with the metadata; a new one begins, unless the broker is cut off."""
         self._home.expire(self._stores[number])
         if self._stores[number].is_cut_off:
-            self._missed(number)
+            self._wait_until_missed(number)
 
     def cut(self, first: int, second: int) -> None:
         """Cut the connections between two brokers until ``heal``. Clients still reach both."""
@@ -269,7 +269,7 @@ class RunningCluster:
             data=self._data / str(number),
             port=self._ports.get(number, 0),
             open_store=open_store,
-            open_connection=partial(self._connected, number),
+            open_connection=partial(self._connect, number),
         )
         self._threads[number] = thread
         thread.begin()
@@ -279,7 +279,7 @@ class RunningCluster:
         self.brokers[number] = running
         self._ports[number] = running.port
 
-    async def _connected(self, number: int, address: Address, **options: Any) -> Connection:
+    async def _connect(self, number: int, address: Address, **options: Any) -> Connection:
         """Open a connection from one broker to another, unless it is cut."""
         other = next((n for n, port in self._ports.items() if port == address.port), 0)
         pair = frozenset((number, other))
@@ -291,7 +291,7 @@ class RunningCluster:
         self._links.append((pair, asyncio.get_running_loop(), connection))
         return connection
 
-    def _missed(self, number: int) -> None:
+    def _wait_until_missed(self, number: int) -> None:
         """Wait until the controller has moved the leadership of a broker's partitions, as far as it can."""
         self._eventually(lambda: self._is_missed(number) or None)
 
@@ -300,7 +300,7 @@ class RunningCluster:
         led = (state for topic in image.topics() for state in topic.partitions if state.leader == number)
         return number not in image.brokers and not any(led)
 
-    def _gone(self, number: int) -> None:
+    def _is_gone(self, number: int) -> None:
         del self.brokers[number]
 
     def _part(self, number: int) -> ClusterNode:

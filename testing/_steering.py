@@ -86,7 +86,7 @@ class RequestFaults:
         self, api: ApiKey | str, error: ErrorCode | str, times: int = 1, *, client_id: str | None = None
     ) -> Fault:
         """Answer the request with this error, without carrying it out."""
-        return self._add(api, times, client_id, error=_named(ErrorCode, error))
+        return self._add(api, times, client_id, error=_member_named(ErrorCode, error))
 
     def clear(self) -> None:
         """Remove all faults."""
@@ -112,7 +112,7 @@ class RequestFaults:
     def _add(self, api: ApiKey | str, times: int, client_id: str | None, **what: Any) -> Fault:
         if times < 1:
             raise ValueError(f"times={times}: a fault happens at least once")
-        key = _named(ApiKey, api)
+        key = _member_named(ApiKey, api)
         fault = Fault(frozenset({key}), times, client_id, **what)
         with self._lock:
             self._faults.append(fault)
@@ -135,7 +135,7 @@ class RequestFaults:
         return None
 
 
-def _named(kind: type[E], given: E | str) -> E:
+def _member_named(kind: type[E], given: E | str) -> E:
     """Return the API or the error with this name."""
     if isinstance(given, kind):
         return given

@@ -23,7 +23,7 @@ _MAX_EPOCH: Final = 2**15 - 1
 
 def initialized(now: Transaction, timeout_ms: int, now_ms: int, *, given_epoch: int | None) -> Transaction:
     """Give a producer its next epoch; ``given_epoch`` is the one that it sent, None if it sent none."""
-    return _moved(
+    return _move(
         now,
         TransactionTrigger.INITIALIZE,
         now_ms,
@@ -36,14 +36,14 @@ def initialized(now: Transaction, timeout_ms: int, now_ms: int, *, given_epoch: 
 
 def answered_again(now: Transaction, timeout_ms: int, now_ms: int) -> Transaction:
     """Keep the epoch, for a producer that repeats its request because it did not get the response."""
-    return _moved(now, TransactionTrigger.INITIALIZE, now_ms, timeout_ms=timeout_ms, start_ms=NONE)
+    return _move(now, TransactionTrigger.INITIALIZE, now_ms, timeout_ms=timeout_ms, start_ms=NONE)
 
 
 def rotated(
     now: Transaction, producer_id: int, timeout_ms: int, now_ms: int, *, given_epoch: int | None
 ) -> Transaction:
     """Change to a new producer id with epoch 0, because the epochs of the old one are used up."""
-    return _moved(
+    return _move(
         now,
         TransactionTrigger.INITIALIZE,
         now_ms,
@@ -59,7 +59,7 @@ def added(
     now: Transaction, partitions: Iterable[TopicPartition], client_version: int, now_ms: int
 ) -> Transaction:
     """Add partitions to the transaction, which begins if none is open."""
-    after = _moved(
+    after = _move(
         now,
         TransactionTrigger.ADD,
         now_ms,
@@ -78,7 +78,7 @@ def ended(
     ``next_producer_id`` afterwards.
     """
     trigger = TransactionTrigger.COMMIT if committed else TransactionTrigger.ABORT
-    after = _moved(now, trigger, now_ms, client_version=client_version, next_producer_id=next_producer_id)
+    after = _move(now, trigger, now_ms, client_version=client_version, next_producer_id=next_producer_id)
     if now.state not in (TransactionState.ONGOING, TransactionState.PREPARE_EPOCH_FENCE):
         after = after._replace(start_ms=now_ms)
     if client_version < EPOCH_BUMP_VERSION:
@@ -92,7 +92,7 @@ def fenced(now: Transaction, version: int, now_ms: int, *, next_producer_id: int
 
     ``version``: the finalized transaction.version. ``next_producer_id``: as for ``ended``.
     """
-    fencing = _moved(now, TransactionTrigger.FENCE, now_ms)
+    fencing = _move(now, TransactionTrigger.FENCE, now_ms)
     after = ended(fencing, version, now_ms, committed=False, next_producer_id=next_producer_id)
     if version >= EPOCH_BUMP_VERSION:
         return after
@@ -101,7 +101,7 @@ def fenced(now: Transaction, version: int, now_ms: int, *, next_producer_id: int
 
 def completed(now: Transaction, now_ms: int) -> Transaction:
     """Complete the transaction, after all markers are written."""
-    after = _moved(now, TransactionTrigger.COMPLETE, now_ms, partitions=())
+    after = _move(now, TransactionTrigger.COMPLETE, now_ms, partitions=())
     if now.next_producer_id == NONE:
         return after
     return after._replace(producer_id=now.next_producer_id, producer_epoch=0, next_producer_id=NONE)
@@ -109,7 +109,7 @@ def completed(now: Transaction, now_ms: int) -> Transaction:
 
 def expired(now: Transaction, now_ms: int) -> Transaction:
     """Expire an id that was not used for too long. Its tombstone is written next."""
-    return _moved(now, TransactionTrigger.EXPIRE, now_ms)
+    return _move(now, TransactionTrigger.EXPIRE, now_ms)
 
 
 def is_exhausted(now: Transaction) -> bool:
@@ -117,7 +117,7 @@ def is_exhausted(now: Transaction) -> bool:
     return now.producer_epoch >= LAST_EPOCH
 
 
-def _moved(now: Transaction, trigger: TransactionTrigger, now_ms: int, **changes: Any) -> Transaction:
+def _move(now: Transaction, trigger: TransactionTrigger, now_ms: int, **changes: Any) -> Transaction:
     return now._replace(
         state=TRANSACTION.next(now.state, trigger),
         previous_producer_id=now.producer_id,

@@ -176,7 +176,7 @@ def handle_initialize(shard: TransactionShard, request: Request, now_ms: int) ->
     elif not _may_initialize(now, init.given):
         return shard.reply(request, Identity(ErrorCode.PRODUCER_FENCED))
     if now.state is _OPEN:
-        fenced = _fenced(shard, now, init.fresh_id, now_ms)
+        fenced = _fence_record(shard, now, init.fresh_id, now_ms)
         if fenced is None:
             return shard.reply(request, NEEDS_PRODUCER_ID)
         return _append(shard, fenced, request, Identity(ErrorCode.CONCURRENT_TRANSACTIONS))
@@ -365,7 +365,7 @@ class RecordRefused(CoordinatorEvent):
     cause: str
 
 
-def _refused(transactional_id: str, error: ErrorCode) -> RecordRefused:
+def _refusal_of(transactional_id: str, error: ErrorCode) -> RecordRefused:
     return RecordRefused("", transactional_id, f"the log did not take its record: {error.name}")
 
 
@@ -394,7 +394,9 @@ def _append(
 # --- timers, loads ------------------------------------------------------------------------------------------
 
 
-def _fenced(shard: TransactionShard, now: Transaction, fresh_id: int, now_ms: int) -> Transaction | None:
+def _fence_record(
+    shard: TransactionShard, now: Transaction, fresh_id: int, now_ms: int
+) -> Transaction | None:
     """Return the record that aborts an open transaction; None if that needs an unused producer id."""
     version = shard.state.version()
     if version < moves.EPOCH_BUMP_VERSION or not moves.is_exhausted(now):
@@ -408,7 +410,7 @@ def abort_late(shard: TransactionShard, now_ms: int, *, late: Transaction, fresh
     """Abort a transaction that has been open for too long, unless the id has a newer record."""
     if shard.state.by_id.get(late.transactional_id) is not late or shard.is_busy(late.transactional_id):
         return
-    after = _fenced(shard, late, fresh_id, now_ms)
+    after = _fence_record(shard, late, fresh_id, now_ms)
     if after is None:
         shard.command(AbortLate(late))
     else:
@@ -538,7 +540,7 @@ TRANSACTIONS_TOPIC: Final[CoordinatorTopic[Transactions]] = CoordinatorTopic(
     key_of=lambda body: body.transactional_id,
     encode=encode_all,
     decode=decode,
-    append_refused=_refused,
+    append_refused=_refusal_of,
     load=_records,
     count=lambda state: len(state.by_id),
 )

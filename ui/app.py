@@ -150,7 +150,7 @@ class Pages:
         if self.computing.locked():
             raise HTTPException(503, "another what-if is being computed: try again")
         # it keeps other what-ifs out until it ends, even if its page no longer waits for it
-        tried = asyncio.create_task(self._tried(name, spec, WhatIf(leaving, int(joining))))
+        tried = asyncio.create_task(self._try_change(name, spec, WhatIf(leaving, int(joining))))
         tried.add_done_callback(lambda task: task.cancelled() or task.exception())
         try:
             async with asyncio.timeout(_COMPUTE_S):
@@ -161,7 +161,7 @@ class Pages:
         body = pages.what_if(name, assignors(), given, scene, trial)
         return pages.page(self.frame(request), f"What if: {name}", body)
 
-    async def _tried(self, group: str, spec: str, change: WhatIf) -> tuple[Scene, Trial]:
+    async def _try_change(self, group: str, spec: str, change: WhatIf) -> tuple[Scene, Trial]:
         measure = measure_of(spec)
         async with self.computing:
             async with self.observer.admin() as admin:

@@ -60,7 +60,7 @@ class Guard:
         self._token = token
         self._cookie = cookie
         # the cookie has a keyed hash, not the token itself
-        self._session = _keyed(token, "session") if token is not None else ""
+        self._session = _sign(token, "session") if token is not None else ""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -78,12 +78,12 @@ class Guard:
             await send(message)
 
         request = Request(scope, receive)
-        answer = self._refusal(request) or await self._admitted(request)
+        answer = self._refusal(request) or await self._admit(request)
         await (answer or self._app)(scope, receive, guarded)
 
     def _refusal(self, request: Request) -> Response | None:
         """The response to a request that no page of ours sends; None for others."""
-        if not self._known(_host(request.headers)):
+        if not self._is_known(_host(request.headers)):
             return PlainTextResponse("kohort ui is not known by this name: see --allow-host\n", 421)
         if request.method in ("GET", "HEAD"):
             return None
@@ -96,7 +96,7 @@ class Guard:
             return PlainTextResponse("the form is too large\n", 413)
         return None
 
-    def _known(self, host: str) -> bool:
+    def _is_known(self, host: str) -> bool:
         if host in self._hosts:
             return True
         try:
@@ -105,7 +105,7 @@ class Guard:
             return False
         return self._any_address
 
-    async def _admitted(self, request: Request) -> Response | None:
+    async def _admit(self, request: Request) -> Response | None:
         """The response to a client without the token; None for a client that has it."""
         path = request.scope["path"]
         if self._token is None or path.startswith(_OPEN):
@@ -140,7 +140,7 @@ class FormTokens:
 
     def of(self, request: Request) -> str:
         """The token for the sender of a request."""
-        return _keyed(self._key, request.cookies.get(self._cookie, ""))
+        return _sign(self._key, request.cookies.get(self._cookie, ""))
 
     def fits(self, request: Request, given: str) -> bool:
         return _equal(given, self.of(request))
@@ -184,7 +184,7 @@ def _same_origin(headers: Headers) -> bool:
     return origin is None or urlsplit(origin).netloc.lower() == headers.get("host", "").lower()
 
 
-def _keyed(key: str, text: str) -> str:
+def _sign(key: str, text: str) -> str:
     return hmac.new(key.encode(), text.encode(), hashlib.sha256).hexdigest()
 
 

@@ -422,13 +422,13 @@ def _changes(frame: Frame, lanes: Lanes) -> Html | None:
             method="post",
             action="/group/reset",
         )
-        body = join((reset, _confirmed(frame, "/group/delete", name, "Delete the group with its offsets")))
+        body = join((reset, _confirm_form(frame, "/group/delete", name, "Delete the group with its offsets")))
     return tag(
         "section", tag("h2", "Changes"), tag("div", body, id="changes", data_live=True), aria_label="Changes"
     )
 
 
-def _confirmed(frame: Frame, action: str, name: str, words: str, **values: str) -> Html:
+def _confirm_form(frame: Frame, action: str, name: str, words: str, **values: str) -> Html:
     """A form that does something once the name has been typed."""
     return tag(
         "form",
@@ -455,7 +455,7 @@ def planned(frame: Frame, plan: ResetPlan, asked: Mapping[str, str]) -> Html:
     )
     form = None
     if plan.refusal is None and not plan.executed and plan.changes:
-        form = _confirmed(frame, "/group/reset", plan.group, "Commit these offsets", **asked)
+        form = _confirm_form(frame, "/group/reset", plan.group, "Commit these offsets", **asked)
     return join(
         (
             tag("p", tag("a", f"Group {plan.group}", href=group_address(plan.group))),

@@ -76,17 +76,17 @@ class GroupView(View):
             self._since_ms = at_ms
         if now.total_lag is not None:
             kept(self._samples, Sample(at_ms, now.total_lag))
-        history = await self._learned(admin, now, at_ms)
+        history = await self._learn(admin, now, at_ms)
         lanes = self.lanes
         if lanes is not None and history is self._history and _alike(lanes.now, now):
             # lanes of a large group take long
             self.lanes = lanes.later(now, at_ms, self._samples)
         else:
-            self.lanes = self._drawn(now, history, at_ms)
+            self.lanes = self._draw(now, history, at_ms)
         self._history, self._before, self._parts = history, now, None
         self._tell(self.lanes)
 
-    def _drawn(self, now: GroupDescription, history: GroupHistory, at_ms: int) -> Lanes:
+    def _draw(self, now: GroupDescription, history: GroupHistory, at_ms: int) -> Lanes:
         # the most recent ones are kept
         self._people = dict([*(self._people | people_of(now, history)).items()][-_MOST_PEOPLE:])
         return lanes_of(
@@ -106,11 +106,11 @@ class GroupView(View):
             lags = [lane.lag for lane in lanes.lanes]
             self.tell("tick", {"now": lanes.now_ms, "lag": found.total_lag, "lags": lags})
 
-    async def _learned(self, admin: GroupAdmin, now: GroupDescription, at_ms: int) -> GroupHistory:
+    async def _learn(self, admin: GroupAdmin, now: GroupDescription, at_ms: int) -> GroupHistory:
         known = self._history
         entries = await admin.events(self.group, self._sequence)
         if entries is None:
-            return await self._recorded(admin, now, at_ms)
+            return await self._read_recorded(admin, now, at_ms)
         anew = bool(entries) and entries[0].sequence <= self._sequence
         self._sequence = entries[-1].sequence if entries else self._sequence if now.exists else -1
         if known is None or anew or _rebalanced(entries):
@@ -120,7 +120,7 @@ class GroupView(View):
         # a history that is not read again must be bounded, too
         return replace(known, entries=(*known.entries, *entries)[-200:])
 
-    async def _recorded(self, admin: GroupAdmin, now: GroupDescription, at_ms: int) -> GroupHistory:
+    async def _read_recorded(self, admin: GroupAdmin, now: GroupDescription, at_ms: int) -> GroupHistory:
         """The history where the broker has no events: from records and from differences between two looks."""
         known = self._history
         if known is not None and self._before is not None and not _differs(self._before, now):
@@ -136,7 +136,7 @@ class GroupView(View):
         newer = [row for row in found.generations if row.timestamp_ms > newest]
         # records of a rebalance that is under way say more when it is over
         if not newer and (found.source == _OBSERVED or now.state in _SETTLED):
-            newer = list(_seen(self._before, now, at_ms))
+            newer = list(_generation_between(self._before, now, at_ms))
         generations = (*known.generations, *newer)[-_GENERATIONS:]
         return replace(known, generations=generations, unknown=found.unknown)
 
@@ -163,7 +163,7 @@ def _differs(before: GroupDescription, now: GroupDescription) -> bool:
     ]
 
 
-def _seen(before: GroupDescription, now: GroupDescription, at_ms: int) -> Iterable[Generation]:
+def _generation_between(before: GroupDescription, now: GroupDescription, at_ms: int) -> Iterable[Generation]:
     """A generation for the partitions that moved between two looks; None if none did."""
     old, new = owners_now(before), owners_now(now)
     if old is None or new is None or old == new:

@@ -98,7 +98,7 @@ def default_rows(node: Node) -> list[ConfigRow]:
 def broker_rows(node: Node) -> list[ConfigRow]:
     rows = []
     for setting in settings_of(BrokerSettings).values():
-        value = _shown(setting, getattr(node.settings, setting.name))
+        value = _show_value(setting, getattr(node.settings, setting.name))
         synonyms = _broker_synonyms(node.live, setting)
         fixed = setting.name not in DYNAMIC
         rows.append(_row(setting, value, synonyms, DEFAULT_SOURCE, read_only=fixed))
@@ -117,10 +117,10 @@ def _listener_rows(live: LiveSettings) -> list[ConfigRow]:
 
 
 def _broker_synonyms(live: LiveSettings, setting: Setting) -> list[_Synonym]:
-    return [(name, _shown(setting, value), source) for name, value, source in live.synonyms(setting)]
+    return [(name, _show_value(setting, value), source) for name, value, source in live.synonyms(setting)]
 
 
-def _shown(setting: Setting, value: object) -> str | None:
+def _show_value(setting: Setting, value: object) -> str | None:
     return None if setting.row.sensitive else as_text(value)
 
 

@@ -61,7 +61,7 @@ class ErrorShape:
         """Elements for the outermost array of the answer, with ``code`` for these of the request."""
         levels = self._levels(version)
         source = SimpleNamespace(**{levels[0].request: items})
-        answered: list[Any] = _mirrored(response_type(key), source, levels, code)[levels[0].response]
+        answered: list[Any] = _mirror_fields(response_type(key), source, levels, code)[levels[0].response]
         return answered
 
     def answer(self, key: int, version: int, body: Any, code: ErrorCode) -> Any:
@@ -71,7 +71,7 @@ class ErrorShape:
         if self.top is not None and self.top[0] <= version <= self.top[1]:
             return response(error_code=code, **fields)
         if self.levels:
-            return response(**_mirrored(response, body, self._levels(version), code))
+            return response(**_mirror_fields(response, body, self._levels(version), code))
         return response(**fields)
 
     def _levels(self, version: int) -> tuple[Level, ...]:
@@ -92,7 +92,7 @@ def in_elements(*levels: Level) -> ErrorShape:
     return ErrorShape(levels={0: levels})
 
 
-def _mirrored(message: Any, source: Any, levels: tuple[Level, ...], code: ErrorCode) -> dict[str, Any]:
+def _mirror_fields(message: Any, source: Any, levels: tuple[Level, ...], code: ErrorCode) -> dict[str, Any]:
     level, rest = levels[0], levels[1:]
     element_type = struct_arrays(message)[level.response]
     elements = []
@@ -101,7 +101,7 @@ def _mirrored(message: Any, source: Any, levels: tuple[Level, ...], code: ErrorC
         values |= {to: value for to, value in level.for_null.items() if values[to] is None}
         values |= level.fixed
         if rest:
-            values |= _mirrored(element_type, item, rest, code)
+            values |= _mirror_fields(element_type, item, rest, code)
         else:
             values[level.error] = code
         elements.append(element_type(**values))

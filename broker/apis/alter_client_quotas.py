@@ -27,7 +27,7 @@ async def handle(node: Node, request: Request) -> Any:
         refused = None
         try:
             if times[parts] > 1:
-                raise _refused("each entity may be in the request once")
+                raise _refusal_for("each entity may be in the request once")
             changed.change(*_changes(entry))
         except KafkaError as error:
             refused = error
@@ -52,12 +52,12 @@ def _changes(entry: Any) -> tuple[QuotaEntity, dict[QuotaKey, float | None]]:
             continue  # as in Apache Kafka, removing a quota that does not exist succeeds
         key = QuotaKey(op.key) if op.remove else check_value(op.key, op.value)
         if key in changes:
-            raise _refused(f"{key} is in the entry twice: name it once")
+            raise _refusal_for(f"{key} is in the entry twice: name it once")
         changes[key] = None if op.remove else op.value
     return entity, changes
 
 
-def _refused(reason: str) -> KafkaError:
+def _refusal_for(reason: str) -> KafkaError:
     return KafkaError(ErrorCode.INVALID_REQUEST, reason)
 
 

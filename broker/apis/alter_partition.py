@@ -36,13 +36,13 @@ async def handle(node: Node, request: Request) -> Any:
     make = request.part("TopicData")
     return request.answer(
         topics=[
-            make(topic.topic_id, [_answered(request, each, next(decided)) for each in topic.partitions])
+            make(topic.topic_id, [_answer_topic(request, each, next(decided)) for each in topic.partitions])
             for topic in body.topics
         ]
     )
 
 
-def _answered(request: Request, asked: Any, decided: Any) -> Any:
+def _answer_topic(request: Request, asked: Any, decided: Any) -> Any:
     make = request.part("PartitionData")
     if not isinstance(decided, PartitionState):
         return make(asked.partition_index, decided.code)

@@ -18,10 +18,10 @@ _TOPIC_RIGHT = right(Operation.DESCRIBE, ResourceType.TOPIC, "each topic that me
 
 async def _guard(asked: Asked) -> Any:
     answer = await _ALLOWED.admit(asked)
-    return replaced(answer, groups=[await _told(asked, group) for group in answer.groups])
+    return replaced(answer, groups=[await _without_hidden(asked, group) for group in answer.groups])
 
 
-async def _told(asked: Asked, group: Any) -> Any:
+async def _without_hidden(asked: Asked, group: Any) -> Any:
     if group.error_code:
         return group
     names: set[str] = set()

@@ -33,24 +33,28 @@ async def handle(node: Node, request: Request) -> Any:
 def _acl(item: Any) -> Acl:
     acl = Acl(*typed(item))
     if acl.pattern_type not in (PatternType.LITERAL, PatternType.PREFIXED):
-        raise _refused(f"pattern type {item.resource_pattern_type}: a rule is LITERAL (3) or PREFIXED (4)")
+        raise _refusal_for(
+            f"pattern type {item.resource_pattern_type}: a rule is LITERAL (3) or PREFIXED (4)"
+        )
     for what, given, meant in (
         ("resource type", item.resource_type, acl.resource_type),
         ("operation", item.operation, acl.operation),
         ("permission", item.permission_type, acl.permission),
     ):
         if meant in _NO_RULES:
-            raise _refused(f"{what} {given}: no rule can have it, name one")
+            raise _refusal_for(f"{what} {given}: no rule can have it, name one")
     if not acl.name:
-        raise _refused("the name of the resource is empty: name one, or * for all")
+        raise _refusal_for("the name of the resource is empty: name one, or * for all")
     if acl.resource_type is ResourceType.CLUSTER and acl.name != CLUSTER_NAME:
-        raise _refused(f"the cluster is named {CLUSTER_NAME}, not {acl.name!r}")
+        raise _refusal_for(f"the cluster is named {CLUSTER_NAME}, not {acl.name!r}")
     if ":" not in acl.principal:
-        raise _refused(f"the principal {acl.principal!r} has no type: write User:{acl.principal or 'NAME'}")
+        raise _refusal_for(
+            f"the principal {acl.principal!r} has no type: write User:{acl.principal or 'NAME'}"
+        )
     return acl
 
 
-def _refused(reason: str) -> KafkaError:
+def _refusal_for(reason: str) -> KafkaError:
     return KafkaError(ErrorCode.INVALID_REQUEST, reason)
 
 

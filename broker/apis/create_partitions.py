@@ -35,7 +35,7 @@ async def handle(node: Node, request: Request) -> Any:
         try:
             if times[item.name] > 1:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, f"topic {item.name!r} is in the request twice")
-            topic = _checked(node, item)
+            topic = _check_item(node, item)
             more = item.count - len(topic.partitions)
             check_total(total + more)
             if node.control is not None:
@@ -56,7 +56,7 @@ async def handle(node: Node, request: Request) -> Any:
     return request.answer(results=[make(refused.get(name), name=name) for name in wanted])
 
 
-def _checked(node: Node, item: Any) -> TopicImage:
+def _check_item(node: Node, item: Any) -> TopicImage:
     topic = find_topic(node, item.name)
     more = item.count - len(topic.partitions)
     if more <= 0:

@@ -39,7 +39,7 @@ async def handle(node: Node, request: Request) -> Any:
             if times[item.name] > 1:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, f"topic {item.name!r} is in the request twice")
             check_total(total)
-            plans.append(_planned(node, item))
+            plans.append(_plan_topic(node, item))
         except KafkaError as error:
             refused[item.name] = error
     refused.update(await create_all(node, request, plans, validate_only=request.body.validate_only))
@@ -105,7 +105,7 @@ def _asked_for(node: Node, item: Any) -> int:
     return len(item.assignments) or max(0, count)
 
 
-def _planned(node: Node, item: Any) -> TopicPlan:
+def _plan_topic(node: Node, item: Any) -> TopicPlan:
     """Check a topic in Apache Kafka's order: the name, configs, replicas, partitions. Raises KafkaError."""
     node.topics.check_free(item.name)
     nulls = [config.name for config in item.configs if config.value is None]
@@ -121,11 +121,11 @@ def _planned(node: Node, item: Any) -> TopicPlan:
         _partition_count(node, item),
         configs,
         node.settings.default_replication_factor if factor == _DEFAULT else factor,
-        _assigned(item),
+        _chosen_replicas(item),
     )
 
 
-def _assigned(item: Any) -> list[list[int]] | None:
+def _chosen_replicas(item: Any) -> list[list[int]] | None:
     """The replicas of each partition, if the client chose them; else None."""
     chosen = {one.partition_index: list(one.broker_ids) for one in item.assignments}
     return [chosen[index] for index in range(len(chosen))] or None

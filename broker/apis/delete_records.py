@@ -39,13 +39,14 @@ async def handle(node: Node, request: Request) -> Any:
         await asyncio.wait(awaited.values())
         for topic in answer.topics:
             rows = [
-                _answered(row, awaited.get((topic.name, row.partition_index))) for row in topic.partitions
+                _answer_partition(row, awaited.get((topic.name, row.partition_index)))
+                for row in topic.partitions
             ]
             topic.partitions[:] = rows
     return answer
 
 
-def _answered(row: Any, replicas: asyncio.Future[None] | None) -> Any:
+def _answer_partition(row: Any, replicas: asyncio.Future[None] | None) -> Any:
     error = None if replicas is None else replicas.exception()
     if not isinstance(error, KafkaError):
         return row

@@ -16,7 +16,7 @@ _BROKERS = 1
 async def handle(node: Node, request: Request) -> Any:
     body = request.body
     if request.version >= 1 and body.endpoint_type != _BROKERS:
-        return _refused(request)
+        return _error_answer(request)
     make = request.part("DescribeClusterBroker")
     brokers = [
         make(broker_id=each.node_id, host=host, port=port, rack=each.rack)
@@ -32,7 +32,7 @@ async def handle(node: Node, request: Request) -> Any:
     )
 
 
-def _refused(request: Request) -> Any:
+def _error_answer(request: Request) -> Any:
     return request.answer(
         error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE
         if request.body.endpoint_type == _CONTROLLERS

@@ -32,12 +32,12 @@ async def handle(node: Node, request: Request) -> Any:
         try:
             if repeats.refuses((resource.resource_type, resource.resource_name)):
                 raise invalid("it is in the request too often: name it once")
-            configs_of, rows_of = _described(node, wrong or resource)
+            configs_of, rows_of = _describe_resource(node, wrong or resource)
             keys = frozenset(resource.configuration_keys or ())
             kind = (configs_of, keys)
             if kind not in shown:
                 rows = [row for row in rows_of() if not keys or row.name in keys]
-                shown[kind] = PreparedArray([_shown(request, row) for row in rows])
+                shown[kind] = PreparedArray([_show_config(request, row) for row in rows])
             configs = shown[kind]
         except KafkaError as error:
             refused = error
@@ -53,7 +53,7 @@ async def handle(node: Node, request: Request) -> Any:
     return request.answer(results=results)
 
 
-def _described(node: Node, resource: Any) -> tuple[Hashable, Callable[[], list[ConfigRow]]]:
+def _describe_resource(node: Node, resource: Any) -> tuple[Hashable, Callable[[], list[ConfigRow]]]:
     """A key that resources with the same configs share, and a function that makes their rows."""
     name = resource.resource_name
     if resource.resource_type == ConfigResource.TOPIC:
@@ -73,7 +73,7 @@ def _described(node: Node, resource: Any) -> tuple[Hashable, Callable[[], list[C
     raise invalid(no_configs(resource))
 
 
-def _shown(request: Request, row: ConfigRow) -> Any:
+def _show_config(request: Request, row: ConfigRow) -> Any:
     make_synonym = request.part("DescribeConfigsSynonym")
     body = request.body
     synonyms = row.synonyms if body.include_synonyms else ()

@@ -41,7 +41,7 @@ async def handle(node: Node, request: Request) -> Any:
             topics.append(_missing(name))
             continue
         start = cursor.partition_index if cursor is not None and name == cursor.topic_name else 0
-        described = _described(node, topic, start, left)
+        described = _describe_topic(node, topic, start, left)
         topics.append(described)
         end = start + len(described.partitions)
         if not described.error_code and end < len(topic.partitions):
@@ -69,7 +69,9 @@ def _names(node: Node, body: DescribeTopicPartitionsRequest) -> list[str]:
     return sorted(name for name in names if name >= cursor.topic_name)
 
 
-def _described(node: Node, topic: TopicImage, start: int, most: int) -> DescribeTopicPartitionsResponseTopic:
+def _describe_topic(
+    node: Node, topic: TopicImage, start: int, most: int
+) -> DescribeTopicPartitionsResponseTopic:
     try:
         states = node.topics.with_epochs(topic).partitions
     except KafkaError:

@@ -20,7 +20,7 @@ async def handle(node: Node, request: Request) -> Any:
     make, repeats = request.part("TransactionState"), RepeatLimit()
     return request.answer(
         transaction_states=[
-            _told(
+            _to_state(
                 make,
                 name,
                 ErrorCode.INVALID_REQUEST if repeats.refuses(name) else node.transactions.describe(name),
@@ -30,7 +30,7 @@ async def handle(node: Node, request: Request) -> Any:
     )
 
 
-def _told(make: Any, name: str, found: Transaction | ErrorCode) -> Any:
+def _to_state(make: Any, name: str, found: Transaction | ErrorCode) -> Any:
     if isinstance(found, ErrorCode):
         return make(error_code=found, transactional_id=name)
     topics: dict[str, list[int]] = {}

@@ -56,7 +56,7 @@ async def _by_controller(control: Control, body: Any) -> list[ReplicaElectionRes
 
 def _of_all(unled: ErrorCode, topic: TopicImage) -> ReplicaElectionResult:
     """The partitions of a topic that would need an election."""
-    found = [_elected(unled, index, state) for index, state in enumerate(topic.partitions)]
+    found = [_election_result(unled, index, state) for index, state in enumerate(topic.partitions)]
     return ReplicaElectionResult(
         topic.name, [one for one in found if one.error_code != ErrorCode.ELECTION_NOT_NEEDED]
     )
@@ -67,7 +67,7 @@ def _of_some(node: Node, unled: ErrorCode, item: Any) -> ReplicaElectionResult:
     states = () if topic is None else topic.partitions
     missing = f"there is no topic {item.topic!r}" if topic is None else f"{item.topic} has no such partition"
     found = [
-        _elected(unled, index, states[index])
+        _election_result(unled, index, states[index])
         if 0 <= index < len(states)
         else PartitionResult(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, missing)
         for index in item.partitions
@@ -75,7 +75,7 @@ def _of_some(node: Node, unled: ErrorCode, item: Any) -> ReplicaElectionResult:
     return ReplicaElectionResult(item.topic, found)
 
 
-def _elected(unled: ErrorCode, index: int, state: PartitionState) -> PartitionResult:
+def _election_result(unled: ErrorCode, index: int, state: PartitionState) -> PartitionResult:
     if state.leader == NO_LEADER:
         return PartitionResult(index, unled, "its only replica cannot be served")
     return PartitionResult(index, ErrorCode.ELECTION_NOT_NEEDED, "the partition has its preferred leader")

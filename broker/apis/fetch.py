@@ -336,7 +336,7 @@ def _read(
             aborted_transactions=None,
         )
     if replica is not None and partition.leadership is not None:
-        _fetched(partition, wanted, *replica)
+        _note_fetch(partition, wanted, *replica)
     held_back = fetch.by_broker and _is_held_back(fetch.node, request, partition)
     allowed = 0 if held_back or left < 0 else min(wanted.partition_max_bytes, left)
     # only the first batch of a response may exceed the limit, so that every client makes progress (KIP-74)
@@ -361,7 +361,7 @@ def _read(
     )
 
 
-def _fetched(partition: Partition, wanted: Any, node_id: int, epoch: int) -> None:
+def _note_fetch(partition: Partition, wanted: Any, node_id: int, epoch: int) -> None:
     """Note that a follower has everything below its fetch offset. Raises KafkaError."""
     assert partition.leadership is not None, "this broker leads it"
     if partition.log_start_offset <= wanted.fetch_offset <= partition.log_end_offset:

@@ -69,7 +69,7 @@ async def _topics(node: Node, request: Request) -> list[Any]:
     wanted = request.body.topics
     wanted = _topics_meant(wanted) if wanted else wanted
     if wanted is None or (request.version == 0 and not wanted):
-        return [_described(node, request, topic) async for topic in in_slices(node.topics.all())]
+        return [_describe_topic(node, request, topic) async for topic in in_slices(node.topics.all())]
     names = [item.name for item in wanted if item.name and item.topic_id in _NO_IDS]
     refused = await _create_missing(node, request, names)
     return [_asked_for(node, request, item, refused) async for item in in_slices(wanted)]
@@ -101,9 +101,9 @@ def _asked_for(node: Node, request: Request, item: Any, refused: Mapping[str, Ka
         topic = node.topics.by_id(topic_id)
         if topic is None:
             return _missing(request, None, topic_id, ErrorCode.UNKNOWN_TOPIC_ID)
-        return _described(node, request, topic)
+        return _describe_topic(node, request, topic)
     try:
-        return _described(node, request, _by_name(node, item.name, refused))
+        return _describe_topic(node, request, _by_name(node, item.name, refused))
     except KafkaError as error:
         return _missing(request, item.name, NO_TOPIC_ID, error.code)
 
@@ -118,7 +118,7 @@ def _by_name(node: Node, name: str | None, refused: Mapping[str, KafkaError]) ->
     return find_topic(node, name)
 
 
-def _described(node: Node, request: Request, topic: TopicImage) -> Any:
+def _describe_topic(node: Node, request: Request, topic: TopicImage) -> Any:
     if topic.described is None:
         try:
             topic = node.topics.with_epochs(topic)

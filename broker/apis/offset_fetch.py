@@ -26,25 +26,25 @@ async def _guard(asked: Asked) -> Any:
     if request.version < _MANY_GROUPS_FROM:
         if not asked.may(_GROUP_RIGHT, body.group_id):
             return request.error_answer(refusal(_GROUP_RIGHT).code)
-        request.body, hidden = await _seen(asked, body)
-        return await _told(asked, await asked.proceed(), hidden)
+        request.body, hidden = await _hide_topics(asked, body)
+        return await _answer_group(asked, await asked.proceed(), hidden)
     allowed: list[tuple[Any, list[Any] | None]] = []
     refused: list[Any] = []
     async for group in in_slices(body.groups):
         if asked.may(_GROUP_RIGHT, group.group_id):
-            allowed.append(await _seen(asked, group))
+            allowed.append(await _hide_topics(asked, group))
         else:
             refused.append(group)
     asked.narrow(groups=[group for group, _ in allowed])
     answer = await asked.proceed() if allowed else request.answer()
     # matched by position, not by id: a group may be in the request twice, each time with other topics
     answers = zip(answer.groups, allowed, strict=True)
-    told = [await _told(asked, group, hidden) async for group, (_, hidden) in in_slices(answers)]
+    told = [await _answer_group(asked, group, hidden) async for group, (_, hidden) in in_slices(answers)]
     errors = request.element_errors(refused, refusal(_GROUP_RIGHT).code)
     return replaced(answer, groups=[*told, *errors])
 
 
-async def _seen(asked: Asked, group: Any) -> tuple[Any, list[Any] | None]:
+async def _hide_topics(asked: Asked, group: Any) -> tuple[Any, list[Any] | None]:
     """A group without its hidden topics, and the hidden ones; None for these if all topics are requested."""
     if group.topics is None:
         return group, None
@@ -56,12 +56,12 @@ async def _seen(asked: Asked, group: Any) -> tuple[Any, list[Any] | None]:
     return replaced(group, topics=seen), hidden
 
 
-async def _told(asked: Asked, group: Any, hidden: list[Any] | None) -> Any:
+async def _answer_group(asked: Asked, group: Any, hidden: list[Any] | None) -> Any:
     """A group of the response as the sender may see it; ``hidden`` are topics left out of the request."""
     if group.error_code:
         return group
     if hidden is not None:
-        return appended(group, "topics", (_unfetched(topic) for topic in hidden))
+        return appended(group, "topics", (_without_offsets(topic) for topic in hidden))
     topics = [
         topic
         async for topic in in_slices(group.topics)
@@ -70,7 +70,7 @@ async def _told(asked: Asked, group: Any, hidden: list[Any] | None) -> Any:
     return replaced(group, topics=topics)
 
 
-def _unfetched(topic: Any) -> OffsetFetchResponseTopics:
+def _without_offsets(topic: Any) -> OffsetFetchResponseTopics:
     error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
     partitions = [
         OffsetFetchResponsePartitions(index, -1, error_code=error) for index in topic.partition_indexes

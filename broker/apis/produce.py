@@ -95,7 +95,7 @@ async def handle(node: Node, request: Request) -> Any:
     async for topic, outcomes, data in in_slices(each):
         outcomes.append((data.index, await _append(node, request, topic, data, writing)))
     # everything is appended before waiting for the first flush: flushes run side by side
-    responses = [(topic, [await _settled(*one) for one in partitions]) for topic, partitions in appended]
+    responses = [(topic, [await _to_outcome(*one) for one in partitions]) for topic, partitions in appended]
     if body.acks == 0:
         failed = [outcome.error for _, partitions in responses for _, outcome in partitions if outcome.error]
         if failed:
@@ -104,7 +104,7 @@ async def handle(node: Node, request: Request) -> Any:
     return _answer(request, responses)
 
 
-async def _settled(index: int, outcome: _Outcome) -> tuple[int, _Outcome]:
+async def _to_outcome(index: int, outcome: _Outcome) -> tuple[int, _Outcome]:
     if outcome.flush is not None:
         try:
             await outcome.flush
@@ -216,7 +216,7 @@ def _header(records: bytes | None) -> BatchHeader | None:
         return None  # it is reported later
 
 
-def _refused(request: Request, topic: Any, data: Any, error: KafkaError, start: int = -1) -> _Outcome:
+def _refuse_batch(request: Request, topic: Any, data: Any, error: KafkaError, start: int = -1) -> _Outcome:
     """The outcome of a batch that is not stored."""
     header = _header(data.records)
     if header is not None:
@@ -228,7 +228,7 @@ async def _append(node: Node, request: Request, topic: Any, data: Any, writing: 
     if request.refused and (header := _header(data.records)) is not None:
         before = request.refused.before((topic.name, topic.topic_id, data.index), header)
         if before is not None:
-            return _refused(request, topic, data, before)
+            return _refuse_batch(request, topic, data, before)
     by_id = request.version >= _TOPIC_IDS_FROM
     find = partial(find_partition, node, topic.name, topic.topic_id, data.index, by_id=by_id)
     try:
@@ -246,7 +246,7 @@ async def _append(node: Node, request: Request, topic: Any, data: Any, writing: 
         if writing is not None and (refused := writing.refusal(node, partition)) is not None:
             raise refused
     except KafkaError as error:
-        return _refused(request, topic, data, error)
+        return _refuse_batch(request, topic, data, error)
     try:
         config = None
         # the topic may be deleted, created again or altered meanwhile: its last config counts
@@ -256,7 +256,7 @@ async def _append(node: Node, request: Request, topic: Any, data: Any, writing: 
             partition = find()
         # the transaction may have ended since
         if writing is not None and (refused := writing.refusal(node, partition)) is not None:
-            return _refused(request, topic, data, refused)
+            return _refuse_batch(request, topic, data, refused)
         if (producer_id := checked.header.producer_id) >= 0:
             partition.unverified.check(checked.header, partition.producer(producer_id))
         if partition.leadership is not None and request.body.acks == _ALL_REPLICAS:
@@ -266,7 +266,7 @@ async def _append(node: Node, request: Request, topic: Any, data: Any, writing: 
             partition.unverified.end(checked.header.producer_id)
     except KafkaError as error:
         start = -1 if error.code in _WITHOUT_START else partition.log_start_offset
-        return _refused(request, topic, data, error, start)
+        return _refuse_batch(request, topic, data, error, start)
     if request.refused:
         request.refused.taken((topic.name, topic.topic_id, data.index))
     traffic = partition.topic.traffic

@@ -26,7 +26,7 @@ class AclsFile:
 
     async def save(self, acls: Sequence[Acl]) -> None:
         """Replace the rules, durably. Raises OSError; the old ones then stay."""
-        await self._file.save({"acls": [_written(acl) for acl in acls]})
+        await self._file.save({"acls": [_to_document(acl) for acl in acls]})
 
 
 #: Fields of a rule in the order of the document, with the type of those that are written by name.
@@ -41,7 +41,7 @@ _FIELDS: dict[str, type[IntEnum] | None] = {
 }
 
 
-def _written(acl: Acl) -> dict[str, str]:
+def _to_document(acl: Acl) -> dict[str, str]:
     return {name: getattr(acl, name).name if kind else getattr(acl, name) for name, kind in _FIELDS.items()}
 
 

@@ -92,10 +92,10 @@ class AclRules:
         if wanted.host is not None:
             given.append(self._by_host.get(wanted.host, ()))
         if wanted.name is not None:
-            given.append(self._named(wanted.name, matched=wanted.pattern_type is PatternType.MATCH))
+            given.append(self._rules_named(wanted.name, matched=wanted.pattern_type is PatternType.MATCH))
         return [acl for acl in min(given, key=len) if wanted.matches(acl)]
 
-    def _named(self, name: str, *, matched: bool) -> list[Acl]:
+    def _rules_named(self, name: str, *, matched: bool) -> list[Acl]:
         """The rules with this name, oldest first; ``matched``: and those whose patterns may match it."""
         found = self._by_name.get(name, [])
         if not matched:
@@ -145,7 +145,7 @@ class AclRules:
             acl.permission is Permission.ALLOW
             and (
                 (acl.pattern_type is PatternType.LITERAL and acl.name == WILDCARD)
-                or not _covered(acl, denied)
+                or not _is_covered(acl, denied)
             )
             for acl in mine
         )
@@ -184,7 +184,7 @@ def _speaks_of(acl: Acl, operation: Operation) -> bool:
     return acl.permission is Permission.ALLOW and acl.operation in IMPLIED_BY.get(operation, ())
 
 
-def _covered(acl: Acl, denied: set[tuple[PatternType, str]]) -> bool:
+def _is_covered(acl: Acl, denied: set[tuple[PatternType, str]]) -> bool:
     """Return whether the rules deny everything that an allowing rule's pattern matches."""
     if acl.pattern_type is PatternType.LITERAL and (PatternType.LITERAL, acl.name) in denied:
         return True

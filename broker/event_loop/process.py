@@ -65,7 +65,7 @@ class DescriptorWatch:
 
     def look(self) -> None:
         """Count the descriptors; takes a millisecond for some thousands."""
-        used, limit = _used(), process_limit()
+        used, limit = _count_descriptors(), process_limit()
         over = used > limit * WARN_FROM
         if over and not self._warned:
             log.warning(
@@ -78,7 +78,7 @@ class DescriptorWatch:
         self._warned = over
 
 
-def _used() -> int:
+def _count_descriptors() -> int:
     for path in _DESCRIPTOR_FOLDERS:
         try:
             return len(os.listdir(path))

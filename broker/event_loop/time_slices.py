@@ -69,7 +69,7 @@ class LongWork:
                         begun_s = await _give_way(begun_s, clock)
                         work = next(steps)
                         continue
-                    needed = self._needed(work.most_bytes)
+                    needed = self._room_for(work.most_bytes)
                     if needed > held:
                         # given back first: nobody holds one room and waits for another
                         await room.aclose()
@@ -85,7 +85,7 @@ class LongWork:
                 result: Result = done.value
                 return result
 
-    def _needed(self, size: int) -> int:
+    def _room_for(self, size: int) -> int:
         """The smallest room for ``size`` bytes; the largest for more."""
         last = len(self._rooms) - 1
         return next((at for at, (most_bytes, _) in enumerate(self._rooms) if size <= most_bytes), last)

@@ -105,7 +105,7 @@ class BrokerWatch:
                 await asyncio.sleep(_AGAIN_S if refusals < _REFUSALS else _LATER_S)
                 continue
             except (KohortError, OSError):
-                refusals, heard = 0, self._heard(heard, begun)
+                refusals, heard = 0, self._last_heard(heard, begun)
                 if loop.time() - heard >= self._session_s:
                     self._fails(node_id, epoch, silent=True)
                 await asyncio.sleep(min(_LATER_S, self._pause_s))
@@ -128,11 +128,11 @@ class BrokerWatch:
                         await connection.wait_closed()
                         return heard
         except (KohortError, OSError):
-            return self._heard(heard, begun)
+            return self._last_heard(heard, begun)
         finally:
             connection.close()
 
-    def _heard(self, heard: float, begun: float) -> float:
+    def _last_heard(self, heard: float, begun: float) -> float:
         """When a broker was heard last that has not answered what was begun at ``begun``: if this process
         stood still meanwhile, that does not count.
         """

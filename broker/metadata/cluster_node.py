@@ -131,7 +131,7 @@ class ClusterNode:
         self._standstill.start()
         # before it registers: if all brokers were gone, the image must show that this one was
         self.control.start()
-        await self._missed()
+        await self._wait_until_missed()
         self._lost.begin(self.view.image)
         self._newer_epochs.begin(self.view.image)
         self._stray_coordinators.begin(self.view.image)
@@ -240,7 +240,7 @@ class ClusterNode:
             # a retry may succeed: passwords and certificates are replaced while brokers run
             raise BrokerConnectionError(str(address), f"{error}; {between.advice()}") from error
 
-    async def _missed(self) -> None:
+    async def _wait_until_missed(self) -> None:
         """Wait until the controller has noticed that the former process is gone, and others lead its
         partitions. The log may have lost records that were not on the disk. If this broker came back too
         early, it would count as in sync although it lacks records, or lead in an epoch in which followers

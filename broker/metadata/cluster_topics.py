@@ -95,7 +95,7 @@ class ClusterTopics(Topics):
         for topic in changed:
             known = before.topic(topic.name)
             self._count(known, topic)
-            typed.append(topic.having(configs=self._typed(topic, known)))
+            typed.append(topic.having(configs=self._typed_configs(topic, known)))
         now = self.image.changed(
             typed,
             deleted=[self.image.topic(each.name) or each for each in gone],
@@ -174,7 +174,7 @@ class ClusterTopics(Topics):
         is_here = any(self._node_id in each.replicas for each in topic.partitions)
         return is_here == (self.logs.topic(topic.name) is not None)
 
-    def _typed(self, topic: TopicImage, before: TopicImage | None) -> Mapping[str, Any]:
+    def _typed_configs(self, topic: TopicImage, before: TopicImage | None) -> Mapping[str, Any]:
         known = self.image.topic(topic.name)
         if known is not None and before is not None and before.configs == topic.configs:
             return known.configs  # only its replicas have changed, as is more frequent

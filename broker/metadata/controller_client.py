@@ -208,7 +208,7 @@ class Control:
                 for topic in answer.topics
                 for each in topic.partitions
             }
-            return [_decided(found.get((change.topic_id, change.partition))) for change in changes]
+            return [_decision_in(found.get((change.topic_id, change.partition))) for change in changes]
 
         return await self._at_controller(lambda: self.decide_isr(node_id, epoch, changes), there)
 
@@ -230,7 +230,7 @@ class Control:
 
         answer = await self._at_controller(here, there)
         await self._catch_up()
-        return _refused(answer)
+        return _refusals_in(answer)
 
     async def create_internal(self, name: str) -> None:
         """Create a topic of a coordinator, unless it exists. Raises KafkaError: INVALID_REPLICATION_FACTOR as
@@ -263,26 +263,26 @@ class Control:
 
     def refused_topics(self, plans: Sequence[TopicPlan]) -> dict[str, KafkaError]:
         """Errors of topics that cannot be created at present."""
-        return _refused(create_topics(self._view.image, _new_topics(plans)).answer)
+        return _refusals_in(create_topics(self._view.image, _new_topics(plans)).answer)
 
     def refused_partitions(self, counts: Mapping[TopicImage, int], placed: Placed) -> dict[str, KafkaError]:
         """Errors of topics that cannot have this many partitions at present."""
-        return _refused(add_partitions(self._view.image, _new_partitions(counts, placed)).answer)
+        return _refusals_in(add_partitions(self._view.image, _new_partitions(counts, placed)).answer)
 
     async def add_partitions(self, counts: Mapping[TopicImage, int], placed: Placed) -> dict[str, KafkaError]:
         """Increase topics to these numbers of partitions; return the errors of those that cannot be."""
         wanted = _new_partitions(counts, placed)
-        answer = await self._asked(lambda image, _: add_partitions(image, wanted))
-        return _refused(answer)
+        answer = await self._ask_decision(lambda image, _: add_partitions(image, wanted))
+        return _refusals_in(answer)
 
     async def alter_topics(self, changes: Mapping[TopicImage, Mapping[str, Any]]) -> None:
         """Replace the configs of topics; typed, by field name."""
         wanted = {topic.id: config_texts(configs) for topic, configs in changes.items()}
-        await self._asked(lambda image, _: alter_configs(image, wanted))
+        await self._ask_decision(lambda image, _: alter_configs(image, wanted))
 
     async def delete_topics(self, topics: Collection[TopicImage]) -> None:
         names = [topic.name for topic in topics]
-        await self._asked(lambda image, _: delete_topics(image, names))
+        await self._ask_decision(lambda image, _: delete_topics(image, names))
 
     async def report_removed(self, topic_ids: Collection[UUID]) -> None:
         """Note that this broker has no files left of deleted topics. What cannot be noted now is tried again
@@ -303,7 +303,7 @@ class Control:
         self, partitions: Collection[TopicPartition] | None, *, unclean: bool
     ) -> Mapping[TopicPartition, KafkaError | None]:
         """Elect preferred leaders, or any; see ``elect_leaders``."""
-        return await self._asked(
+        return await self._ask_decision(
             lambda image, rules: elect_leaders(image, partitions, rules, unclean=unclean)
         )
 
@@ -311,11 +311,13 @@ class Control:
         self, wanted: Mapping[TopicPartition, Sequence[int] | None], *, same_factor: bool = False
     ) -> Mapping[TopicPartition, KafkaError | None]:
         """Give partitions other replicas, or cancel that (None); see ``reassign``."""
-        return await self._asked(lambda image, rules: reassign(image, wanted, rules, same_factor=same_factor))
+        return await self._ask_decision(
+            lambda image, rules: reassign(image, wanted, rules, same_factor=same_factor)
+        )
 
     # -- inside ----------------------------------------------------------------------------------------------
 
-    async def _asked(self, decide: Callable[[Any, Rules], Decision[A]]) -> A:
+    async def _ask_decision(self, decide: Callable[[Any, Rules], Decision[A]]) -> A:
         answer = await self.controller.ask(decide)
         await self._catch_up()
         return answer
@@ -389,7 +391,7 @@ def _rules(settings: BrokerSettings) -> Rules:
     )
 
 
-def _refused(answer: _Refusals) -> dict[str, KafkaError]:
+def _refusals_in(answer: _Refusals) -> dict[str, KafkaError]:
     return {name: error for name, error in answer.items() if error is not None}
 
 
@@ -445,7 +447,7 @@ def _isr_request(node_id: int, epoch: int, changes: Sequence[IsrChange]) -> Any:
     return messages.AlterPartitionRequest(node_id, epoch, topics)
 
 
-def _decided(told: Any) -> PartitionState | KafkaError:
+def _decision_in(told: Any) -> PartitionState | KafkaError:
     if told is None:
         return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "the controller said nothing of the partition")
     if told.error_code:

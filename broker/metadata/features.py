@@ -34,7 +34,7 @@ class Features:
 
     def load(self) -> None:
         """Load what was saved and put it in force. Raises StateFileError."""
-        kept = self.file.load(_parsed)
+        kept = self.file.load(_parse_levels)
         if kept is not None:
             self.levels, self.epoch = kept
             for tell in self.on_change:
@@ -87,7 +87,7 @@ class Features:
         return ""
 
 
-def _parsed(content: dict[str, Any]) -> tuple[dict[str, int], int]:
+def _parse_levels(content: dict[str, Any]) -> tuple[dict[str, int], int]:
     levels = {name: int(content["levels"][name]) for name in SUPPORTED}
     if any(not 0 <= level <= SUPPORTED[name] for name, level in levels.items()):
         raise ValueError(f"levels {levels}: {SUPPORTED} are the highest that are known")

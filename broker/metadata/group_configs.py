@@ -30,7 +30,7 @@ class GroupConfigs:
 
     def load(self) -> None:
         """Load what was saved and put it in force. Raises StateFileError."""
-        self.of_group = self.file.load(_parsed) or {}
+        self.of_group = self.file.load(_parse_configs) or {}
 
     def of(self, group_id: str) -> Mapping[str, int]:
         """The configs that were set for a group."""
@@ -43,7 +43,7 @@ class GroupConfigs:
 
     def check(self, given: Mapping[str, str]) -> dict[str, int]:
         """Check and convert the values that replace all configs of a group. Raises KafkaError."""
-        values = {name: self._checked(name, text) for name, text in given.items()}
+        values = {name: self._check_value(name, text) for name, text in given.items()}
         session, heartbeat, _ = (values.get(name, self.default(name)) for name in GROUP_CONFIGS)
         if session <= heartbeat:
             text = "consumer.session.timeout.ms must be greater than consumer.heartbeat.interval.ms"
@@ -58,7 +58,7 @@ class GroupConfigs:
         await self.file.save({"groups": of_group})
         self.of_group = of_group
 
-    def _checked(self, name: str, text: str) -> int:
+    def _check_value(self, name: str, text: str) -> int:
         if name not in GROUP_CONFIGS:
             raise KafkaError(ErrorCode.INVALID_CONFIG, f"Unknown group config name: {name}")
         try:
@@ -79,7 +79,7 @@ def _setting(name: str) -> str:
     return f"group_{name.replace('.', '_')}"
 
 
-def _parsed(content: Mapping[str, Mapping[str, Mapping[str, int]]]) -> dict[str, dict[str, int]]:
+def _parse_configs(content: Mapping[str, Mapping[str, Mapping[str, int]]]) -> dict[str, dict[str, int]]:
     return {
         str(group): {str(name): int(value) for name, value in values.items()}
         for group, values in content["groups"].items()

@@ -52,7 +52,9 @@ class LiveSettings:
 
     def load(self) -> None:
         """Load what was saved and put it in force. Raises StateFileError."""
-        kept = self.file.load(lambda content: (_checked(content["broker"]), _checked(content["all"])))
+        kept = self.file.load(
+            lambda content: (_check_values(content["broker"]), _check_values(content["all"]))
+        )
         if kept is not None and kept != (self.of_broker, self.of_all):
             self.of_broker, self.of_all = kept
             self._apply()
@@ -104,7 +106,7 @@ class LiveSettings:
         changed = copy(self.settings)
         changed.listener_name = of_listeners
         check_listener_settings(changed, listeners_of(changed))
-        return _checked(given)
+        return _check_values(given)
 
     def of_listener(self, name: str) -> tuple[Setting, list[tuple[str, Any, int]]]:
         """Return a setting that was set for a listener, by Kafka's name, and its ``synonyms``."""
@@ -181,7 +183,7 @@ def kafka_name(name: str) -> str:
     return _name(_keys([name])[0]) if name.startswith(PREFIX) else name.replace("_", ".")
 
 
-def _checked(given: Mapping[str, Any]) -> Values:
+def _check_values(given: Mapping[str, Any]) -> Values:
     general, of_listeners = take_listener_settings(given)
     texts = {name: as_text(value) for name, value in general.items()}
     checked = read_settings(BrokerSettings, texts)

@@ -35,7 +35,7 @@ class StrayCoordinators:
 
     def begin(self, image: ClusterImage) -> None:
         """Find them, before the broker registers. Raises OSError."""
-        self._names = self._found(image)
+        self._names = self._find_strays(image)
         for name in self._names:
             log.error(_WORDS, self._node_id, name)
         self._registration.strays(self._names)
@@ -44,7 +44,7 @@ class StrayCoordinators:
         """Forget those that the metadata have again, and those whose files somebody has removed. Raises
         OSError.
         """
-        if self._names and (left := self._names & self._found(image)) != self._names:
+        if self._names and (left := self._names & self._find_strays(image)) != self._names:
             self._names = left
             self._registration.strays(left)
 
@@ -60,7 +60,7 @@ class StrayCoordinators:
         if having:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, _WORDS % (having[0], name))
 
-    def _found(self, image: ClusterImage) -> frozenset[str]:
+    def _find_strays(self, image: ClusterImage) -> frozenset[str]:
         there = {name for name, *_ in self._folder.partitions()}
         there |= {each.topic for each in self._folder.strays()}
         return frozenset(name for name in COORDINATORS & there if image.topic(name) is None)

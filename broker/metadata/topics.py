@@ -251,7 +251,7 @@ class FolderTopics(Topics):
         StateFileError, and KafkaError.
         """
         records = {name: self._record(name) for name in self._store.children(TOPICS)}
-        deleted = self._deleted()
+        deleted = self._deleted_topics()
         self.lately_deleted = {name for name in deleted.values() if name is not None and name not in records}
         unknown = self.logs.take_in(records.keys(), deleted)
         found = {
@@ -284,7 +284,7 @@ class FolderTopics(Topics):
         try:
             self._store.commit_now(*self._creations(made))
         except OSError as error:
-            raise self._unchanged(error) from error
+            raise self._nothing_changes(error) from error
         self._add(made)
 
     async def forget_deleted(self) -> None:
@@ -358,9 +358,9 @@ class FolderTopics(Topics):
         try:
             await self._commit(*changes)
         except OSError as error:
-            raise self._unchanged(error) from error
+            raise self._nothing_changes(error) from error
 
-    def _unchanged(self, error: OSError) -> KafkaError:
+    def _nothing_changes(self, error: OSError) -> KafkaError:
         self.logs.disk.refused(error)
         return unchanged(error)
 
@@ -407,7 +407,7 @@ class FolderTopics(Topics):
         except (ValueError, KeyError, TypeError) as error:
             raise self._store.unreadable(topic_path(name), error) from error
 
-    def _deleted(self) -> dict[uuid.UUID, str | None]:
+    def _deleted_topics(self) -> dict[uuid.UUID, str | None]:
         found = {}
         for topic_id in self._store.children(DELETED_TOPICS):
             entry = self._store.get(f"{DELETED_TOPICS}/{topic_id}")

@@ -80,15 +80,15 @@ class MetricsListener:
         method, _, rest = head.split(b"\r\n", 1)[0].partition(b" ")
         path = rest.split(b" ", 1)[0].split(b"?", 1)[0]
         if method not in (b"GET", b"HEAD"):
-            return _framed("405 Method Not Allowed", b"only GET and HEAD\n", _PLAIN)
+            return _to_http("405 Method Not Allowed", b"only GET and HEAD\n", _PLAIN)
         if path != b"/metrics":
-            return _framed("404 Not Found", b"there is /metrics\n", _PLAIN)
+            return _to_http("404 Not Found", b"there is /metrics\n", _PLAIN)
         try:
             body, content_type = await asyncio.to_thread(exposition, self._snapshot())
         except ImportError:
             hint = b"metrics need prometheus-client: pip install 'kohort[service]'\n"
-            return _framed("503 Service Unavailable", hint, _PLAIN)
-        return _framed("200 OK", body, content_type, head_only=method == b"HEAD")
+            return _to_http("503 Service Unavailable", hint, _PLAIN)
+        return _to_http("200 OK", body, content_type, head_only=method == b"HEAD")
 
 
 class _Collector:
@@ -120,7 +120,7 @@ def _add(metric: Any, family: Family, labels: dict[str, str], value: float | Tim
         metric.add_sample(name, labels, value)
 
 
-def _framed(status: str, body: bytes, content_type: str, *, head_only: bool = False) -> bytes:
+def _to_http(status: str, body: bytes, content_type: str, *, head_only: bool = False) -> bytes:
     head = (
         f"HTTP/1.1 {status}\r\nContent-Type: {content_type}\r\nContent-Length: {len(body)}\r\n"
         "Cache-Control: no-store\r\nConnection: close\r\n\r\n"

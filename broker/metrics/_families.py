@@ -80,7 +80,7 @@ def _clients(field: str) -> Callable[[BrokerSnapshot], Samples]:
     return read
 
 
-def _used(key: str) -> Callable[[BrokerSnapshot], Samples]:
+def _samples_of_use(key: str) -> Callable[[BrokerSnapshot], Samples]:
     return lambda now: [
         ((one.user or "", one.client_id or ""), one.used) for one in now.quotas if one.key == key
     ]
@@ -425,7 +425,9 @@ FAMILIES: Final = (
     ),
     _own("client_connections", "gauge", "Connections of a client", _clients("connections"), *_CLIENT),
     *(
-        _kafka(f"kafka.server:type={bean}", "gauge", f"{words}, of clients with a quota", _used(key))
+        _kafka(
+            f"kafka.server:type={bean}", "gauge", f"{words}, of clients with a quota", _samples_of_use(key)
+        )
         for bean, words, key in (
             ("Produce,user=*,client-id=* byte-rate", "Produced bytes per second", "producer_byte_rate"),
             ("Fetch,user=*,client-id=* byte-rate", "Fetched bytes per second", "consumer_byte_rate"),

@@ -132,14 +132,14 @@ class RequestMeters:
 @cache
 def _paths(key: int) -> tuple[_Path, ...]:
     """The paths of errors in the responses of an API."""
-    return tuple(_found(response_type(key), ()))
+    return tuple(_find_errors(response_type(key), ()))
 
 
-def _found(message: Any, path: _Path) -> Iterator[_Path]:
+def _find_errors(message: Any, path: _Path) -> Iterator[_Path]:
     if "error_code" in message._fields:
         yield path
     for name, element in struct_arrays(message).items():
-        yield from _found(element, (*path, name))
+        yield from _find_errors(element, (*path, name))
 
 
 def _error_name(code: int) -> str:

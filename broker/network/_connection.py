@@ -133,7 +133,7 @@ class Connection(asyncio.Protocol):
         self._settled: asyncio.Future[None] | None = None
         self._takes = True
         self._frame = b""
-        self._pause = Pause(server.loop, self._unmuted)
+        self._pause = Pause(server.loop, self._unmute)
         self._lap_s = 0.0
         self._served = 0
         #: Whether the next request of a limited client is charged with the time since the previous one.
@@ -328,7 +328,7 @@ class Connection(asyncio.Protocol):
             self._takes = False
             self.regulate()
 
-    def _unmuted(self) -> None:
+    def _unmute(self) -> None:
         self._takes = self.sender.can_write
         wake(self._wakeup)
         self.regulate()
@@ -487,7 +487,7 @@ class Connection(asyncio.Protocol):
             # for a client that is gone, run the first step, in which most requests take effect, but do not
             # wait
             async with asyncio.timeout(0 if self._gone and self._droppable else None):
-                response = await self._server.router.answer(self._handed(), self.peer)
+                response = await self._server.router.answer(self._hand_over_frame(), self.peer)
             return None if self._gone else response
         except TimeoutError:
             return None
@@ -500,7 +500,7 @@ class Connection(asyncio.Protocol):
         finally:
             self._droppable = False
 
-    def _handed(self) -> bytes:
+    def _hand_over_frame(self) -> bytes:
         """The frame to answer; the connection drops its reference."""
         frame, self._frame = self._frame, b""
         return frame

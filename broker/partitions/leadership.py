@@ -80,7 +80,7 @@ class Leadership:
     def refused(self, request: IsrChangeRequest, code: ErrorCode) -> None:
         """Called when the controller has refused a change, or its outcome is unknown; a retry may be due."""
         if self.replication.refused(request, code, self._clock_ms()):
-            self._moved()
+            self._on_moved()
         self._look_at_conditions()
 
     def brokers_changed(self, eligible: Mapping[int, int]) -> None:
@@ -173,7 +173,7 @@ class Leadership:
 
     def _took(self, *, moved: bool) -> None:
         if moved:
-            self._moved()
+            self._on_moved()
         if self._conditions:
             self._look_at_conditions()
         request = self.replication.take_isr_change()
@@ -186,7 +186,7 @@ class Leadership:
         for each in met:
             each.then(None)
 
-    def _moved(self) -> None:
+    def _on_moved(self) -> None:
         high_watermark = self.replication.high_watermark
         self._committed(high_watermark)
         waiting = self._waiting

@@ -191,14 +191,14 @@ class LocalLogs:
                 if found in deleted:
                     gone.append(key)
         if gone:
-            log.warning("%d partitions were deleted, and their files go: %s", len(gone), _named(gone))
+            log.warning("%d partitions were deleted, and their files go: %s", len(gone), _name_first(gone))
         if strays := sorted({*self._unclaimed, *self._strays, *(key for key, _ in self._aside)}):
             log.error(
                 "%d partitions in the data folder are strays, which this broker keeps and does not serve: "
                 "the metadata do not have their topics, or give them to other brokers ('kohort log strays' "
                 "lists and removes them): %s",
                 len(strays),
-                _named(strays),
+                _name_first(strays),
             )
 
     def _claim(self, topic: LocalTopic, index: int) -> bool:
@@ -431,7 +431,7 @@ class LocalLogs:
                 log.error("%s cannot be removed, the next start tries again: %s", path, error)
 
 
-def _named(keys: Sequence[TopicPartition]) -> str:
+def _name_first(keys: Sequence[TopicPartition]) -> str:
     """The first of these partitions, for the log."""
     return ", ".join(f"{topic}-{index}" for topic, index in keys[:_MAX_NAMED])
 

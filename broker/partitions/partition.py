@@ -269,12 +269,12 @@ class Partition:
         self.check_usable()
         try:
             if self.log is None:
-                self.log = self._opened()
+                self.log = self._open_log()
             self.log.append_copied(records, now_ms=now_ms)
         except KafkaError as error:
             self._files.disk.refused(error)
             raise
-        self._written(self.log)
+        self._on_written(self.log)
 
     def truncate(self, offset: int, *, now_ms: int, restart: bool = False) -> None:
         """Truncate the log to ``offset``; with ``restart`` drop everything, and continue at ``offset``.
@@ -284,7 +284,7 @@ class Partition:
         if self.log is None:
             if not restart:
                 return
-            self.log = self._opened()
+            self.log = self._open_log()
         if self._flusher is not None:
             self._flusher.close(KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "the log is cut"))
             self._flusher = None
@@ -344,7 +344,7 @@ class Partition:
                     f"{self.topic.name}-{self.index} is being read: try again",
                 )
             try:
-                self._take_up(self._opened())
+                self._take_up(self._open_log())
             except (CorruptLogError, DataFolderError, KafkaError) as error:
                 self._damaged(error)
         return self.log
@@ -380,7 +380,7 @@ class Partition:
         if self._leader_epoch is None:
             self._leader_epoch = self._files.leader_epoch(self)
 
-    def _opened(self) -> PartitionLog:
+    def _open_log(self) -> PartitionLog:
         log = self._reading()()
         self._advance(log)
         return log
@@ -476,7 +476,7 @@ class Partition:
             raise not_leader(self.topic.name, self.index)
         try:
             if self.log is None:
-                self.log = self._created(records, from_client=from_client)
+                self.log = self._create_log(records, from_client=from_client)
             info = self.log.append(
                 records,
                 now_ms=now_ms,
@@ -491,7 +491,7 @@ class Partition:
                 self.give_up(error)
             raise
         self._advance(self.log)
-        self._written(self.log)
+        self._on_written(self.log)
         return info
 
     def append_built(self, batch: bytearray, *, now_ms: int) -> int:
@@ -506,19 +506,19 @@ class Partition:
             self._files.disk.refused(error)
             raise
         self._advance(self.log)
-        self._written(self.log)
+        self._on_written(self.log)
         return base_offset
 
-    def _written(self, log: PartitionLog) -> None:
+    def _on_written(self, log: PartitionLog) -> None:
         """Follow an append that succeeded: the disk may have refused others, and a flush may be due."""
         disk = self._files.disk
         if disk.failing:
             disk.accepted()
         self._plan_flush(log)
 
-    def _created(self, records: bytes | bytearray, *, from_client: bool) -> PartitionLog:
+    def _create_log(self, records: bytes | bytearray, *, from_client: bool) -> PartitionLog:
         try:
-            log = self._opened()
+            log = self._open_log()
         except (KafkaError, CorruptLogError, DataFolderError) as error:
             if from_client:
                 self._missed = [*self._missed[1 - _MAX_MISSED :], parse_batch_header(records)]
@@ -574,10 +574,10 @@ class Partition:
 
     def _flusher_of(self, log: PartitionLog) -> Flusher:
         if self._flusher is None:
-            self._flusher = Flusher(log, self._flushed, self._flush_failed, self.topic.flush_times)
+            self._flusher = Flusher(log, self._on_flushed, self._flush_failed, self.topic.flush_times)
         return self._flusher
 
-    def _flushed(self) -> None:
+    def _on_flushed(self) -> None:
         if self.log is not None:
             self._advance(self.log)
             self._plan_flush(self.log)
@@ -679,7 +679,7 @@ class Partition:
             begun_s = clock()
             self.log.flush()
             self.topic.flush_times.record(clock() - begun_s)
-            self._flushed()
+            self._on_flushed()
 
     def reconfigure(self) -> None:
         """Put the topic's config in force."""

@@ -84,14 +84,14 @@ def entity_of(parts: Iterable[tuple[str, str | None]]) -> QuotaEntity:
     names: dict[str, str | None] = {}
     for kind, name in parts:
         if kind not in _TYPES:
-            raise _refused(f"entity type {kind!r}: quotas are for {USER} and {CLIENT_ID}")
+            raise _refusal_for(f"entity type {kind!r}: quotas are for {USER} and {CLIENT_ID}")
         if kind in names:
-            raise _refused(f"entity type {kind} is named twice: name it once")
+            raise _refusal_for(f"entity type {kind} is named twice: name it once")
         if name is not None and not 0 < len(name) <= MAX_NAME:
-            raise _refused(f"a {kind} has 1 to {MAX_NAME} characters: null is the default")
+            raise _refusal_for(f"a {kind} has 1 to {MAX_NAME} characters: null is the default")
         names[kind] = name
     if not names:
-        raise _refused(f"the entity is empty: name a {USER}, a {CLIENT_ID} or both")
+        raise _refusal_for(f"the entity is empty: name a {USER}, a {CLIENT_ID} or both")
     return QuotaEntity(tuple((kind, names[kind]) for kind in _TYPES if kind in names))
 
 
@@ -103,16 +103,16 @@ def check_filter(components: Iterable[tuple[str, int, str | None]], *, strict: b
     wanted: dict[str, object] = {}
     for kind, how, name in components:
         if not kind:
-            raise _refused("an entity type is empty: name one")
+            raise _refusal_for("an entity type is empty: name one")
         if kind in wanted:
-            raise _refused(f"entity type {kind} is named twice: name it once")
+            raise _refusal_for(f"entity type {kind} is named twice: name it once")
         if kind not in _ASKED_FOR:
             raise KafkaError(
                 ErrorCode.UNSUPPORTED_VERSION, f"entity type {kind!r}: quotas are for {USER} and {CLIENT_ID}"
             )
-        wanted[kind] = _wanted(kind, how, name)
+        wanted[kind] = _wanted_name(kind, how, name)
     if _ADDRESS in wanted and len(wanted) > 1:
-        raise _refused("quotas of addresses are for nothing else: ask for ip alone")
+        raise _refusal_for("quotas of addresses are for nothing else: ask for ip alone")
     return Filter(wanted, strict)
 
 
@@ -121,25 +121,25 @@ def check_value(key: str, value: float) -> QuotaKey:
     try:
         known = QuotaKey(key)
     except ValueError:
-        raise _refused(f"{key!r} is no quota: there are {', '.join(QuotaKey)}") from None
+        raise _refusal_for(f"{key!r} is no quota: there are {', '.join(QuotaKey)}") from None
     if not math.isfinite(value) or value <= 0:
-        raise _refused(f"{key}={value:g} is not allowed: it must be above 0")
+        raise _refusal_for(f"{key}={value:g} is not allowed: it must be above 0")
     if known in _WHOLE and (value != int(value) or value >= _TOO_MUCH):
-        raise _refused(f"{key}={value:g} is not allowed: it must be a whole number below 2^63")
+        raise _refusal_for(f"{key}={value:g} is not allowed: it must be a whole number below 2^63")
     return known
 
 
-def _wanted(kind: str, how: int, name: str | None) -> object:
+def _wanted_name(kind: str, how: int, name: str | None) -> object:
     if how == _EXACT:
         if name is None:
-            raise _refused(f"an exact match of {kind} needs a name: give one")
+            raise _refusal_for(f"an exact match of {kind} needs a name: give one")
         return name
     if how not in (_DEFAULT, _ANY):
-        raise _refused(f"match type {how}: 0 (exact), 1 (default) and 2 (any) are known")
+        raise _refusal_for(f"match type {how}: 0 (exact), 1 (default) and 2 (any) are known")
     if name is not None:
-        raise _refused(f"match type {how} of {kind} takes no name: leave it null")
+        raise _refusal_for(f"match type {how} of {kind} takes no name: leave it null")
     return DEFAULT_NAME if how == _DEFAULT else ANY_NAME
 
 
-def _refused(reason: str) -> KafkaError:
+def _refusal_for(reason: str) -> KafkaError:
     return KafkaError(ErrorCode.INVALID_REQUEST, reason)

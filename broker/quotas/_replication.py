@@ -35,7 +35,7 @@ class ReplicationThrottle:
         """
         if replicas in _NONE:
             return False
-        return replicas == _EVERY or (partition, self._node_id) in _listed(replicas)
+        return replicas == _EVERY or (partition, self._node_id) in _parse_replicas(replicas)
 
     def used(self, now: float) -> float:
         """Bytes per second of throttled replicas."""
@@ -55,6 +55,6 @@ def are_replicas(text: str) -> bool:
 
 
 @lru_cache(maxsize=256)
-def _listed(replicas: str) -> frozenset[tuple[int, int]]:
+def _parse_replicas(replicas: str) -> frozenset[tuple[int, int]]:
     pairs = (item.split(":") for item in replicas.split(","))
     return frozenset((int(partition), int(broker)) for partition, broker in pairs)

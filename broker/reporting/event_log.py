@@ -58,7 +58,7 @@ class EventLog:
 
     def __call__(self, event: CoordinatorEvent) -> None:
         level = _LEVELS[event.level]
-        if self._log.isEnabledFor(level) and (counts := self._admitted(event)) is not None:
+        if self._log.isEnabledFor(level) and (counts := self._admit(event)) is not None:
             self._waiting.append((level, event, counts))
             if len(self._waiting) == 1:
                 self._later(self._write_some)
@@ -78,7 +78,7 @@ class EventLog:
             if self._waiting:
                 self._later(self._write_some)
 
-    def _admitted(self, event: CoordinatorEvent) -> dict[str, int] | None:
+    def _admit(self, event: CoordinatorEvent) -> dict[str, int] | None:
         """Return what the event's line says about lines left out before it; None: leave this one out, too.
 
         This is decided before the event is queued, so that at most a second's lines are queued for each
@@ -87,7 +87,7 @@ class EventLog:
         second = event.timestamp_ms // _SECOND_MS
         if second != self._second:
             self._second, self._lines, self._refusals = second, 0, 0
-        repeated = self._repeated(event) if isinstance(event, Refusal) else 0
+        repeated = self._count_repeats(event) if isinstance(event, Refusal) else 0
         if repeated is None:
             return None
         if self._lines >= MAX_LINES:
@@ -119,7 +119,7 @@ class EventLog:
             record.created = event.timestamp_ms / _SECOND_MS
         self._log.handle(record)
 
-    def _repeated(self, event: Refusal) -> int | None:
+    def _count_repeats(self, event: Refusal) -> int | None:
         """Return how many equal refusals were left out since the last line; None: leave this one out, too."""
         api = event.api if isinstance(event, MemberFenced) else ""
         key = type(event), api, cut(event.group), event.member, event.instance_id, event.error_code

@@ -81,9 +81,9 @@ class Router:
 
     def api_of(self, frame: bytes) -> ServedApi | None:
         """The API that a request frame is for; None for one that is not served."""
-        return self._served().get(int.from_bytes(frame[:2], "big"))
+        return self._served_apis().get(int.from_bytes(frame[:2], "big"))
 
-    def _served(self) -> Mapping[int, ServedApi]:
+    def _served_apis(self) -> Mapping[int, ServedApi]:
         if not self._apis:
             found, alone = self._load(), self._node.control is None
             self._apis = {key: api for key, api in found.items() if not (alone and api.cluster_only)}
@@ -219,7 +219,7 @@ class Router:
             and not control.is_active
             and api.by_controller(self._node, body)
         ):
-            return await self._forwarded(control, bytes(frame), header, body, peer)
+            return await self._forward(control, bytes(frame), header, body, peer)
         context = peer.context(header.client_id)
         request = Request(api, header.api_version, body, context, peer.endpoint, self._apis, peer.refused)
         meter = peer.meter = self._node.metrics.requests.of(header.api_key)
@@ -255,7 +255,7 @@ class Router:
             peer.traffic.fetched_bytes += _size(answer)
         return answer
 
-    async def _forwarded(
+    async def _forward(
         self, control: Control, frame: bytes, header: RequestHeader, body: Any, peer: Peer
     ) -> _Frame:
         """The controller's response to a request frame."""
@@ -272,7 +272,7 @@ class Router:
             log.warning("%s of %s was not forwarded: %s", api.name, peer.principal, error)
             context = peer.context(header.client_id)
             request = Request(api, header.api_version, body, context, peer.endpoint, self._apis)
-            answer = _encoded(api, header, request.error_answer(error.code))
+            answer = _encode_answer(api, header, request.error_answer(error.code))
         return answer
 
     def _within_quotas(
@@ -283,7 +283,7 @@ class Router:
         """
         throttle, now = self._node.throttle, clock()
         if request.api.fetches:
-            answer = _encoded(request.api, header, response)
+            answer = _encode_answer(request.api, header, response)
             answer_bytes = _size(answer)
             delay_s = throttle.fetch_delay_s(request, answer_bytes=answer_bytes, spent_s=spent_s, now=now)
             if not told_ms(delay_s):
@@ -316,7 +316,7 @@ class Router:
         """Return whether the level of an API's feature enables the API."""
         return api.feature is None or self._node.features.levels[api.feature] > 0
 
-    async def _admitted(self, request: Request) -> Any:
+    async def _admit(self, request: Request) -> Any:
         if self._gate is None:
             return await request.api.handler(self._node, request)
         return await self._gate.admit(self._node, request)
@@ -327,8 +327,8 @@ class Router:
                 return request.error_answer(ErrorCode.UNSUPPORTED_VERSION)
             if request.api.one_at_a_time:
                 async with self._node.metadata_change:
-                    return await self._admitted(request)
-            return await self._admitted(request)
+                    return await self._admit(request)
+            return await self._admit(request)
         except ProtocolError:
             raise
         except KafkaError as error:
@@ -364,11 +364,11 @@ def _is_of_broker(api: ServedApi, body: Any) -> bool:
 def _encoding(api: ServedApi, header: RequestHeader, response: Any) -> _Frame | Steps[bytearray]:
     """The response frame, or the steps that write it: it may be very large."""
     if response is None or codec_of(header.api_key, header.api_version).write_response_steps is None:
-        return _encoded(api, header, response)
+        return _encode_answer(api, header, response)
     return encode_response_steps(header.api_key, header.api_version, header.correlation_id, response)
 
 
-def _encoded(api: ServedApi, header: RequestHeader, response: Any) -> _Frame:
+def _encode_answer(api: ServedApi, header: RequestHeader, response: Any) -> _Frame:
     """The response frame, maybe in parts; None for no response."""
     if response is None:
         return None

@@ -39,7 +39,7 @@ class _Value(NamedTuple):
 def subject_name(certificate: bytes) -> str:
     """The subject of a DER certificate: ``CN=alice,OU=billing,O=Example``. Raises CertificateError."""
     try:
-        names = [_relative_name(item) for item in _values(_signed(certificate)[4].content)]
+        names = [_relative_name(item) for item in _values(_signed_values(certificate)[4].content)]
     except (IndexError, ValueError) as error:
         raise CertificateError(f"a certificate whose subject cannot be read: {error}") from None
     return ",".join(reversed(names))
@@ -48,7 +48,7 @@ def subject_name(certificate: bytes) -> str:
 def valid_until(certificate: bytes) -> float:
     """End of a DER certificate's validity, in seconds since 1970. Raises CertificateError."""
     try:
-        end = _values(_signed(certificate)[3].content)[1]
+        end = _values(_signed_values(certificate)[3].content)[1]
         text = end.content.decode("ascii")
         if end.tag == _UTC_TIME:
             # years of two digits: 1950 to 2049 (RFC 5280)
@@ -67,7 +67,7 @@ def ends_of(pem: str) -> list[float]:
         raise CertificateError(f"a certificate that cannot be read: {error}") from None
 
 
-def _signed(certificate: bytes) -> list[_Value]:
+def _signed_values(certificate: bytes) -> list[_Value]:
     """Serial number, algorithm, issuer, validity, subject and so on, without the version."""
     (whole,) = _values(certificate)
     found = _values(_values(whole.content)[0].content)
@@ -82,10 +82,10 @@ def _attribute(kind: _Value, value: _Value) -> str:
     name = _oid(kind.content)
     if name not in _SHORT_NAMES or value.tag not in _STRINGS:
         return f"{_SHORT_NAMES.get(name, name)}=#{value.raw.hex()}"
-    return f"{_SHORT_NAMES[name]}={_escaped(value.content.decode(_STRINGS[value.tag]))}"
+    return f"{_SHORT_NAMES[name]}={_escape(value.content.decode(_STRINGS[value.tag]))}"
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     inner = text.strip(" \r")
     lead = len(text) - len(text.lstrip(" \r"))
     shown = "".join("\\" + char if char in _ESCAPED else "\\00" if char == "\0" else char for char in inner)

@@ -137,7 +137,7 @@ class Login:
         except AuthenticationError as error:
             text = f"authentication by {self._mechanism} failed: {error}"
             return _response(header, error_code=ErrorCode.SASL_AUTHENTICATION_FAILED, error_message=text)
-        lifetime_ms = self._completed() if self._exchange is not None and self._exchange.done else 0
+        lifetime_ms = self._complete() if self._exchange is not None and self._exchange.done else 0
         return _response(header, error_message=None, auth_bytes=answer, session_lifetime_ms=lifetime_ms)
 
     async def _bare(self, token: bytes) -> bytes | None:
@@ -146,7 +146,7 @@ class Login:
         except AuthenticationError:
             return None
         if self._exchange is not None and self._exchange.done:
-            self._completed()
+            self._complete()
         return len(answer).to_bytes(_PREFIX_BYTES, "big") + answer
 
     async def _step(self, data: bytes) -> bytes:
@@ -163,7 +163,7 @@ class Login:
             self._fail(f"authentication by {self._mechanism} failed: {error}")
             raise
 
-    def _completed(self) -> int:
+    def _complete(self) -> int:
         """Let the client in; return its session lifetime in ms."""
         exchange = self._exchange
         assert exchange is not None, "an exchange that is done"

@@ -24,7 +24,7 @@ class OauthExchange(Exchange):
     async def step(self, data: bytes) -> bytes:
         if self._refused is not None:
             raise self._refused
-        wanted, token = _parsed(data)
+        wanted, token = _parse_message(data)
         self.claimed = wanted
         try:
             user, self.expires_ms = await self._tokens.verified(token)
@@ -37,7 +37,7 @@ class OauthExchange(Exchange):
         return b""
 
 
-def _parsed(data: bytes) -> tuple[str, str]:
+def _parse_message(data: bytes) -> tuple[str, str]:
     """The user that the client requests ("": the token's) and the token. Raises AuthenticationError."""
     try:
         head, *pairs, end, last = data.decode().split(_SEPARATOR)

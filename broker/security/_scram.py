@@ -44,8 +44,8 @@ class ScramExchange(Exchange):
         name, nonce, *more = bare.split(",")
         if not name.startswith("n=") or not nonce.startswith("r=") or not nonce[2:]:
             raise ValueError
-        user = self.claimed = _unescaped(name[2:])
-        if wanted and (not wanted.startswith("a=") or _unescaped(wanted[2:]) != user):
+        user = self.claimed = _unescape(name[2:])
+        if wanted and (not wanted.startswith("a=") or _unescape(wanted[2:]) != user):
             raise AuthenticationError(f"{self._mechanism}: one user cannot speak for another")
         if "tokenauth=true" in more:
             raise AuthenticationError(f"{self._mechanism}: delegation tokens are not offered")
@@ -85,7 +85,7 @@ def _nonce() -> str:
     return base64.b64encode(secrets.token_bytes(_NONCE_BYTES)).decode()
 
 
-def _unescaped(name: str) -> str:
+def _unescape(name: str) -> str:
     """Unescape a name: in messages a comma is ``=2C`` and an equals sign ``=3D``. Raises ValueError."""
     if not name or "=" in name.replace("=2C", "").replace("=3D", ""):
         raise ValueError

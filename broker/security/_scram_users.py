@@ -102,7 +102,7 @@ class ScramUsers:
     def load(self) -> None:
         """Replace all credentials by those of the document, if there is one. Raises StateFileError."""
         assert self._file is not None, "it was opened"
-        found = self._file.load(lambda content: (_parsed(content), _parsed_secret(content)))
+        found = self._file.load(lambda content: (_parse_users(content), _parsed_secret(content)))
         if found is not None:
             credentials, secret = found
             self._kept = secret is not None
@@ -153,18 +153,18 @@ class ScramUsers:
         who = f"{mechanism}:{user}"
         shapes = self._shapes.get(mechanism) or {_Shape(MIN_ITERATIONS, _SALT_BYTES, letters=False): 1}
         shape = min(shapes, key=lambda each: -math.log(self._share(f"{tuple(each)}:{who}")) / shapes[each])
-        salt = self._drawn(who, shape.salt_bytes)
+        salt = self._draw_bytes(who, shape.salt_bytes)
         if shape.letters:
             salt = bytes(_LETTERS[byte % len(_LETTERS)] for byte in salt)
         key = bytes(hashlib.new(HASHES[mechanism]).digest_size)
         return ScramCredential(shape.iterations, salt, key, key)
 
-    def _drawn(self, text: str, size: int) -> bytes:
+    def _draw_bytes(self, text: str, size: int) -> bytes:
         """Bytes that cannot be told from random ones without the secret."""
         return hashlib.shake_256(self._secret + text.encode()).digest(size)
 
     def _share(self, text: str) -> float:
-        return (int.from_bytes(self._drawn(text, 6), "big") + 1) / 2**48
+        return (int.from_bytes(self._draw_bytes(text, 6), "big") + 1) / 2**48
 
     def all(self) -> Iterator[tuple[str, str, ScramCredential]]:
         for mechanism, user in sorted(self._credentials, key=lambda key: key[::-1]):
@@ -214,7 +214,7 @@ def _parsed_secret(content: dict[str, Any]) -> bytes | None:
     return base64.b64decode(content["secret"], validate=True) if "secret" in content else None
 
 
-def _parsed(content: dict[str, Any]) -> Credentials:
+def _parse_users(content: dict[str, Any]) -> Credentials:
     found: Credentials = {}
     for item in content["users"]:
         mechanism, iterations = item["mechanism"], int(item["iterations"])

@@ -51,7 +51,7 @@ class TlsContexts:
         self._complained: str | None = None
         #: When the first certificate of its own chain expires, in seconds since 1970; None: not known.
         self.end: float | None = None
-        self._context = self._made()
+        self._context = self._make_context()
 
     def __repr__(self) -> str:
         return f"TlsContexts({self._listener}, client certificates {self._client_auth})"
@@ -68,7 +68,7 @@ class TlsContexts:
 
     def _renew(self, stamp: _Stamp) -> None:
         try:
-            self._context = self._made()
+            self._context = self._make_context()
         except SettingsError as error:
             if str(error) != self._complained:
                 self._complained = str(error)
@@ -85,7 +85,7 @@ class TlsContexts:
             if path
         )
 
-    def _made(self) -> ssl.SSLContext:
+    def _make_context(self) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self._set_versions(context)
         context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION

@@ -148,7 +148,7 @@ class _Keys:
         try:
             stamp = (0, 0) if self._path is None else _stamp(self._path)
             data = await asyncio.to_thread(_read, self._url)
-            self._keys = _parsed(data)
+            self._keys = _parse_keys(data)
             self._stamp, self._fetched = stamp, self._now()
         except (OSError, ValueError, http.client.HTTPException) as error:
             log.error(
@@ -177,7 +177,7 @@ def _fits(key: Any, algorithm: str) -> bool:
     )
 
 
-def _parsed(data: bytes) -> list[Any]:
+def _parse_keys(data: bytes) -> list[Any]:
     """The keys of a set that can be used. Raises ValueError."""
     jwt = _library()
     try:

@@ -253,7 +253,7 @@ class Controller:
                 await self._write([Create(CLUSTER_ID, stored_cluster_id(image.cluster_id))])
             elif image is not self._tidied or rules != self._tidied_by:
                 seen = self._without_returned(image)
-                decision = tidied(seen, self._untidied(seen, rules), rules)
+                decision = tidied(seen, self._untidy_topics(seen, rules), rules)
                 await self._carry_out(image, decision)
                 if seen is not image or not decision.topics:
                     self._tidied, self._tidied_by = seen, rules
@@ -327,7 +327,7 @@ class Controller:
         }
         return image if len(staying) == len(image.brokers) else image.changed(brokers=staying)
 
-    def _untidied(self, image: ClusterImage, rules: Rules) -> Iterable[TopicImage]:
+    def _untidy_topics(self, image: ClusterImage, rules: Rules) -> Iterable[TopicImage]:
         """Topics that have changed since all partitions were settled."""
         before = self._tidied
         if before is None or before.brokers != image.brokers or rules != self._tidied_by:

@@ -82,7 +82,7 @@ def tidied(image: ClusterImage, topics: Iterable[TopicImage], rules: Rules) -> D
     """Adapt partitions to the live brokers: elect leaders, remove dead brokers from the in-sync replicas,
     complete reassignments.
     """
-    return Decision(None, _settled(image, {topic.name: {} for topic in topics}, rules))
+    return Decision(None, _settle_partitions(image, {topic.name: {} for topic in topics}, rules))
 
 
 def unclean_is_allowed(topic: TopicImage, rules: Rules) -> bool:
@@ -90,7 +90,7 @@ def unclean_is_allowed(topic: TopicImage, rules: Rules) -> bool:
     return rules.unclean_leader_election if set_for_it is None else str(set_for_it).lower() == "true"
 
 
-def _settled(
+def _settle_partitions(
     image: ClusterImage, wanted: Mapping[str, Mapping[int, PartitionState]], rules: Rules
 ) -> list[TopicImage]:
     """Return the topics that change when these partitions get the wanted states."""
@@ -226,7 +226,7 @@ def _new_states(
     if assignments is None:
         placed = place(may_lead, count, replication_factor, before=before, led=led)
     else:
-        placed = [_checked(image, replicas) for replicas in assignments]
+        placed = [_check_replicas(image, replicas) for replicas in assignments]
         sizes = {len(replicas) for replicas in (*before, *placed)}
         if len(placed) != count or len(sizes) != 1:
             raise _bad_assignment(
@@ -242,7 +242,7 @@ def _new_states(
     return states
 
 
-def _checked(image: ClusterImage, replicas: Sequence[int]) -> tuple[int, ...]:
+def _check_replicas(image: ClusterImage, replicas: Sequence[int]) -> tuple[int, ...]:
     if not replicas:
         raise _bad_assignment("a partition needs a replica")
     if len(set(replicas)) != len(replicas):
@@ -293,7 +293,7 @@ def elect_leaders(
         if not needed:
             if not every:
                 answer[key] = KafkaError(
-                    ErrorCode.ELECTION_NOT_NEEDED, f"{_told(key)} is led as it should be"
+                    ErrorCode.ELECTION_NOT_NEEDED, f"{_name_partition(key)} is led as it should be"
                 )
             continue
         allowed = unclean or unclean_is_allowed(topic, rules)
@@ -302,12 +302,12 @@ def elect_leaders(
         answer[key] = None
         if unclean and after.leader == NO_LEADER:
             answer[key] = KafkaError(
-                ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, f"no replica of {_told(key)} is there"
+                ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, f"no replica of {_name_partition(key)} is there"
             )
         elif not unclean and after.leader != after.replicas[0]:
             answer[key] = KafkaError(
                 ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE,
-                f"broker {before.replicas[0]} is away, or not in sync with {_told(key)}",
+                f"broker {before.replicas[0]} is away, or not in sync with {_name_partition(key)}",
             )
         if after != before:
             states = list(topic.partitions)
@@ -336,7 +336,7 @@ def balance_leaders(image: ClusterImage, rules: Rules) -> Decision[Refusals[Topi
     return elect_leaders(image, wanted, rules, unclean=False)
 
 
-def _told(key: TopicPartition) -> str:
+def _name_partition(key: TopicPartition) -> str:
     return f"{key.topic}-{key.partition}"
 
 
@@ -453,7 +453,7 @@ def reassign(
             continue
         answer[key] = None
         states.setdefault(key.topic, {})[key.partition] = after
-    return Decision(answer, _settled(image, states, rules))
+    return Decision(answer, _settle_partitions(image, states, rules))
 
 
 def reassign_partition(
@@ -470,15 +470,15 @@ def reassign_partition(
         raise _unknown(*key)
     before = topic.partitions[key.partition]
     if target is None:
-        return _reverted(before)
-    replicas = _checked(image, target)
+        return _revert(before)
+    replicas = _check_replicas(image, target)
     if same_factor and len(replicas) != len(set(before.replicas) - set(before.adding)):
         text = f"{len(replicas)} replicas are another replication factor: the request allows none"
         raise KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, text)
-    return _aimed(before, replicas)
+    return _aim_at(before, replicas)
 
 
-def _aimed(before: PartitionState, target: tuple[int, ...]) -> PartitionState:
+def _aim_at(before: PartitionState, target: tuple[int, ...]) -> PartitionState:
     """The target's replicas, followed by those to be removed."""
     settled_there = set(before.replicas) - set(before.adding)
     removing = tuple(each for each in before.replicas if each not in target)
@@ -490,7 +490,7 @@ def _aimed(before: PartitionState, target: tuple[int, ...]) -> PartitionState:
     return before._replace(replicas=(*target, *removing), adding=adding, removing=removing)
 
 
-def _reverted(before: PartitionState) -> PartitionState:
+def _revert(before: PartitionState) -> PartitionState:
     if not (before.adding or before.removing):
         raise KafkaError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, "no reassignment is under way")
     isr = tuple(each for each in before.isr if each not in before.adding)

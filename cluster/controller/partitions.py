@@ -55,7 +55,7 @@ def settled(
             return before
         return wanted._replace(leader=first[0], leader_epoch=0, isr=first, partition_epoch=0)
     now = wanted._replace(isr=_in_sync(wanted, brokers, may_lead))
-    now = _reassigned(now, may_lead)
+    now = _after_reassignment(now, may_lead)
     leader = _leader(now, brokers, may_lead, prefer_first=prefer_first)
     if leader == NO_LEADER and unclean:
         leader = next((each for each in now.replicas if each in may_lead), NO_LEADER)
@@ -75,7 +75,7 @@ def _in_sync(state: PartitionState, brokers: Brokers, may_lead: set[int]) -> tup
     return staying or stopping or state.isr
 
 
-def _reassigned(state: PartitionState, may_lead: set[int]) -> PartitionState:
+def _after_reassignment(state: PartitionState, may_lead: set[int]) -> PartitionState:
     """The state after its reassignment, if that can end now. It cannot while a leader recovers: that may lack
     records that the replicas to be removed have.
     """

@@ -91,7 +91,7 @@ def restorations(
 
 def _topic_changes(before: TopicImage | None, topic: TopicImage) -> list[Change]:
     changes: list[Change] = []
-    if before is None or _assigned(before) != _assigned(topic):
+    if before is None or _replicas_of(before) != _replicas_of(topic):
         path, assigned = topic_path(topic.name), TopicAssignment.of(topic.id, topic.partitions).stored()
         changes.append(Create(path, assigned) if before is None else Put(path, assigned))
     configs_before = {} if before is None else before.configs
@@ -104,7 +104,7 @@ def _topic_changes(before: TopicImage | None, topic: TopicImage) -> list[Change]
     return changes
 
 
-def _assigned(topic: TopicImage) -> list[tuple[tuple[int, ...], ...]]:
+def _replicas_of(topic: TopicImage) -> list[tuple[tuple[int, ...], ...]]:
     return [(each.replicas, each.adding, each.removing) for each in topic.partitions]
 
 

@@ -147,10 +147,10 @@ class Committer:
         """Commit these offsets, or all that is done. Raises CommitFailedError."""
         job = self._job(offsets, UNKNOWN_TOPIC_TRIES)
         if offsets is not None:
-            job.given = {partition: self._given(partition, value) for partition, value in offsets.items()}
+            job.given = {partition: self._to_offset(partition, value) for partition, value in offsets.items()}
         await self._commit(job, timeout_ms)
 
-    def _given(self, partition: TopicPartition, value: int | CommittedOffset) -> CommittedOffset:
+    def _to_offset(self, partition: TopicPartition, value: int | CommittedOffset) -> CommittedOffset:
         """An offset of the user, up to which everything is done now."""
         offset = value if isinstance(value, CommittedOffset) else CommittedOffset(value)
         if (session := self.tracker.get(partition)) is not None:
@@ -194,7 +194,9 @@ class Committer:
             return True
         try:
             job = self._job(starts, UNKNOWN_TOPIC_TRIES)
-            job.given = {partition: self._given(partition, offset) for partition, offset in starts.items()}
+            job.given = {
+                partition: self._to_offset(partition, offset) for partition, offset in starts.items()
+            }
             job.are_starts = True
             await self._commit(job, self.config.request_timeout_ms)
         except CommitFailedError as error:
@@ -294,7 +296,7 @@ class Committer:
             self.tracker.committed({p: v for p, v in committed.items() if self.tracker.get(p) is sessions[p]})
             self.report(CommitSucceeded({partition: value.offset for partition, value in committed.items()}))
         if refused is not None:
-            self._refused(refused, generation)
+            self._on_refusal(refused, generation)
         elif committed:
             self._failures, self._retry_at = 0, 0.0
             self._succeeded.fire()
@@ -407,7 +409,7 @@ class Committer:
                 refused = refused or unknown[0][1].code
         return committed, refused
 
-    def _refused(self, code: ErrorCode, generation: int) -> None:
+    def _on_refusal(self, code: ErrorCode, generation: int) -> None:
         if reaction(ApiKey.OFFSET_COMMIT, code) is Reaction.FIND_COORDINATOR:
             self.cluster.forget_coordinator(self.config.group)
         self.membership.commit_refused(code, generation, now_ms())

@@ -242,7 +242,7 @@ class PartitionSession:
         # replace what is between the two indexes; an odd one is within a range, or at its end
         low = bisect_left(bounds, start, self._head)
         high = bisect_right(bounds, end, low)
-        before = _covered(bounds, low, high, start, end)
+        before = _count_covered(bounds, low, high, start, end)
         starts = bounds[low // 2 * 2 : high : 2]
         hole = hole and holes.issuperset(starts)
         holes.difference_update(starts)
@@ -253,7 +253,7 @@ class PartitionSession:
 
     def _closed_in(self, start: int, end: int) -> int:
         low = bisect_left(self._bounds, start, self._head)
-        return _covered(self._bounds, low, bisect_right(self._bounds, end, low), start, end)
+        return _count_covered(self._bounds, low, bisect_right(self._bounds, end, low), start, end)
 
     def _settle(self, undone: int) -> None:
         """Restore the invariants after a change that leaves this many records undone."""
@@ -300,7 +300,7 @@ class PartitionSession:
                 yield bounds[at], bounds[at + 1]
 
 
-def _covered(bounds: list[int], low: int, high: int, start: int, end: int) -> int:
+def _count_covered(bounds: list[int], low: int, high: int, start: int, end: int) -> int:
     """The number of closed offsets from ``start`` to ``end``, whose indexes in ``bounds`` are given."""
     inside = [*([start] if low % 2 else []), *bounds[low:high], *([end] if high % 2 else [])]
     return sum(inside[1::2]) - sum(inside[::2])

@@ -259,7 +259,7 @@ class MemberAssignors:
             cooperative = self.protocol is RebalanceProtocol.COOPERATIVE
             stand_in = CooperativeStickyAssignor() if cooperative else RangeAssignor()
             assignments = assign(stand_in, self.protocol, led, topics)
-            self._failed(name, error, stand_in.name)
+            self._on_failure(name, error, stand_in.name)
         for member, why in led.unreadable.items():
             self._report(AssignmentRefused(f"the subscription of {member} cannot be read: {why}"))
         return assignments
@@ -269,16 +269,16 @@ class MemberAssignors:
         try:
             self._assignors[name].on_assignment(sorted(partitions), generation)
         except Exception as error:
-            self._failed(name, error, name)
+            self._on_failure(name, error, name)
 
     def _user_data(self, name: str, topics: Sequence[str]) -> bytes | None:
         try:
             return self._assignors[name].user_data(topics)
         except Exception as error:
-            self._failed(name, error, name)
+            self._on_failure(name, error, name)
             return None
 
-    def _failed(self, name: str, error: Exception, used: str) -> None:
+    def _on_failure(self, name: str, error: Exception, used: str) -> None:
         self._broken.add(name)
         partitions = error.partitions if isinstance(error, WrongAssignmentError) else ()
         self._report(AssignorFailed(name, error, used, partitions))

@@ -163,7 +163,7 @@ class Membership(GroupMember):
     def answered(self, request: Send, response: Any, now: float) -> None:
         if request is self._describe:
             self._describe = None
-            self._described(response.groups[0], now)
+            self._on_owners(response.groups[0], now)
         elif request is self._heartbeats.under_way:
             self._heartbeats.under_way = None
             self._heartbeat_answered(response.error_code, now)
@@ -224,7 +224,7 @@ class Membership(GroupMember):
             else:
                 self._look_for_unread(now)
 
-    def _described(self, row: Any, now: float) -> None:
+    def _on_owners(self, row: Any, now: float) -> None:
         """Learn the owners in an assignment that this leader has to keep."""
         if row.error_code or row.group_state != "Stable":
             return
@@ -394,7 +394,7 @@ class Membership(GroupMember):
         if code is ErrorCode.FENCED_INSTANCE_ID and not self.member_id and self._may_wait_for_seat(now):
             self._retry("another member holds the instance id", now)
             return
-        self._refused(ApiKey.JOIN_GROUP, code, now)
+        self._on_refusal(ApiKey.JOIN_GROUP, code, now)
 
     def _refused_by(self, row: Any) -> None:
         """Fail with what the group has instead of this member's assignors."""
@@ -412,7 +412,7 @@ class Membership(GroupMember):
 
     def _sync_answered(self, response: Any, now: float) -> None:
         if response.error_code:
-            self._refused(ApiKey.SYNC_GROUP, KafkaError(response.error_code).code, now)
+            self._on_refusal(ApiKey.SYNC_GROUP, KafkaError(response.error_code).code, now)
             return
         self._heartbeats.heard(now)
         self._fire(MemberTrigger.SYNCED, f"synced generation {self.generation}")
@@ -524,7 +524,7 @@ class Membership(GroupMember):
 
     # refusals
 
-    def _refused(self, api_key: ApiKey, code: ErrorCode, now: float) -> None:
+    def _on_refusal(self, api_key: ApiKey, code: ErrorCode, now: float) -> None:
         text = f"{api_key.name} was refused: {code.name}"
         match reaction(api_key, code):
             case Reaction.FATAL:

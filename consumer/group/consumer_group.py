@@ -190,13 +190,13 @@ class ConsumerMembership(GroupMember):
 
     def answered(self, request: Send, response: Any, now: float) -> None:
         if request is self._describe:
-            self._described(response.groups[0], now)
+            self._on_description(response.groups[0], now)
         elif request is self._heartbeats.under_way:
             self._heartbeats.under_way = None
             if response.error_code:
-                self._refused(KafkaError(response.error_code).code, response.error_message, now)
+                self._on_refusal(KafkaError(response.error_code).code, response.error_message, now)
             else:
-                self._heard(request, response, now)
+                self._on_heartbeat(request, response, now)
             self.advance(now)
         elif request is self._overtaken:
             self._overtaken = None
@@ -208,7 +208,7 @@ class ConsumerMembership(GroupMember):
 
     def failed(self, request: Send, error: Exception, now: float) -> None:
         if request is self._describe:
-            self._described(None, now)
+            self._on_description(None, now)
         elif request is self._overtaken:
             self._overtaken, self._missed = None, True
             self._starts.clear()
@@ -271,7 +271,7 @@ class ConsumerMembership(GroupMember):
         if code in _NOT_A_MEMBER:
             self._may_be_known = False
         if how in (Reaction.NEW_GENERATION, Reaction.NEW_MEMBER):
-            self._fenced(f"a commit was refused: {code.name}", now)
+            self._on_fenced(f"a commit was refused: {code.name}", now)
         elif code is ErrorCode.FENCED_INSTANCE_ID:
             self._fail(code)
         elif code is ErrorCode.STALE_MEMBER_EPOCH:
@@ -329,7 +329,7 @@ class ConsumerMembership(GroupMember):
         self._unsure |= send.body.topic_partitions is not None
         self._heartbeats.sent(send, epoch, now)
 
-    def _heard(self, request: Send, response: Any, now: float) -> None:
+    def _on_heartbeat(self, request: Send, response: Any, now: float) -> None:
         beats, joined, had_news = self._heartbeats, self.generation < 0, self._telling != self._known
         self._known, self._unsure = None if self._missed else self._telling, False
         gave_up = bool(request.body.gives_up) and response.member_epoch != request.body.member_epoch
@@ -493,7 +493,7 @@ class ConsumerMembership(GroupMember):
             starts = {p: self._starts.pop(at[p]) for p in added if at[p] in self._starts}
             self._emit(Assign(self.generation, added, tuple(sorted(kept)), starts))
         if not unknown and self.state is MemberState.RECONCILING:
-            self._reconciled(now)
+            self._on_reconciled(now)
 
     def _begin(self, why: str, now: float) -> None:
         self._why = ""
@@ -501,7 +501,7 @@ class ConsumerMembership(GroupMember):
             self._began = now
             self._report(RebalanceStarted(self.generation, why))
 
-    def _reconciled(self, now: float) -> None:
+    def _on_reconciled(self, now: float) -> None:
         self._fire(MemberTrigger.RECONCILED, f"has all that it is assigned at epoch {self.generation}")
         self._report(
             RebalanceCompleted(
@@ -519,7 +519,7 @@ class ConsumerMembership(GroupMember):
 
     # leaving, and refusals
 
-    def _described(self, row: Any, now: float) -> None:
+    def _on_description(self, row: Any, now: float) -> None:
         """Withdraw the subscription, unless there is nobody else to take the partitions; then check whether
         the others know of their new partitions. ``row``: the group; None if it could not be described.
         """
@@ -543,7 +543,7 @@ class ConsumerMembership(GroupMember):
             self._may_be_known = False
             self._emit(group_messages.leave_consumer_group(self._config, self.member_id))
 
-    def _refused(self, code: ErrorCode, message: str | None, now: float) -> None:
+    def _on_refusal(self, code: ErrorCode, message: str | None, now: float) -> None:
         text = f"{_API.name} was refused: {code.name}" + (f": {message}" if message else "")
         how, joined = reaction(_API, code), self.generation >= 0
         if code in _NOT_A_MEMBER:
@@ -555,7 +555,7 @@ class ConsumerMembership(GroupMember):
         too_late = not joined and code in _WAITED_FOR and not self._may_wait_for_seat(now, session_ms)
         may_pass = joined and code in NO_COORDINATOR_FOR_US and not self._heartbeats.is_final(code)
         if joined and how in (Reaction.NEW_GENERATION, Reaction.NEW_MEMBER):
-            self._fenced(text, now)
+            self._on_fenced(text, now)
         elif too_late or (how is Reaction.FATAL and not may_pass):
             self._fail(code, message)
         else:
@@ -590,7 +590,7 @@ class ConsumerMembership(GroupMember):
         self._join(text, now, delay_ms)
         self._report(RebalanceRetried(text, delay_ms))
 
-    def _fenced(self, text: str, now: float) -> None:
+    def _on_fenced(self, text: str, now: float) -> None:
         self._lose(text)
         self._join(text, now)
 

@@ -188,14 +188,14 @@ class RegistryMembership(GroupMember):
         much of the session is left, which ZooKeeper decides. So delivery stops at once.
         """
         self._session = False
-        self._doubted(True, now)
+        self._on_doubt(True, now)
         self._over_at = now + self._config.session_timeout_ms
 
     def expired(self, now: float) -> None:  # noqa: ARG002 - others may have gone on long before
         """Called when the session is over: this member is not registered, and owns nothing."""
         self._session = False
         self._members = {}
-        self._lost("the session with ZooKeeper is over")
+        self._on_lost("the session with ZooKeeper is over")
         if self._in_doubt:
             # the partitions that were in doubt are lost
             self._in_doubt = False
@@ -209,7 +209,7 @@ class RegistryMembership(GroupMember):
             self._look_at = now + LOOK_MS
         if self.member_id not in members:
             if self.member_id in before:
-                self._lost("this member was removed from ZooKeeper")
+                self._on_lost("this member was removed from ZooKeeper")
             # or the reader did not see it yet: registering once more changes nothing
             self._registered = False
         self._follow("the members changed", now)
@@ -221,16 +221,16 @@ class RegistryMembership(GroupMember):
         """
         # the outcome of the pending effect says it for partitions that are being claimed or released
         asked = self._asking.partitions if isinstance(self._asking, Claim | Release | Withdraw) else ()
-        self._robbed(frozenset({partition}).difference(asked))
+        self._on_robbed(frozenset({partition}).difference(asked))
         self._claim_at = min(self._claim_at, now + FREED_MS)
         self._proceed(now)
 
-    def _robbed(self, gone: frozenset[TopicPartition]) -> None:
+    def _on_robbed(self, gone: frozenset[TopicPartition]) -> None:
         """Handle partitions that others may own: those that were read, or were being given up, are lost."""
         robbed = self.owned & gone or (self._revocations and self._held & gone)
         self._held -= gone
         if robbed:
-            self._lost("this member was removed from its partitions in ZooKeeper")
+            self._on_lost("this member was removed from its partitions in ZooKeeper")
 
     def done(self, effect: RegistryEffect, outcome: frozenset[TopicPartition], now: float) -> None:
         """An effect was carried out; ``outcome`` are the partitions of a Claim that this member owns."""
@@ -243,15 +243,15 @@ class RegistryMembership(GroupMember):
                 self._registered = self._session
                 self._follow("registered again" if self._rounds else "first join", now)
             case Claim(partitions):
-                self._claimed(frozenset(partitions), outcome, now)
+                self._on_claimed(frozenset(partitions), outcome, now)
             case Release(partitions):
                 self._held -= frozenset(partitions)
             case Withdraw():
                 self._present, self._held = False, frozenset()
             case Check(partitions):
-                self._robbed(frozenset(partitions) - outcome)
+                self._on_robbed(frozenset(partitions) - outcome)
                 if self._session:
-                    self._doubted(False, now)
+                    self._on_doubt(False, now)
         self._proceed(now)
 
     def undone(self, effect: RegistryEffect, error: Exception, now: float) -> None:
@@ -284,19 +284,19 @@ class RegistryMembership(GroupMember):
 
     def commit_refused(self, code: ErrorCode, generation: int, now: float) -> None:
         if generation == self.generation and code is ErrorCode.ILLEGAL_GENERATION:
-            self._lost("another member has gone on from its partitions")
+            self._on_lost("another member has gone on from its partitions")
             self._proceed(now)
 
     def advance(self, now: float) -> None:
         if self._over_at is not None and now >= self._over_at:
             self._over_at = None
-            self._lost("ZooKeeper did not answer for the time of a session")
+            self._on_lost("ZooKeeper did not answer for the time of a session")
         if self._look_at is not None and now >= self._look_at:
             self._look_at = None
             self._emit(NeedTopics(frozenset()))
         if self._may_doubt() and now >= self._doubtful_at():
             # also when this process stood still: its session may be over
-            self._doubted(True, now)
+            self._on_doubt(True, now)
         self._proceed(now)
 
     # what is asked of the registry
@@ -308,7 +308,7 @@ class RegistryMembership(GroupMember):
             self._rounds += 1
             self._fire(MemberTrigger.JOINED, f"its share is {len(self._target)} partitions")
         if self.state is MemberState.COMPLETING and self._target == self.owned:
-            self._settled(now)
+            self._on_settled(now)
         if (due := self._next()) is not None and now >= due[0]:
             self._ask(due[1], now)
 
@@ -372,7 +372,9 @@ class RegistryMembership(GroupMember):
         self._claim_at = now
         self._proceed(now)
 
-    def _claimed(self, asked: frozenset[TopicPartition], mine: frozenset[TopicPartition], now: float) -> None:
+    def _on_claimed(
+        self, asked: frozenset[TopicPartition], mine: frozenset[TopicPartition], now: float
+    ) -> None:
         self._held = (self._held - asked) | mine
         if self.state is not MemberState.COMPLETING:
             return  # another share, or none: what of it is still wanted is claimed again
@@ -388,7 +390,7 @@ class RegistryMembership(GroupMember):
             reason = f"another owner still has {first}{more}, or ZooKeeper refuses the claim"
             self._claim_at = now + self._pause_ms(reason)
 
-    def _settled(self, now: float) -> None:
+    def _on_settled(self, now: float) -> None:
         self._attempts = 0
         self._fire(MemberTrigger.SYNCED, f"it owns its share of {len(self.owned)} partitions")
         if not self._added:
@@ -414,7 +416,7 @@ class RegistryMembership(GroupMember):
 
     # the end
 
-    def _lost(self, reason: str) -> None:
+    def _on_lost(self, reason: str) -> None:
         self._registered = False
         if self.state is not MemberState.UNJOINED:
             self._lose(reason)
@@ -432,7 +434,7 @@ class RegistryMembership(GroupMember):
         if self.state is not MemberState.UNJOINED:
             self._fire(MemberTrigger.RESET, reason)
 
-    def _doubted(self, in_doubt: bool, now: float) -> None:
+    def _on_doubt(self, in_doubt: bool, now: float) -> None:
         if in_doubt != self._in_doubt:
             self._in_doubt = in_doubt
             self._emit(SessionAtRisk(in_doubt))

@@ -327,7 +327,7 @@ class ZooKeeperRegistry:
                         await self._release(partitions)
                         await self._unregister(self._ids)
                     case Check(partitions):
-                        return await self._owned(partitions)
+                        return await self._owned_among(partitions)
             except (KazooException, OSError) as error:
                 raise self._no_answer(error) from error
         return frozenset()
@@ -359,7 +359,7 @@ class ZooKeeperRegistry:
             await self._release(unread)
         return frozenset(mine).difference(unread)
 
-    async def _owned(self, partitions: Iterable[TopicPartition]) -> frozenset[TopicPartition]:
+    async def _owned_among(self, partitions: Iterable[TopicPartition]) -> frozenset[TopicPartition]:
         await self._call("exists", self._root)
         owners = await self._each("exists", {partition: self._owner(partition) for partition in partitions})
         self._watch(owners)

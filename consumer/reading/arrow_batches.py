@@ -60,7 +60,7 @@ def batches_of(chunk: Chunk, form: ArrowForm) -> list[Made]:
         batches = [_of_records(chunk.records, form.include_headers)]
         end = chunk.records[-1].offset + 1
     else:
-        batches = _decoded(reader, form)
+        batches = _decode_batches(reader, form)
         end = reader.next_offset
         session.read_under(reader.leader_epoch)
     fresh = [batch for batch in (_fresh(session, batch) for batch in batches) if batch.num_rows]
@@ -81,7 +81,7 @@ def _runs(offsets: npt.NDArray[np.int64]) -> list[range]:
     return [range(int(run[0]), int(run[-1]) + 1) for run in runs]
 
 
-def _decoded(reader: ChunkReader, form: ArrowForm) -> list[pa.RecordBatch]:
+def _decode_batches(reader: ChunkReader, form: ArrowForm) -> list[pa.RecordBatch]:
     """The next records, up to the first damage."""
     start, run = reader.next_offset, reader.next_run(form.max_rows)
     return list(arrow.decode_run(run, reader.partition, start, None, *form)) if run else []

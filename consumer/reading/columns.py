@@ -269,7 +269,7 @@ def plain_rows(batches: Sequence[BatchHeader], payloads: Sequence[bytes | memory
     try:
         bodies = walk_all(data, batches, payloads)
         found = fields(raw, bodies, batches)
-        if raw[found.headers_at].any() or not _filled(bodies, found, len(data)):
+        if raw[found.headers_at].any() or not _are_filled(bodies, found, len(data)):
             return None
     except (CorruptBatchError, IndexError):
         return None
@@ -279,7 +279,7 @@ def plain_rows(batches: Sequence[BatchHeader], payloads: Sequence[bytes | memory
     return Rows(offsets, _times(found.times_ms), keys, values, None)
 
 
-def _filled(bodies: Ints, found: Fields, size: int) -> bool:
+def _are_filled(bodies: Ints, found: Fields, size: int) -> bool:
     """Return whether each record ends where its fields do: after a count of headers of one byte."""
     behind = found.headers_at + 1
     gaps = bodies[1:] - behind[:-1]  # the length of the next one lies there

@@ -171,15 +171,15 @@ class ChunkReader:
             self._aborting.add(self._aborted.pop().producer_id)
         if header.control:
             # compaction removes the marker, but keeps the batch as long as its producer may return
-            if header.record_count and self._is_abort(self._unpacked(header)):
+            if header.record_count and self._is_abort(self._unpack_batch(header)):
                 self._aborting.discard(header.producer_id)
             return None
         aborted = header.transactional and header.producer_id in self._aborting
         if aborted or header.last_offset < self.next_offset or not header.record_count:
             return None
-        return self._unpacked(header)
+        return self._unpack_batch(header)
 
-    def _unpacked(self, header: BatchHeader) -> Batch:
+    def _unpack_batch(self, header: BatchHeader) -> Batch:
         if header.record_count < 0:
             raise CorruptBatchError(f"a batch of {header.record_count} records", self._position)
         raw = self._data[self._position : self._position + header.size]
@@ -192,7 +192,7 @@ class ChunkReader:
     def _rows(self, run: list[Batch]) -> Rows:
         start = run[0].next_offset
         records = sum(batch.header.record_count for batch in run)
-        least = COLUMNS_FROM if _compiled() is None else COLUMNS_FROM_COMPILED
+        least = COLUMNS_FROM if _compiled_reader() is None else COLUMNS_FROM_COMPILED
         if records >= least and (plain_rows := _by_columns()) is not None:
             rows = plain_rows([batch.header for batch in run], [batch.payload for batch in run])
             if rows is not None:
@@ -229,7 +229,7 @@ class ChunkReader:
 
 def _fields(batch: Batch) -> list[tuple[Any, ...]]:
     """Offset, time, key, value and headers of each record of a batch."""
-    if (compiled := _compiled()) is not None:
+    if (compiled := _compiled_reader()) is not None:
         plain = bytearray(batch.head)
         plain[_ATTRIBUTES_AT + 1] &= ~_CODEC_MASK
         with suppress(UnicodeDecodeError):  # header names that are no UTF-8
@@ -241,7 +241,7 @@ def _fields(batch: Batch) -> list[tuple[Any, ...]]:
 def prepare() -> None:
     """Load the readers and the checksum, which takes long, before the first records come."""
     _by_columns()
-    _compiled()
+    _compiled_reader()
     crc32c_function()
 
 
@@ -261,7 +261,7 @@ def _by_columns() -> Callable[[Sequence[BatchHeader], Sequence[bytes | memoryvie
 
 
 @cache
-def _compiled() -> Callable[[bytes], Iterable[Any]] | None:
+def _compiled_reader() -> Callable[[bytes], Iterable[Any]] | None:
     """aiokafka's reader: from the bytes of a batch that is not compressed to its records."""
     try:
         from aiokafka.record._crecords.default_records import DefaultRecordBatch

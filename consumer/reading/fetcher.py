@@ -119,7 +119,7 @@ class Fetcher:
                     tasks[f"{what} at node {node}"].append(position)
             for key, positions in tasks.items():
                 self._start(key, partial(work, positions))
-        by_node, enough = self._wanted(now)
+        by_node, enough = self._wanted_positions(now)
         for node, positions in by_node.items():
             if now < self._node_retry_at.get(node, 0.0):
                 continue
@@ -144,9 +144,9 @@ class Fetcher:
         _, not_before = self._faults.get(key, (0, 0.0))
         if key not in self._busy and now_ms() >= not_before:
             task = self._busy[key] = asyncio.create_task(work(), name=f"kohort fetcher {key}")
-            task.add_done_callback(lambda done: self._ended(key, done))
+            task.add_done_callback(lambda done: self._on_end(key, done))
 
-    def _ended(self, key: str | int, task: asyncio.Task[None]) -> None:
+    def _on_end(self, key: str | int, task: asyncio.Task[None]) -> None:
         del self._busy[key]
         if task.cancelled() or (error := task.exception()) is None:
             self._faults.pop(key, None)
@@ -181,7 +181,7 @@ class Fetcher:
                 else:
                     position.checked_epoch = epoch
 
-    def _wanted(self, now: float) -> tuple[dict[int, list[Position]], bool]:
+    def _wanted_positions(self, now: float) -> tuple[dict[int, list[Position]], bool]:
         """The positions to fetch from each node, and whether other partitions have enough."""
         by_node: dict[int, list[Position]] = defaultdict(list)
         enough = False
@@ -236,7 +236,7 @@ class Fetcher:
         # some may have been revoked between the creation of the task and its start
         positions = [p for p in positions if p.readable and self.reading.positions.get(p.partition) is p]
         while positions:
-            asked = self._asked(self._suspects.part(node, positions))
+            asked = self._ask(self._suspects.part(node, positions))
             max_wait_ms = 0 if self._suspects.seeks(node) else self.config.fetch_max_wait_ms
             if others_wait or node in self._beside:
                 max_wait_ms = min(max_wait_ms, BUSY_WAIT_MS)
@@ -263,7 +263,7 @@ class Fetcher:
         while positions := self._came_up(node, self._next(node)[0]):
             max_wait_ms = min(2 * max_wait_ms + 1, BUSY_WAIT_MS) if before.issuperset(positions) else 0
             before = frozenset(positions)
-            self._beside[node] = self._asked(self._suspects.part(_beside(node), positions))
+            self._beside[node] = self._ask(self._suspects.part(_beside(node), positions))
             try:
                 if not await self._fetch_once(node, self._beside[node], max_wait_ms, beside=True):
                     return
@@ -277,10 +277,10 @@ class Fetcher:
         self.wake()
         now = now_ms()
         self._look_at_metadata(now)
-        by_node, enough = self._wanted(now)
+        by_node, enough = self._wanted_positions(now)
         return by_node.get(node, []), enough
 
-    def _asked(self, positions: Iterable[Position]) -> _Asked:
+    def _ask(self, positions: Iterable[Position]) -> _Asked:
         session_id = self.reading.delivery.session_id
         return {p.partition: (p, p.changed, session_id(p.partition)) for p in positions}
 

@@ -73,8 +73,8 @@ class StartOffsets:
 
     async def find_committed(self, seeking: list[Position]) -> None:
         errors: Errors = {}
-        found = await self._guarded(
-            seeking, "asking for committed offsets", errors, lambda: self._committed(seeking, errors)
+        found = await self._guard_call(
+            seeking, "asking for committed offsets", errors, lambda: self._fetch_committed(seeking, errors)
         )
         if found is None:
             return
@@ -93,7 +93,7 @@ class StartOffsets:
         )
         self.moved(position)
 
-    async def _committed(
+    async def _fetch_committed(
         self, seeking: list[Position], errors: Errors
     ) -> dict[TopicPartition, CommittedOffset]:
         if not self.group:
@@ -131,11 +131,11 @@ class StartOffsets:
             }
             return found, ranges, starts if await self.reading.keep(starts, errors) else {}
 
-        answer = await self._guarded(resetting, "resetting offsets", errors, ask)
+        answer = await self._guard_call(resetting, "resetting offsets", errors, ask)
         if answer is None:
             return
         found, ranges, kept = answer
-        for position in self._unmoved(before, errors):
+        for position in self._still_there(before, errors):
             partition = position.partition
             reset = self.reading.positions.reset_found(position, found[partition], kept=partition in kept)
             if reset is not None:
@@ -175,17 +175,17 @@ class StartOffsets:
         before = [(p, p.changed) for p in validating]
         known = {p: self.reading.cluster.known.leader_epoch(p) for p in epochs}
         errors: Errors = {}
-        ends = await self._guarded(
+        ends = await self._guard_call(
             validating, "asking where leader epochs end", errors, lambda: self._epoch_ends(epochs, errors)
         )
         if ends is None:
             return
-        for position in self._unmoved(before, errors):
+        for position in self._still_there(before, errors):
             partition = position.partition
             position.checked_epoch = known[partition]
             end = ends.get(partition)
             if end is not None and end.offset < position.fetch_offset:
-                self._truncated(position, epochs[partition], end)
+                self._on_truncation(position, epochs[partition], end)
             else:
                 self.reading.positions.valid(position)
             self.moved(position, goes_on=True)
@@ -210,7 +210,7 @@ class StartOffsets:
                 del errors[partition]
         return found
 
-    def _truncated(self, position: Position, epoch: int, end: EpochEnd) -> None:
+    def _on_truncation(self, position: Position, epoch: int, end: EpochEnd) -> None:
         """The log was truncated: continue at the truncation, or as the reset policy says."""
         partition, asked = position.partition, position.fetch_offset
         if self.reading.positions.fails_without_offset(position):
@@ -241,7 +241,7 @@ class StartOffsets:
 
     # what they share
 
-    def _unmoved(self, before: list[tuple[Position, int]], errors: Errors) -> Iterator[Position]:
+    def _still_there(self, before: list[tuple[Position, int]], errors: Errors) -> Iterator[Position]:
         """The positions that have not jumped since, and have no error."""
         for position, changed in before:
             current = self.reading.positions.get(position.partition) is position
@@ -258,7 +258,7 @@ class StartOffsets:
             self.reading.report(PartitionFailed(position.partition, position.error))
         self.reading.polled()
 
-    async def _guarded(
+    async def _guard_call(
         self,
         positions: list[Position],
         doing: str,

@@ -266,9 +266,9 @@ class Driver:
             self._start(self._send(send), f"kohort {send.api_key.name}")
         else:
             self._tasks.add(answer)
-            answer.add_done_callback(partial(self._asked, send))
+            answer.add_done_callback(partial(self._on_request, send))
 
-    def _asked(self, send: Send, answer: asyncio.Future[Any]) -> None:
+    def _on_request(self, send: Send, answer: asyncio.Future[Any]) -> None:
         self._tasks.discard(answer)
         if answer.cancelled():
             return
@@ -276,7 +276,7 @@ class Driver:
         if isinstance(error, BrokerConnectionError):
             self.cluster.forget_coordinator(self.config.group)
         try:
-            self._heard(send, error, None if error else answer.result())
+            self._on_response(send, error, None if error else answer.result())
         except Exception as unexpected:
             self.failed(unexpected)
 
@@ -286,11 +286,11 @@ class Driver:
         except ConsumerClosedError:
             return
         except KohortError as error:
-            self._heard(send, error)
+            self._on_response(send, error)
         else:
-            self._heard(send, None, response)
+            self._on_response(send, None, response)
 
-    def _heard(self, send: Send, error: BaseException | None, response: Any = None) -> None:
+    def _on_response(self, send: Send, error: BaseException | None, response: Any = None) -> None:
         """Tell the membership of a response, or of an expected error; raises others."""
         if error is None:
             self.membership.answered(send, response, now_ms())
@@ -354,7 +354,7 @@ class Driver:
             await tell_weights(
                 self.membership.measuring, self.cluster, self.config.group, self._led_group, self.report
             )
-            gone, doubted = self._gone(known)
+            gone, doubted = self._missing_topics(known)
             # a member that needs more asks again, with its next heartbeat
             self._needed = frozenset()
             self.membership.topics(self._infos(known), now_ms(), gone, ids)
@@ -391,7 +391,7 @@ class Driver:
             self.topic_error = refused
             self.polled()
 
-    def _gone(self, known: ClusterMetadata) -> tuple[frozenset[str], bool]:
+    def _missing_topics(self, known: ClusterMetadata) -> tuple[frozenset[str], bool]:
         """Topics missing in two responses (a broker may lag), and whether others are missing in one."""
         unknown = frozenset(
             name

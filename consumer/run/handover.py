@@ -185,9 +185,9 @@ class Handover:
         step = asyncio.create_task(_after(before, work), name="kohort handover")
         self._steps.add(step)
         self._last.update(dict.fromkeys(partitions, step))
-        step.add_done_callback(self._ended)
+        step.add_done_callback(self._on_step_end)
 
-    def _ended(self, step: asyncio.Task[None]) -> None:
+    def _on_step_end(self, step: asyncio.Task[None]) -> None:
         self._steps.discard(step)
         self._last = {partition: last for partition, last in self._last.items() if last is not step}
         if not step.cancelled() and (error := step.exception()) is not None:

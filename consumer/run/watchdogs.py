@@ -152,7 +152,7 @@ def activity_of_thread(ident: int) -> str:
         elif frames:
             break
         frame = frame.f_back
-    return _named(reversed(frames))
+    return _name_frames(reversed(frames))
 
 
 def activity_of_task(task: asyncio.Task[Any]) -> str:
@@ -164,10 +164,10 @@ def activity_of_task(task: asyncio.Task[Any]) -> str:
         if frame is not None and not _runs_things(frame):
             frames.append(frame)
         coroutine = getattr(coroutine, "cr_await", None) or getattr(coroutine, "ag_await", None)
-    return _named(frames) or task.get_name()
+    return _name_frames(frames) or task.get_name()
 
 
-def _named(frames: Iterable[FrameType]) -> str:
+def _name_frames(frames: Iterable[FrameType]) -> str:
     """``bill (billing.py:31)``, and the innermost line if that is another. Outermost frames come first."""
     ours = list(frames)
     theirs = [frame for frame in ours if not _module(frame).startswith("kohort.")] or ours

@@ -68,7 +68,7 @@ def handle_join(shard: GroupShard, request: Request, now_ms: int) -> None:
         record = group.to_record()
         _join(shard, group, request, now_ms)
         # a member that has joined waits for the end of the round, not for this write
-        created = partial(_created, shard, body.group_id)
+        created = partial(_on_created, shard, body.group_id)
         shard.append(body.group_id, (record,), created, lazy=True)
 
 
@@ -76,7 +76,7 @@ def refusal(request: Request, error: int) -> JoinGroupResponse:
     return join_failed(request.version, error, request.body.member_id)
 
 
-def _created(shard: GroupShard, group_id: str, error: ErrorCode, _now_ms: int) -> None:
+def _on_created(shard: GroupShard, group_id: str, error: ErrorCode, _now_ms: int) -> None:
     """Called when a group's first record is written; if the write failed, the group never existed."""
     group = live(shard, group_id) if error else None
     if group is None or group.generation > 0 or shard.state.durable.knows(group_id):
@@ -175,7 +175,7 @@ def _turn_away(shard: GroupShard, group: ClassicGroup, request: Request, now_ms:
     maybe_complete_join(shard, group, now_ms)
 
 
-def _named(prefix: str, shard: GroupShard) -> str:
+def _make_member_id(prefix: str, shard: GroupShard) -> str:
     """Make a member id; the prefix is cut so that the id fits a string on the wire."""
     return f"{prefix[:MAX_ID_PREFIX]}-{shard.state.new_id()}"
 
@@ -183,7 +183,7 @@ def _named(prefix: str, shard: GroupShard) -> str:
 def _join_without_id(shard: GroupShard, group: ClassicGroup, request: Request, now_ms: int) -> None:
     instance_id = request.body.group_instance_id
     if instance_id is None:
-        member_id = _named(request.context.client_id, shard)
+        member_id = _make_member_id(request.context.client_id, shard)
         if len(group.pending_join) >= (most := shard.state.settings.kohort_group_max_pending_ids):
             text = f"{most} member ids are given out and not used"
             _refuse(shard, request, ErrorCode.GROUP_MAX_SIZE_REACHED, text)
@@ -194,7 +194,7 @@ def _join_without_id(shard: GroupShard, group: ClassicGroup, request: Request, n
         else:
             _add(shard, group, member_id, request, now_ms)
         return
-    member_id = _named(instance_id, shard)
+    member_id = _make_member_id(instance_id, shard)
     if instance_id in group.static_members:
         replace_static_member(shard, group, member_id, request, now_ms)
     else:

@@ -210,7 +210,7 @@ def _join(shard: GroupShard, group: ConsumerGroup, request: Request, now_ms: int
     changes.drop_unused_regex(old.regex)
     refresh_epoch(changes, cause)
     refresh_target(changes)
-    advance(changes, member, _owned(group, subscription), changed=changed)
+    advance(changes, member, _owned_in(group, subscription), changed=changed)
     restart_session(shard, group, member, now_ms)
     if member.current != before or _is_awaited(shard, group, member):
         # until its SyncGroup. None follows a late duplicate, which must not remove a member that has synced
@@ -251,7 +251,7 @@ def _subscription(protocols: Sequence[tuple[str, bytes]]) -> Subscription:
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, str(error)) from error
 
 
-def _owned(group: ConsumerGroup, subscription: Subscription) -> Owned:
+def _owned_in(group: ConsumerGroup, subscription: Subscription) -> Owned:
     owned: dict[Any, list[int]] = {}
     for topic, number in subscription.owned:
         topic_id = group.topics.id_of_topic(topic)

@@ -92,12 +92,12 @@ class _Members(Sequence[DescribedMember]):
         return len(self._seen)
 
     def __iter__(self) -> Iterator[DescribedMember]:
-        return map(self._described, self._seen)
+        return map(self._describe_member, self._seen)
 
     def __getitem__(self, at: Any) -> Any:
-        return self._described(self._seen[at])
+        return self._describe_member(self._seen[at])
 
-    def _described(self, seen: _Seen) -> DescribedMember:
+    def _describe_member(self, seen: _Seen) -> DescribedMember:
         metadata, current = seen.metadata, seen.current
         has: dict[UUID, list[int]] = {}
         for topics in (current.assigned, current.revoking):

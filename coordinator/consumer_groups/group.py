@@ -238,7 +238,7 @@ class ConsumerGroup:
                 topic = self.found[name] = Topic(topic_id, count)
                 self.found_hash += _topic_hash(name, topic)
         self.unfound.clear()
-        return self.found, _signed(self.found_hash)
+        return self.found, _to_signed(self.found_hash)
 
     def assignor(self, default: str) -> str:
         """The assignor that most members name; the default if none does."""
@@ -562,7 +562,7 @@ def _topic_hash(name: str, topic: Topic) -> int:
     return int.from_bytes(hashlib.blake2b(told.encode(), digest_size=8).digest(), "big")
 
 
-def _signed(hash_: int) -> int:
+def _to_signed(hash_: int) -> int:
     """Return the last 64 bits of a hash as a record keeps them."""
     return (hash_ + 2**63) % 2**64 - 2**63
 

@@ -132,9 +132,9 @@ def _goes_on(shard: GroupShard, request: Request, now_ms: int) -> bool:
     offsets: Sequence[TopicOffsets] = ()
     if member_id in group.unsettled:
         changes = Changes(shard, group, now_ms)
-        advance(changes, member, _owned(owned), changed=False, gives_up=bool(gives_up))
+        advance(changes, member, _owned_in(owned), changed=False, gives_up=bool(gives_up))
         if not _has_alike(before, member.current):
-            assignment = _told(member.current)
+            assignment = _to_assignment(member.current)
             offsets = starts(shard, group, before.assigned, member.current.assigned) if wants else ()
         changes.commit()
     answer = _new(
@@ -281,7 +281,7 @@ def _leave(shard: GroupShard, request: Request, now_ms: int) -> ConsumerGroupHea
 
 def _heartbeat(shard: GroupShard, request: Request, now_ms: int) -> ConsumerGroupHeartbeatResponse:
     body = request.body
-    owned = _owned(body.topic_partitions)
+    owned = _owned_in(body.topic_partitions)
     changes, old = _group_for(shard, body, now_ms)
     group = changes.group
     check_size(shard, group, body.member_id)
@@ -313,7 +313,7 @@ def _heartbeat(shard: GroupShard, request: Request, now_ms: int) -> ConsumerGrou
         member_id=member_id,
         member_epoch=current.epoch,
         heartbeat_interval_ms=interval_ms,
-        assignment=_told(current) if tells else None,
+        assignment=_to_assignment(current) if tells else None,
         offsets=starts(shard, group, had, current.assigned) if tells and body.wants_offsets else (),
     )
     changes.commit()
@@ -538,7 +538,7 @@ def replace_member(changes: Changes, old: Member, member_id: str, epoch: int = 0
     changes.shard.tell(cause.event(MemberReplaced, group.group_id, group.epoch, old_member=old.member_id))
 
 
-def _owned(told: Sequence[TopicPartitions] | None) -> Owned:
+def _owned_in(told: Sequence[TopicPartitions] | None) -> Owned:
     if told is None:
         return None
     owned: dict[Any, list[int]] = {}
@@ -578,7 +578,7 @@ def _has_alike(before: CurrentAssignment, after: CurrentAssignment) -> bool:
     )
 
 
-def _told(current: CurrentAssignment) -> Assignment:
+def _to_assignment(current: CurrentAssignment) -> Assignment:
     return Assignment(
         [TopicPartitions(topic_id, tuple(numbers)) for topic_id, numbers in current.assigned.items()]
     )

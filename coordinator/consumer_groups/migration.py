@@ -50,11 +50,11 @@ def upgraded(shard: GroupShard, group: ClassicGroup, now_ms: int) -> Changes:
     """Make a consumer group with the members of a classic one, not in the shard yet. Raises KafkaError."""
     settings = shard.state.settings
     if settings.group_consumer_migration_policy not in _UPGRADES:
-        raise _refused(group, "online upgrade is disabled.")
+        raise _refusal_of(group, "online upgrade is disabled.")
     if group.protocol_type != CONSUMER:
-        raise _refused(group, "the group does not use the consumer embedded protocol.")
+        raise _refusal_of(group, "the group does not use the consumer embedded protocol.")
     if len(group.members) > settings.group_consumer_max_size:
-        raise _refused(group, "the group size exceeds the consumer group maximum size.")
+        raise _refusal_of(group, "the group size exceeds the consumer group maximum size.")
     changes = Changes(shard, ConsumerGroup(group.group_id, shard.state.topics), now_ms)
     changes.records.append(GroupDeleted(group.group_id))
     assigned: dict[str, dict[UUID, dict[int, int]]] = {}
@@ -65,9 +65,9 @@ def upgraded(shard: GroupShard, group: ClassicGroup, now_ms: int) -> Changes:
             subscription = subscriptions[member.member_id] = decode_subscription(member.metadata(protocol))
             assignment = decode_assignment(member.assignment)
         except MalformedMessageError:
-            raise _refused(group, "the embedded consumer protocol is malformed.") from None
+            raise _refusal_of(group, "the embedded consumer protocol is malformed.") from None
         if assignment.user_data:
-            raise _refused(
+            raise _refusal_of(
                 group,
                 "an unsupported custom assignor is in use. Please refer to the documentation or switch to a "
                 "default assignor before re-attempting the upgrade.",
@@ -164,7 +164,7 @@ def downgrade(
         protocol,
         stay[0].member_id,
         now_ms,
-        tuple(_stored(group, member, protocol) for member in stay),
+        tuple(_to_stored(group, member, protocol) for member in stay),
     )
     classic = classic_groups.wake(group_id, stored)
     for member in stay:
@@ -183,7 +183,7 @@ def downgrade(
         prepare(shard, classic, cause, now_ms)
 
 
-def _stored(group: ConsumerGroup, member: Member, protocol: str) -> StoredMember:
+def _to_stored(group: ConsumerGroup, member: Member, protocol: str) -> StoredMember:
     metadata, classic = member.metadata, member.metadata.classic
     assert classic is not None, "only classic members stay"
     return StoredMember(
@@ -209,6 +209,6 @@ def _tombstones(group: ConsumerGroup) -> list[ConsumerGroupRecord]:
     return [ConsumerGroupRecord(kind, group.group_id, name) for kind, name in names]
 
 
-def _refused(group: ClassicGroup, why: str) -> KafkaError:
+def _refusal_of(group: ClassicGroup, why: str) -> KafkaError:
     text = f"Cannot upgrade classic group {group.group_id} to consumer group because {why}"
     return KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, text)

@@ -121,10 +121,10 @@ def on_regex_timer(shard: GroupShard, key: TimerKey, now_ms: int) -> None:
         shard.timers.start(key, now_ms + 1)
     else:
         group.resolving = None
-        _resolved(Changes(shard, group, now_ms), task.found)
+        _on_resolved(Changes(shard, group, now_ms), task.found)
 
 
-def _resolved(changes: Changes, found: Mapping[str, list[str]]) -> None:
+def _on_resolved(changes: Changes, found: Mapping[str, list[str]]) -> None:
     group, size, changed = changes.group, 0, ""
     for regex, names in found.items():
         topics, known = tuple(names), group.regexes.get(regex)

@@ -235,7 +235,7 @@ class ShardRunner(Generic[S]):
         if self.replicas is not None:
             # records that not all replicas have may be lost with this broker: serve nothing that depends on
             # them
-            error = await self._committed(self.replicas)
+            error = await self._wait_until_committed(self.replicas)
             loader.failed = loader.failed or error is not None
             if self._closed:
                 return
@@ -256,7 +256,7 @@ class ShardRunner(Generic[S]):
             self._durably(step)
         self._then.clear()
 
-    async def _committed(self, replicas: Replicas) -> KafkaError | None:
+    async def _wait_until_committed(self, replicas: Replicas) -> KafkaError | None:
         """Wait until all replicas have all that was loaded; return the reason if this broker cannot know."""
         done: asyncio.Future[KafkaError | None] = asyncio.get_running_loop().create_future()
 
@@ -421,10 +421,10 @@ class ShardRunner(Generic[S]):
             pairs, size = self.shard.topic.encode(records)
         except (ValueError, struct.error):
             # a name or metadata too long, or a number too large for the record format
-            self._refused(appends, ErrorCode.UNKNOWN_SERVER_ERROR, now_ms, some=True)
+            self._on_refusal(appends, ErrorCode.UNKNOWN_SERVER_ERROR, now_ms, some=True)
             return
         if size > _BATCH_BYTES and len(appends) > 1:
-            self._refused(appends, ErrorCode.MESSAGE_TOO_LARGE, now_ms, some=True)
+            self._on_refusal(appends, ErrorCode.MESSAGE_TOO_LARGE, now_ms, some=True)
             return
         try:
             offset = self.log.append(
@@ -439,7 +439,7 @@ class ShardRunner(Generic[S]):
                 self.log.flush(self.partition)
         except (KafkaError, OSError) as error:
             code = error.code if isinstance(error, KafkaError) else ErrorCode.KAFKA_STORAGE_ERROR
-            self._refused(appends, code, now_ms, some=code in _TOO_LARGE)
+            self._on_refusal(appends, code, now_ms, some=code in _TOO_LARGE)
             return
         if self.replicas is None:
             self.shard.appended_all(appends, records, offset, now_ms)
@@ -461,7 +461,7 @@ class ShardRunner(Generic[S]):
             if error is None or error.code is ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND:
                 self.shard.appended_all(appends, records, offset, self.clock_ms())
             else:
-                self._refused(appends, error.code, self.clock_ms(), some=False)
+                self._on_refusal(appends, error.code, self.clock_ms(), some=False)
             self._carry_out()
 
         if replicas.when_committed(self.partition, offset + (len(records) or 1), then):
@@ -474,7 +474,7 @@ class ShardRunner(Generic[S]):
             self.shard.append_overdue(append.ticket, self.clock_ms())
         self._carry_out()
 
-    def _refused(self, appends: list[Append], error: ErrorCode, now_ms: int, *, some: bool) -> None:
+    def _on_refusal(self, appends: list[Append], error: ErrorCode, now_ms: int, *, some: bool) -> None:
         """Report a failed write to the shard. If only ``some`` of the appends may be to blame, retry them in
         halves, so that the others are not lost.
         """

@@ -138,7 +138,7 @@ class ShardRuntime(Generic[S]):
         loop = asyncio.get_running_loop()
         turn_ends = loop.time() + _TURN_S
         for request in requests:
-            if exact and await self._waited(self._key_of(request.body)):
+            if exact and await self._wait_for_load(self._key_of(request.body)):
                 turn_ends = loop.time() + _TURN_S
             if exact and self._may_be_replaced(self._key_of(request.body)):
                 self._refuse(request, Unready.NOT_HERE)
@@ -179,7 +179,7 @@ class ShardRuntime(Generic[S]):
     def _may_be_replaced(self, key: str) -> bool:
         return self._replicas is not None and self._replicas.may_be_replaced(self.partition_of(key))
 
-    async def _waited(self, key: str) -> bool:
+    async def _wait_for_load(self, key: str) -> bool:
         """Wait while the shard of a key loads, up to a timeout; return whether it is loaded."""
         runner = self._runner_of(key)
         if runner is None or not runner.loading:

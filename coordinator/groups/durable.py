@@ -133,12 +133,12 @@ class Durable:
     def offset(self, group_id: str, partition: TopicPartition) -> OffsetEntry | None:
         """The committed offset of a partition."""
         entry = self.offsets.get(group_id, _NO_OFFSETS).get(partition)
-        return _decoded(entry) if isinstance(entry, bytes) else entry
+        return _decode_offset(entry) if isinstance(entry, bytes) else entry
 
     def committed(self, group_id: str) -> Iterator[tuple[TopicPartition, OffsetEntry]]:
         """Every committed offset of a group."""
         for partition, entry in self.offsets.get(group_id, _NO_OFFSETS).items():
-            yield partition, _decoded(entry) if isinstance(entry, bytes) else entry
+            yield partition, _decode_offset(entry) if isinstance(entry, bytes) else entry
 
     def is_pending(self, group_id: str, partition: TopicPartition) -> bool:
         """Return whether an open transaction holds an offset for this partition."""
@@ -316,7 +316,7 @@ def _pop_topics(known: dict[tuple[str, int], TopicPartition], topics: Collection
     return {known.pop(name) for name in gone}
 
 
-def _decoded(value: bytes) -> OffsetEntry:
+def _decode_offset(value: bytes) -> OffsetEntry:
     offset, leader_epoch, commit_ms, topic_id = decode_commit_value(value)
     return OffsetEntry(offset, leader_epoch, "", commit_ms, NONE, _UNPLACED, topic_id)
 

@@ -144,7 +144,7 @@ class History:
     def _put(self, history: _GroupHistory, event: GroupEvent) -> None:
         share = history.shares.setdefault(event.share, {})
         if isinstance(event, RebalanceCompleted):
-            for key in _begun(share):
+            for key in _entries_of_begin(share):
                 # this event has its cause too
                 self._remove(history, share, key)
         key = _key(event)
@@ -199,7 +199,7 @@ def _heavy(history: _GroupHistory) -> bool:
     return history.owners > MAX_OWNERS or history.bytes > MAX_BYTES
 
 
-def _begun(share: dict[Hashable, HistoryEntry]) -> list[Hashable]:
+def _entries_of_begin(share: dict[Hashable, HistoryEntry]) -> list[Hashable]:
     """Entries that say how the rebalance in progress began."""
     begun = []
     for key in reversed(share):

@@ -200,7 +200,7 @@ def refuse_topics(commit: CommitRequest, version: int, names: Collection[str]) -
     if commit.numbers:
         commit.topics, commit.numbers = _spelled_out(commit), ()
     commit.topics = _bad_first(
-        [_refused(topic, missing) if topic.name in names else topic for topic in commit.topics]
+        [_refuse_topic(topic, missing) if topic.name in names else topic for topic in commit.topics]
     )
     commit.refused = _all_refused(commit.topics)
 
@@ -264,11 +264,11 @@ def commit_reply(commit: CommitRequest) -> OffsetCommitResponse:
 def refusal(request: Request, error: int) -> OffsetCommitResponse:
     """Make the response to a commit that is refused as a whole: the error for each partition without one."""
     commit: CommitRequest = request.body
-    commit.topics = [_refused(topic, int(error)) for topic in commit.topics]
+    commit.topics = [_refuse_topic(topic, int(error)) for topic in commit.topics]
     return commit_reply(commit)
 
 
-def _refused(topic: CommitTopic, error: int) -> CommitTopic:
+def _refuse_topic(topic: CommitTopic, error: int) -> CommitTopic:
     """Set the error of each partition without one, in a copy: a repeated commit shares the topics of the
     earlier one.
     """

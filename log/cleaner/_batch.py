@@ -89,7 +89,7 @@ def rebuild(header: BatchHeader, records: bytes, kept: list[RawRecord], horizon_
         body = b"".join([records[record.start : record.end] for record in kept])
     else:
         attributes |= DELETE_HORIZON
-        body = b"".join([_shifted(records, record, base_ms - horizon_ms) for record in kept])
+        body = b"".join([_shift_time(records, record, base_ms - horizon_ms) for record in kept])
         base_ms = horizon_ms
     if header.codec != Codec.NONE:
         body = compress(header.codec, body)
@@ -106,7 +106,7 @@ def emptied(header: BatchHeader) -> bytes:
     return bytes(seal_batch(changed, b""))
 
 
-def _shifted(records: bytes, record: RawRecord, by_ms: int) -> bytes:
+def _shift_time(records: bytes, record: RawRecord, by_ms: int) -> bytes:
     """The record with ``by_ms`` added to its timestamp delta."""
     _, body = read_varint(records, record.start)
     _, rest = read_varint(records, body + 1)

@@ -232,7 +232,7 @@ class Swap:
     def _claim(self) -> None:
         if self._is_overtaken():
             return
-        new = self._made()
+        new = self._make_segment()
         new.rename_files(SWAP, _LOG_LAST)
         new.use_tail(SWAP)
 
@@ -240,14 +240,14 @@ class Swap:
         if self._is_overtaken():
             return
         segments = self._source.segments
-        segments.replace(self.sources, self._made())
+        segments.replace(self.sources, self._make_segment())
         segments.replacing = self._installed = True
 
     def _name(self) -> None:
         if not self._source.online():
             self.gone = True  # the next opening continues from here
             return
-        new = self._made()
+        new = self._make_segment()
         new.rename_files("", SEGMENT_SUFFIXES)
         new.use_tail("")
 
@@ -259,7 +259,7 @@ class Swap:
 
     # -- inside ----------------------------------------------------------------------------------------------
 
-    def _made(self) -> Segment:
+    def _make_segment(self) -> Segment:
         assert self._new is not None, "stages run in order"
         return self._new
 

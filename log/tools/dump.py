@@ -49,12 +49,12 @@ def dump_file(path: str | os.PathLike[str], *, records: bool = False) -> Iterato
         return _batches(path, name, records=records)
     for suffix, read in _READERS.items():
         if name.endswith(suffix):
-            return _guarded(read, path, name)
+            return _guard_read(read, path, name)
     known = ", ".join((_names.LOG, *_READERS))
     raise DataFolderError(f"{path} is of no kind that is known here: {known}")
 
 
-def _guarded(read: _Reader, path: str, name: str) -> Iterator[Dumped]:
+def _guard_read(read: _Reader, path: str, name: str) -> Iterator[Dumped]:
     try:
         for kind, fields in read(path, name):
             yield Dumped(kind, fields)

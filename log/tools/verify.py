@@ -155,21 +155,21 @@ class _SegmentWalk:
         places = dict.fromkeys((position for _, position in entries), NO_OFFSET)
         for piece in salvage([segment], self.base_offset):
             if piece.damage:
-                self._damaged(segment, piece.position, piece.damage)
+                self._on_damage(segment, piece.position, piece.damage)
                 continue
             header = parse_batch_header(piece.records)
             self._take(piece, header)
             if piece.position in places:
                 places[piece.position] = header.last_offset
             for what in times.take(header):
-                self._mended(indexes.time_index.file.path, -1, what)
+                self._on_mendable(indexes.time_index.file.path, -1, what)
         segment.close()
         for what in times.end(self.end_offset):
-            self._mended(indexes.time_index.file.path, -1, what)
+            self._on_mendable(indexes.time_index.file.path, -1, what)
         self._check_offsets(entries, places, indexes.index)
         self._check_transactions(indexes.txn_index.entries, fits=txn_index_fits)
 
-    def _mended(self, path: str, position: int, what: str) -> None:
+    def _on_mendable(self, path: str, position: int, what: str) -> None:
         self.done.note("mended", path, position, what, _MADE_ANEW)
 
     def _take(self, piece: Salvaged, header: BatchHeader) -> None:
@@ -204,7 +204,7 @@ class _SegmentWalk:
             # a marker that compaction has emptied no longer tells how the transaction ended
             self.markers[header.last_offset] = (header.producer_id, marker is not None and marker.committed)
 
-    def _damaged(self, segment: Segment, position: int, reason: str) -> None:
+    def _on_damage(self, segment: Segment, position: int, reason: str) -> None:
         following = batch_follows(segment, Damage(position, reason), self.end_offset)
         level: Level = "damage"
         advice = _LEFT_OUT
@@ -225,13 +225,13 @@ class _SegmentWalk:
         size = index.file.size()
         if size % entry_size:
             what = f"{size} bytes are no whole number of entries of {entry_size}"
-            self._mended(path, size - size % entry_size, what)
+            self._on_mendable(path, size - size % entry_size, what)
         raw = index.file.read(0, size - size % entry_size).rstrip(b"\x00")
         whole = -(-len(raw) // entry_size) * entry_size
         entries = list(index.ENTRY.iter_unpack(raw.ljust(whole, b"\x00")))
         for number, (before, after) in enumerate(pairwise(entries), 1):
             if after[0] <= before[0] or after[1] < before[1]:
-                self._mended(path, number * entry_size, f"entry {after} does not rise from {before}")
+                self._on_mendable(path, number * entry_size, f"entry {after} does not rise from {before}")
                 return entries[:number]
         return entries
 
@@ -245,17 +245,17 @@ class _SegmentWalk:
                     "no batch begins there" if found == NO_OFFSET else f"that batch ends at offset {found}"
                 )
                 what = f"an entry puts offset {offset} at byte {position}: {there}"
-                self._mended(index.file.path, number * index.ENTRY.size, what)
+                self._on_mendable(index.file.path, number * index.ENTRY.size, what)
                 break
 
     def _check_transactions(self, entries: list[AbortedTransaction], *, fits: bool) -> None:
         path = os.path.join(self.done.path, file_name(self.base_offset, TXN_INDEX))
         if not fits:
-            self._mended(path, -1, "its entries are not those of aborted transactions")
+            self._on_mendable(path, -1, "its entries are not those of aborted transactions")
         for number, entry in enumerate(entries):
             if self.markers.get(entry.last_offset) != (entry.producer_id, False):
                 what = f"no abort marker of producer {entry.producer_id} at offset {entry.last_offset}"
-                self._mended(path, number * _TXN_ENTRY_BYTES, what)
+                self._on_mendable(path, number * _TXN_ENTRY_BYTES, what)
                 break
         known = {entry.last_offset for entry in entries}
         for offset, producer_id in self.aborted.items():

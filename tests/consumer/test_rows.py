@@ -83,9 +83,9 @@ def test_the_reader_follows_the_number_of_records(
 ) -> None:
     asked: list[int] = []
     monkeypatch.setattr(decode, "_by_columns", lambda: lambda *_: asked.append(1))
-    reader = decode._compiled()
+    reader = decode._compiled_reader()
     assert reader is not None
-    monkeypatch.setattr(decode, "_compiled", lambda: reader if compiled else None)
+    monkeypatch.setattr(decode, "_compiled_reader", lambda: reader if compiled else None)
     assert len(_all(batch([b"x"] * records))) == records
     assert bool(asked) == by_columns
 

@@ -186,7 +186,7 @@ def json_options(data: bytes) -> None:
             continue
     try:
         registry._options("range", text)
-        group_file._group(group_file._parsed(Path("group.json"), text), "group")
+        group_file._group(group_file._parse_file(Path("group.json"), text), "group")
     except (AssignorError, KohortError, TypeError, ValueError):
         # TypeError and ValueError are what read_group makes a WorkbenchError of
         return

@@ -134,7 +134,7 @@ BUGS = (
     ),
     Bug(
         "a load keeps the first commit of a partition",
-        "offsets_topic._encoded:_entered",
+        "offsets_topic._encoded:_enter_records",
         "offsets[key] = value",
         "offsets.setdefault(key, value)",
     ),

@@ -118,7 +118,7 @@ CLUSTER_BUGS = (
     ),
     _Bug(
         "replicas that are taken away stay in sync",
-        "cluster.controller.partitions:_reassigned",
+        "cluster.controller.partitions:_after_reassignment",
         "isr=staying",
         "isr=state.isr",
     ),

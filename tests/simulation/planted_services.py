@@ -158,7 +158,7 @@ SERVICE_BUGS = (
     ),
     _Bug(
         "after a cut reading goes on there, whatever is not done",
-        "consumer.reading.start_offsets:StartOffsets._truncated",
+        "consumer.reading.start_offsets:StartOffsets._on_truncation",
         "min(offset, session.committable)",
         "offset",
     ),

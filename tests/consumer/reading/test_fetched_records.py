@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kohort.consumer import AbortedTransaction, Record
-from kohort.consumer.reading.fetched_records import RUN_BYTES, ChunkReader, _compiled, end_of_run
+from kohort.consumer.reading.fetched_records import RUN_BYTES, ChunkReader, _compiled_reader, end_of_run
 from kohort.protocol import (
     Codec,
     CorruptBatchError,
@@ -26,7 +26,7 @@ ORDERS = TopicPartition("orders", 3)
 @pytest.fixture(params=["compiled", "own"])
 def reader(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Both readers: with aiokafka installed and without."""
-    _compiled.cache_clear()
+    _compiled_reader.cache_clear()
     if request.param == "own":
         real = builtins.__import__
 
@@ -37,7 +37,7 @@ def reader(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
 
         monkeypatch.setattr(builtins, "__import__", without)
     yield
-    _compiled.cache_clear()
+    _compiled_reader.cache_clear()
 
 
 def _all(reader: ChunkReader) -> list[Record]:
