@@ -32,7 +32,7 @@ from ._clusters import NODES, Brokers, kohort, running
 from ._command import Begun, say
 from ._link import Link
 from ._rows import Figures
-from .cluster import Silence, batch, client, controller_of, produce
+from .cluster import Silence, batch, client, controller_of, elect, produce
 
 COUNTS = (100, 1_000, 10_000)
 #: Topics of one CreateTopics.
@@ -161,6 +161,8 @@ async def grow(brokers: Brokers, link: Link, stored: Stored, first: int, count: 
         await create(cluster, first, count)
         tell(create=time.monotonic() - begun)
         await until(stored.all_in_sync)
+        # what was killed for fewer topics leads again
+        await elect(cluster)
         active = await controller_of(cluster)
     victim = next(each for each in NODES if each != active)
     others = [each for each in NODES if each != victim]
