@@ -222,19 +222,22 @@ class Silence:
         return self._longest_s
 
 
-async def loses(brokers: Brokers, how: signal.Signals, *, controller: bool) -> Figures:
-    """A broker that leads and coordinates, and may be controller, goes: how long nothing was produced, or
-    committed, and when its process had ended.
+async def loses(
+    brokers: Brokers, how: signal.Signals, *, controller: bool = False, leads: bool = True
+) -> Figures:
+    """A broker that leads and coordinates, and may be controller, or only follows, goes: how long nothing was
+    produced, or committed, and when its process had ended.
     """
     async with client(brokers) as cluster, client(brokers) as other:
         await whole(cluster)
         active = await controller_of(cluster)
         victim = next(each for each in NODES if (each == active) == controller)
-        topic = await new_topic(cluster, [victim])
+        serving = victim if leads else next(each for each in NODES if each not in (victim, active))
+        topic = await new_topic(cluster, [serving])
         await cluster.coordinator(topic)  # there are coordinators from now on
         await whole(cluster, (OFFSETS,))
         await elect(cluster)
-        group = await group_at(cluster, victim)
+        group = await group_at(cluster, serving)
         sending = Silence(lambda: produce(cluster, topic, batch(100)))
         committing = Silence(lambda: commit(other, topic, group))
         await asyncio.gather(sending.begin(), committing.begin())
@@ -249,8 +252,10 @@ async def loses(brokers: Brokers, how: signal.Signals, *, controller: bool) -> F
     return {"produce": produce_s, "commit": commit_s, "ended": ended_s}
 
 
-def lost(how: signal.Signals, controller: bool, brokers: Brokers, _: Effort) -> Figures:
-    return asyncio.run(loses(brokers, how, controller=controller))
+def lost(how: signal.Signals, part: str, brokers: Brokers, _: Effort) -> Figures:
+    """``part``: of the broker that goes."""
+    work = loses(brokers, how, controller=part == "controller", leads=part != "follower")
+    return asyncio.run(work)
 
 
 def many(brokers: Brokers, effort: Effort) -> Figures:
@@ -382,12 +387,13 @@ ROWS: tuple[Row, ...] = (
         ),
         latency,
     ),
-    _loss("killed", "leader and coordinator killed", partial(lost, KILL, False)),
-    _loss("controller", "the same, controller too", partial(lost, KILL, True)),
+    _loss("killed", "leader and coordinator killed", partial(lost, KILL, "leader")),
+    _loss("controller", "the same, controller too", partial(lost, KILL, "controller")),
+    _loss("follower", "follower killed", partial(lost, KILL, "follower")),
     _loss(
         "stopped",
         "stopped by SIGTERM",
-        partial(lost, STOP, False),
+        partial(lost, STOP, "leader"),
         Metric("ended", "until its process has ended", "s", 1.0, digits=2),
     ),
     Row(

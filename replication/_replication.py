@@ -158,6 +158,10 @@ class Replication:
         if partition_epoch > self.partition_epoch:
             # the new state decides the pending change, or makes it obsolete
             self._pending_isr, self._is_requested, self._is_unsure = None, False, False
+        for node_id in self.isr.difference(isr):
+            # the controller may know that it is gone: it is waited for again when it has fetched again
+            if (left := self._followers.get(node_id)) is not None:
+                left.caught_up_ms = min(left.caught_up_ms, now_ms - self._lag_time_max_ms - 1)
         self.partition_epoch = partition_epoch
         self.isr = frozenset(isr)
         self._recovering = recovering

@@ -194,6 +194,22 @@ def test_one_that_is_about_to_join_is_waited_for() -> None:
     assert partition.high_watermark == 10, "it is asked in by now"
 
 
+def test_who_is_taken_out_of_the_in_sync_replicas_is_waited_for_when_it_has_fetched_again() -> None:
+    partition = led()
+    for follower in (2, 3):
+        fetch(partition, follower, 10)
+    partition.appended(12, 1)
+    fetch(partition, 2, 12, 1)
+    assert partition.high_watermark == 10
+    assert isr_is(partition, 1, 2, now_ms=2)
+    assert partition.high_watermark == 12, "its process was killed"
+    fetch(partition, 3, 10, 3)
+    partition.appended(13, 4)
+    assert not fetch(partition, 2, 13, 4)
+    assert fetch(partition, 3, 13, 5), "it was not"
+    assert partition.high_watermark == 13
+
+
 @pytest.mark.parametrize("code", [ErrorCode.INELIGIBLE_REPLICA, ErrorCode.OPERATION_NOT_ATTEMPTED])
 def test_a_change_that_is_refused_for_sure_is_over(code: ErrorCode) -> None:
     partition = led(isr=(1, 2))
