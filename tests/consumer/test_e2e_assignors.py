@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
 import pytest
@@ -83,7 +84,7 @@ async def test_the_next_assignor_that_all_members_have_takes_over(
     reports = [report for consumer in consumers for report in _failures(consumer)]
     assert {report.assignor for report in reports} == {"mine"}
     assert max(len(report.partitions) for report in reports) >= offending
-    produce(topic, range(60), partitions=PARTITIONS)
+    await asyncio.to_thread(produce, topic, range(60), partitions=PARTITIONS)
     await until(lambda: sorted(n for worker in workers for n in worker.seen) == list(range(60)))
     for worker in workers:
         await worker.stop()

@@ -34,7 +34,7 @@ async def test_with_auto_done_a_record_is_done_when_the_next_is_asked_for(
     member: Maker, new_topic: NewTopic, group: Name, produce: Produce, bootstrap: str
 ) -> None:
     topic, name = new_topic("orders", partitions=1), group("billing")
-    produce(topic, range(10))
+    await asyncio.to_thread(produce, topic, range(10))
     consumer = await member(topic, group=name, auto_done=True)
     seen = 0
     async for _ in consumer:
@@ -62,7 +62,7 @@ async def test_with_auto_done_a_revocation_waits_for_the_records_in_hand(
     member: Maker, new_topic: NewTopic, group: Name, produce: Produce
 ) -> None:
     topic, name = new_topic("orders", partitions=2), group("billing")
-    produce(topic, range(20), partitions=2)
+    await asyncio.to_thread(produce, topic, range(20), partitions=2)
     consumer = await member(topic, group=name, auto_done=True)
     seen: list[Record] = []
     while len(seen) < 20:
@@ -73,7 +73,7 @@ async def test_with_auto_done_a_revocation_waits_for_the_records_in_hand(
     assert not reading.done()
     assert await consumer.getmany(timeout_ms=1) == []
     await until(lambda: len(consumer.assignment()) == len(other.assignment()) == 1)
-    produce(topic, range(20, 22), partitions=2)
+    await asyncio.to_thread(produce, topic, range(20, 22), partitions=2)
     assert numbers(await reading) in ([20], [21]), "what was in hand is done"
 
 
@@ -120,7 +120,7 @@ async def test_with_auto_done_a_record_whose_handling_raised_comes_again(
     bootstrap: str, new_topic: NewTopic, group: Name, produce: Produce, member: Maker, blocking: bool
 ) -> None:
     topic, name = new_topic("orders", partitions=1), group("billing")
-    produce(topic, range(4))
+    await asyncio.to_thread(produce, topic, range(4))
     seen: list[int] = []
 
     def handle(record: Record) -> bool:
@@ -167,7 +167,7 @@ async def test_an_iteration_goes_on_after_a_timeout(
     for _ in range(2):
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(anext(items), 0.01)
-    produce(topic, range(1))
+    await asyncio.to_thread(produce, topic, range(1))
     async with asyncio.timeout(20):
         item = await anext(items)
     assert (item.column("offset").to_pylist() if arrow else [item.offset]) == [0]
@@ -178,7 +178,7 @@ async def test_auto_done_of_arrow_batches(
 ) -> None:
     pytest.importorskip("pyarrow")
     topic = new_topic("orders", partitions=1)
-    produce(topic, range(10))
+    await asyncio.to_thread(produce, topic, range(10))
     consumer = await member(topic, group=group("billing"), auto_done=True)
     rows = 0
     async for batch in consumer.arrow_batches(max_rows=4):
@@ -199,8 +199,8 @@ async def test_unsubscribe_commits_gives_everything_up_and_stays_a_member(
     member: Maker, new_topic: NewTopic, group: Name, produce: Produce, bootstrap: str
 ) -> None:
     orders, refunds, name = new_topic("orders", partitions=1), new_topic("refunds", partitions=1), group("b")
-    produce(orders, range(5))
-    produce(refunds, range(10, 15))
+    await asyncio.to_thread(produce, orders, range(5))
+    await asyncio.to_thread(produce, refunds, range(10, 15))
     consumer = await member(orders, group=name)
     consumer.done_all(await read(consumer, 5))
     consumer.unsubscribe()
@@ -219,7 +219,7 @@ async def test_unsubscribe_of_partitions_by_hand(
     member: Maker, new_topic: NewTopic, produce: Produce
 ) -> None:
     topic = new_topic("orders", partitions=2)
-    produce(topic, range(10), partitions=2)
+    await asyncio.to_thread(produce, topic, range(10), partitions=2)
     consumer = await member(partitions=[TopicPartition(topic, 0)])
     assert numbers(await read(consumer, 5)) == [0, 2, 4, 6, 8]
     consumer.unsubscribe()

@@ -39,7 +39,7 @@ async def test_only_what_is_done_is_committed_and_a_restart_goes_on_there(
     member: Maker, new_topic: NewTopic, group: Name, produce: Produce
 ) -> None:
     topic, name = new_topic("orders", partitions=1), group("billing")
-    produce(topic, range(100))
+    await asyncio.to_thread(produce, topic, range(100))
     first = await member(topic, group=name)
     records = await read(first, 70)
     for record in records[:40] + records[50:60]:
@@ -53,7 +53,7 @@ async def test_done_in_any_order_is_committed_at_the_interval(
     member: Maker, new_topic: NewTopic, group: Name, produce: Produce
 ) -> None:
     topic, name = new_topic("orders", partitions=1), group("billing")
-    produce(topic, range(10))
+    await asyncio.to_thread(produce, topic, range(10))
     consumer = await member(topic, group=name, auto_commit_interval_ms=50)
     records = await read(consumer, 10)
     consumer.done_all(reversed(records))
@@ -67,7 +67,7 @@ async def test_nothing_is_committed_by_itself_when_auto_commit_is_off(
     member: Maker, new_topic: NewTopic, group: Name, produce: Produce
 ) -> None:
     topic, name = new_topic("orders", partitions=1), group("billing")
-    produce(topic, range(10))
+    await asyncio.to_thread(produce, topic, range(10))
     first = await member(topic, group=name, enable_auto_commit=False, auto_commit_interval_ms=10)
     first.done_all(await read(first, 10))
     await asyncio.sleep(0.1)
@@ -88,7 +88,7 @@ async def test_every_record_is_seen_once_while_members_join_and_leave_in_order(
     assignor = BROKERS[assignor] if protocol == "consumer" else assignor
     workers: list[Worker] = []
     for step in range(5):
-        produce(topic, range(step * 200, step * 200 + 200), partitions=6)
+        await asyncio.to_thread(produce, topic, range(step * 200, step * 200 + 200), partitions=6)
         if step < 3:
             workers.append(Worker(await member(topic, group=name, assignor=assignor), work_s=0.001))
         else:
@@ -114,10 +114,10 @@ async def test_the_partitions_of_a_member_that_dies_go_to_the_others_from_what_i
         for n in range(3)
     ]
     await until(lambda: [len(w.consumer.assignment()) for w in workers] == [2, 2, 2])
-    produce(topic, range(600), partitions=6)
+    await asyncio.to_thread(produce, topic, range(600), partitions=6)
     await until(lambda: sum(len(w.seen) for w in workers) == 600)
     await workers[0].kill()
-    produce(topic, range(600, 1200), partitions=6)
+    await asyncio.to_thread(produce, topic, range(600, 1200), partitions=6)
     await until(lambda: {n for w in workers for n in w.seen} == set(range(1200)))
     await until(lambda: [len(w.consumer.assignment()) for w in workers[1:]] == [3, 3])
     for worker in workers[1:]:
@@ -128,13 +128,13 @@ async def test_a_partition_that_moves_is_given_up_only_when_its_records_are_done
     member: Maker, new_topic: NewTopic, group: Name, produce: Produce
 ) -> None:
     topic, name = new_topic("orders", partitions=2), group("billing")
-    produce(topic, range(20), partitions=2)
+    await asyncio.to_thread(produce, topic, range(20), partitions=2)
     first = await member(topic, group=name)
     records = await read(first, 20)
     second = await member(topic, group=name)
     await until(lambda: len(first.assignment()) == 1)
     (moving,) = {TopicPartition(topic, p) for p in (0, 1)} - first.assignment()
-    produce(topic, range(20, 40), partitions=2)
+    await asyncio.to_thread(produce, topic, range(20, 40), partitions=2)
     await asyncio.sleep(0.5)
     assert second.assignment() == frozenset()
     first.done_all(records)
@@ -148,7 +148,7 @@ async def test_records_not_done_in_time_are_named_and_seen_again_elsewhere(
     member: Maker, new_topic: NewTopic, group: Name, produce: Produce
 ) -> None:
     topic, name = new_topic("orders", partitions=1), group("billing")
-    produce(topic, range(10))
+    await asyncio.to_thread(produce, topic, range(10))
     first = await member(topic, group=name, drain_timeout_ms=200)
     records = await read(first, 10)
     first.done_all(records[:4])
@@ -166,7 +166,7 @@ async def test_a_commit_for_partitions_lost_meanwhile_names_them(
     member: Maker, new_topic: NewTopic, group: Name, produce: Produce
 ) -> None:
     topic, name = new_topic("orders", partitions=1), group("billing")
-    produce(topic, range(10))
+    await asyncio.to_thread(produce, topic, range(10))
     first = await member(topic, group=name, drain_timeout_ms=0)
     await read(first, 10)
     first.subscribe(new_topic("other"))
@@ -226,7 +226,7 @@ async def test_no_poll_for_too_long_is_told_and_the_next_poll_rejoins(
     member: Maker, new_topic: NewTopic, group: Name, produce: Produce
 ) -> None:
     topic, name = new_topic("orders", partitions=1), group("billing")
-    produce(topic, range(10))
+    await asyncio.to_thread(produce, topic, range(10))
     consumer = await member(topic, group=name, max_poll_interval_ms=600)
     records = await read(consumer, 5)
     await until(lambda: any(isinstance(e, PartitionsLost) for e in consumer.events.recent))
@@ -256,7 +256,7 @@ async def test_a_topic_that_is_made_later_is_found(
     await until(lambda: any(isinstance(e, TopicMissing) for e in consumer.events.recent))
     with KafkaAdminClient(bootstrap_servers=bootstrap) as admin:
         admin.create_topics({name: {"num_partitions": 2, "replication_factor": 1}}, wait_for_metadata=True)
-    produce(name, range(10), partitions=2)
+    await asyncio.to_thread(produce, name, range(10), partitions=2)
     assert sorted(numbers(await read(consumer, 10))) == list(range(10))
 
 
@@ -265,11 +265,11 @@ async def test_connections_that_break_are_made_again_and_nothing_is_lost(
 ) -> None:
     topic = new_topic("orders", partitions=2)
     consumer = await member(topic, group=group("billing"))
-    produce(topic, range(100), partitions=2)
+    await asyncio.to_thread(produce, topic, range(100), partitions=2)
     consumer.done_all(await read(consumer, 100))
     generation = consumer.state.generation
     consumer.parts.cluster.break_connections()
-    produce(topic, range(100, 200), partitions=2)
+    await asyncio.to_thread(produce, topic, range(100, 200), partitions=2)
     assert sorted(numbers(await read(consumer, 100))) == list(range(100, 200))
     assert consumer.state.generation == generation
 
@@ -294,7 +294,7 @@ async def test_a_consumer_whose_group_does_not_know_it_any_more_comes_back(
     member: Maker, new_topic: NewTopic, group: Name, produce: Produce
 ) -> None:
     topic, name = new_topic("orders", partitions=1), group("billing")
-    produce(topic, range(10))
+    await asyncio.to_thread(produce, topic, range(10))
     consumer = await member(topic, group=name)
     consumer.done_all((await read(consumer, 10))[:5])
     await consumer.commit()

@@ -110,7 +110,7 @@ async def test_all_members_read_their_share_whoever_leads(
         await until(lambda: worker is not None and len(worker.consumer.assignment()) == 6)
     with _kafka_python(bootstrap, topic, name) as python, _confluent(bootstrap, topic, name) as confluent:
         if worker is None:
-            produce(topic, range(60), partitions=6)
+            await asyncio.to_thread(produce, topic, range(60), partitions=6)
             await until(lambda: set(range(60)) <= {*python, *confluent})
             worker = await ours()
         # a leader that knows nothing of the topic yet gives nobody anything until it has asked again
@@ -119,9 +119,9 @@ async def test_all_members_read_their_share_whoever_leads(
         async with asyncio.timeout(60):
             # once is not enough if a member of another make is thrown out of its first generation
             while not all(len({n for n in seen if n >= sent - 540}) >= 90 for seen in shares):
-                produce(topic, range(sent, sent + 540), partitions=6)
+                await asyncio.to_thread(produce, topic, range(sent, sent + 540), partitions=6)
                 sent += 540
                 await until(partial(_all_seen, range(60, sent), *shares))
         await worker.stop()
-        produce(topic, range(sent, sent + 60), partitions=6)
+        await asyncio.to_thread(produce, topic, range(sent, sent + 60), partitions=6)
         await until(partial(_all_seen, range(sent, sent + 60), python, confluent))

@@ -92,7 +92,7 @@ async def test_32_handlers_killed_50_times_lose_nothing_and_redo_what_was_not_co
     bootstrap: str, new_topic: Callable[..., str], group: Callable[[str], str], produce: Callable[..., None]
 ) -> None:
     topic, name = new_topic("orders", partitions=2), group("billing")
-    produce(topic, range(RECORDS), partitions=2)
+    await asyncio.to_thread(produce, topic, range(RECORDS), partitions=2)
     # a static member has its seat back without a wait for its session's end
     settings = {**QUICK, "bootstrap": bootstrap, "group": name, "group_instance_id": "only"}
     ledger, rng = _Ledger(), random.Random(7)

@@ -116,7 +116,7 @@ async def test_a_pattern_that_only_python_knows_is_matched_here(
     name = topic("orders")
     async with Cluster(bootstrap) as cluster:
         await cluster.create_topics({name + "x": 1})
-    produce(name + "x", range(3))
+    await asyncio.to_thread(produce, name + "x", range(3))
     consumer = await member(pattern=name + end, group=group("g"), protocol="consumer")
     assert numbers(await read(consumer, 3)) == [0, 1, 2]
     assert any(isinstance(event, PatternRefused) for event in consumer.events.recent)

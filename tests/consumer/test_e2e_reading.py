@@ -34,10 +34,10 @@ async def test_without_a_committed_offset_the_policy_decides_and_an_event_says_s
     member: Maker, new_topic: NewTopic, group: Name, produce: Produce, policy: str, first: int
 ) -> None:
     topic = new_topic("orders", partitions=1)
-    produce(topic, range(10))
+    await asyncio.to_thread(produce, topic, range(10))
     consumer = await member(topic, group=group("billing"), auto_offset_reset=policy)
     await until(lambda: bool(_resets(consumer)))
-    produce(topic, range(10, 20))
+    await asyncio.to_thread(produce, topic, range(10, 20))
     assert numbers(await read(consumer, 20 - first)) == list(range(first, 20))
     (event,) = _resets(consumer)
     assert (event.asked, event.policy, event.offset) == (None, policy, first)
@@ -48,7 +48,7 @@ async def test_a_seek_at_the_assignment_comes_before_where_the_group_begins(
 ) -> None:
     """Who goes to the first record where nothing is committed would skip all, had the end been committed."""
     partition = TopicPartition(new_topic("orders", partitions=1), 0)
-    produce(partition.topic, range(10))
+    await asyncio.to_thread(produce, partition.topic, range(10))
 
     async def assigned(_: object) -> None:
         (position,) = consumer.parts.positions
@@ -69,7 +69,7 @@ async def test_a_reader_that_never_waits_lets_others_have_their_turns(
     member: Maker, new_topic: NewTopic, group: Name, produce: Produce, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     topic = new_topic("orders", partitions=1)
-    produce(topic, range(300))
+    await asyncio.to_thread(produce, topic, range(300))
     consumer = await member(topic, group=group("billing"))
     loop, took_s, turns = asyncio.get_running_loop(), 0.0, 0
     monkeypatch.setattr(consumer, "_time", lambda: loop.time() + took_s)
@@ -96,10 +96,10 @@ async def test_a_time_as_policy_starts_at_the_first_record_that_is_not_older(
     member: Maker, new_topic: NewTopic, group: Name, produce: Produce
 ) -> None:
     topic = new_topic("orders", partitions=2)
-    produce(topic, range(0, 10, 2), partitions=2)
+    await asyncio.to_thread(produce, topic, range(0, 10, 2), partitions=2)
     await asyncio.sleep(0.05)
     now_ms = int(time.time() * 1000)
-    produce(topic, range(10, 20, 2), partitions=2)
+    await asyncio.to_thread(produce, topic, range(10, 20, 2), partitions=2)
     consumer = await member(topic, group=group("billing"), auto_offset_reset=now_ms)
     assert numbers(await read(consumer, 5)) == list(range(10, 20, 2))
     assert {e.partition.partition: e.offset for e in _resets(consumer)} == {0: 5, 1: 0}
@@ -109,7 +109,7 @@ async def test_fail_as_policy_raises_at_the_poll_until_it_is_sought(
     member: Maker, new_topic: NewTopic, group: Name, produce: Produce
 ) -> None:
     topic = new_topic("orders", partitions=1)
-    produce(topic, range(10))
+    await asyncio.to_thread(produce, topic, range(10))
     consumer = await member(topic, group=group("billing"), auto_offset_reset="fail")
     for _ in range(2):
         with pytest.raises(NoOffsetError, match=f"{topic}-0: nothing is committed"):
@@ -122,7 +122,7 @@ async def test_a_committed_offset_past_the_end_is_reset_and_an_event_tells_from_
     member: Maker, new_topic: NewTopic, group: Name, produce: Produce, bootstrap: str
 ) -> None:
     topic, name = new_topic("orders", partitions=1), group("billing")
-    produce(topic, range(10))
+    await asyncio.to_thread(produce, topic, range(10))
     partition = TopicPartition(topic, 0)
     async with Cluster(bootstrap) as cluster:
         await cluster.commit(name, {partition: 4_711})
@@ -140,7 +140,7 @@ async def test_a_committed_offset_that_retention_removed_is_reset_and_an_event_t
     from kafka import TopicPartition as TheirPartition
 
     topic, name = new_topic("orders", partitions=1), group("billing")
-    produce(topic, range(10))
+    await asyncio.to_thread(produce, topic, range(10))
     partition = TopicPartition(topic, 0)
     async with Cluster(bootstrap) as cluster:
         await cluster.commit(name, {partition: 2})
@@ -157,7 +157,7 @@ async def test_seek_goes_back_and_forth(
     member: Maker, new_topic: NewTopic, group: Name, produce: Produce
 ) -> None:
     topic = new_topic("orders", partitions=1)
-    produce(topic, range(10))
+    await asyncio.to_thread(produce, topic, range(10))
     consumer = await member(topic, group=group("billing"))
     partition = TopicPartition(topic, 0)
     await read(consumer, 10)
@@ -169,7 +169,7 @@ async def test_seek_goes_back_and_forth(
     assert numbers(await read(consumer, 2)) == [0, 1]
     consumer.seek_to_end(partition)
     await until(lambda: consumer.position(partition) == 10)
-    produce(topic, [10])
+    await asyncio.to_thread(produce, topic, [10])
     assert numbers(await read(consumer, 1)) == [10]
 
 
@@ -180,7 +180,7 @@ async def test_a_paused_partition_waits_while_the_others_go_on(
     consumer = await member(topic, group=group("billing"))
     await until(lambda: len(consumer.assignment()) == 2)
     consumer.pause(TopicPartition(topic, 0))
-    produce(topic, range(10), partitions=2)
+    await asyncio.to_thread(produce, topic, range(10), partitions=2)
     assert numbers(await read(consumer, 5)) == [1, 3, 5, 7, 9]
     assert await consumer.getmany(timeout_ms=300) == []
     assert consumer.paused() == {TopicPartition(topic, 0)}
@@ -192,7 +192,7 @@ async def test_a_full_window_holds_its_partition_back_until_something_is_done(
     member: Maker, new_topic: NewTopic, group: Name, produce: Produce
 ) -> None:
     topic = new_topic("orders", partitions=1)
-    produce(topic, range(20))
+    await asyncio.to_thread(produce, topic, range(20))
     consumer = await member(topic, group=group("billing"), max_undone_records=5)
     records = await read(consumer, 5)
     assert await consumer.getmany(timeout_ms=300) == []
@@ -302,7 +302,7 @@ async def test_a_fetch_session_is_used(
     topic = new_topic("orders", partitions=3)
     consumer = await member(topic, group=group("billing"))
     for first in range(0, 30, 10):
-        produce(topic, range(first, first + 10), partitions=3)
+        await asyncio.to_thread(produce, topic, range(first, first + 10), partitions=3)
         assert sorted(numbers(await read(consumer, 10))) == list(range(first, first + 10))
     (session,) = consumer.parts.fetcher.sessions.values()
     assert session.session_id > 0

@@ -28,15 +28,15 @@ async def test_a_pattern_subscribes_to_what_matches_as_a_whole_now_and_later(
     member: Maker, new_topic: NewTopic, group: Name, produce: Produce, bootstrap: str, protocol: str
 ) -> None:
     first, other = new_topic("orders", partitions=1), new_topic("payments", partitions=1)
-    produce(first, range(3))
-    produce(other, range(10, 13))
+    await asyncio.to_thread(produce, first, range(3))
+    await asyncio.to_thread(produce, other, range(10, 13))
     consumer = await member(pattern=rf"{first}(-late)?", group=group("billing"))
     assert numbers(await read(consumer, 3)) == [0, 1, 2]
     assert consumer.subscription() == {first}
     late = f"{first}-late"
     async with Cluster(bootstrap) as cluster:
         await cluster.create_topics({late: 1})
-    produce(late, [20])
+    await asyncio.to_thread(produce, late, [20])
     assert numbers(await read(consumer, 1)) == [20]
     matched = [event.topics for event in consumer.events.recent if isinstance(event, PatternMatched)]
     # the coordinator knows what matches, and tells what is assigned
@@ -47,7 +47,7 @@ async def test_partitions_by_hand_need_no_group_and_disturb_none(
     member: Maker, new_topic: NewTopic, produce: Produce
 ) -> None:
     topic = new_topic("orders", partitions=3)
-    produce(topic, range(30), partitions=3)
+    await asyncio.to_thread(produce, topic, range(30), partitions=3)
     p0, p1, p2 = (TopicPartition(topic, number) for number in range(3))
     consumer = await member(partitions=[p0, p1])
     assert sorted(numbers(await read(consumer, 20))) == [n for n in range(30) if n % 3 != 2]
@@ -65,7 +65,7 @@ async def test_partitions_by_hand_go_on_where_their_group_committed(
     member: Maker, new_topic: NewTopic, group: Name, produce: Produce
 ) -> None:
     topic, name = new_topic("orders", partitions=1), group("billing")
-    produce(topic, range(10))
+    await asyncio.to_thread(produce, topic, range(10))
     mine = TopicPartition(topic, 0)
     first = await member(partitions=[mine], group=name)
     first.done_all(await read(first, 6))
@@ -78,7 +78,7 @@ async def test_a_commit_by_hand_into_a_group_with_members_fails_at_once_and_says
     member: Maker, new_topic: NewTopic, group: Name, produce: Produce
 ) -> None:
     topic, name = new_topic("orders", partitions=1), group("billing")
-    produce(topic, range(3))
+    await asyncio.to_thread(produce, topic, range(3))
     await read(await member(topic, group=name), 1)
     by_hand = await member(partitions=[TopicPartition(topic, 0)], group=name, enable_auto_commit=False)
     by_hand.done_all(await read(by_hand, 3))
@@ -102,7 +102,7 @@ async def test_an_offset_committed_beyond_the_end_of_its_leader_epoch_goes_on_at
     member: Maker, new_topic: NewTopic, group: Name, produce: Produce, bootstrap: str
 ) -> None:
     topic, name = new_topic("orders", partitions=1), group("billing")
-    produce(topic, range(10))
+    await asyncio.to_thread(produce, topic, range(10))
     partition = TopicPartition(topic, 0)
     async with Cluster(bootstrap) as cluster:
         known = await cluster.metadata([topic])
@@ -110,7 +110,7 @@ async def test_an_offset_committed_beyond_the_end_of_its_leader_epoch_goes_on_at
         await cluster.commit(name, {partition: CommittedOffset(4_711, epoch)})
     consumer = await member(topic, group=name)
     await until(lambda: any(isinstance(e, LogTruncated) for e in consumer.events.recent))
-    produce(topic, [10])
+    await asyncio.to_thread(produce, topic, [10])
     assert numbers(await read(consumer, 1)) == [10]
     (event,) = [e for e in consumer.events.recent if isinstance(e, LogTruncated)]
     assert event == LogTruncated(partition, 4_711, epoch, 10)

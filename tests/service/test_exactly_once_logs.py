@@ -86,17 +86,17 @@ async def _make_anew(cluster: Cluster, topic: str) -> None:
 async def test_a_topic_that_was_deleted_and_made_anew_is_handled_from_its_beginning(
     shop: Shop, produce: Callable[..., Any], running: bool
 ) -> None:
-    produce(shop.topic, range(50))
+    await asyncio.to_thread(produce, shop.topic, range(50))
     async with Cluster(shop.bootstrap) as cluster:
         async with shop.open():
             await shop.until(*range(50))
             if running:
                 await _make_anew(cluster, shop.topic)
-                produce(shop.topic, range(100, 130))
+                await asyncio.to_thread(produce, shop.topic, range(100, 130))
                 await shop.until(*range(50), *range(100, 130))
         if not running:
             await _make_anew(cluster, shop.topic)
-            produce(shop.topic, range(100, 130))
+            await asyncio.to_thread(produce, shop.topic, range(100, 130))
     async with shop.open():
         await shop.until(*range(50), *range(100, 130))
     async with shop.open():
@@ -106,7 +106,7 @@ async def test_a_topic_that_was_deleted_and_made_anew_is_handled_from_its_beginn
 
 async def test_records_after_a_cut_of_the_log_are_handled(shop: Shop, produce: Callable[..., Any]) -> None:
     """As after an election that was not clean: what the row calls done is no longer in the log."""
-    produce(shop.topic, range(12))
+    await asyncio.to_thread(produce, shop.topic, range(12))
     async with shop.open():
         await shop.until(*range(12))
     with sqlite3.connect(shop.path) as database:
@@ -115,5 +115,5 @@ async def test_records_after_a_cut_of_the_log_are_handled(shop: Shop, produce: C
         await cluster.commit(shop.group, {TopicPartition(shop.topic, 0): 12})
     async with shop.open():
         await asyncio.sleep(1)  # it has found out where the epoch ends
-        produce(shop.topic, range(100, 106))
+        await asyncio.to_thread(produce, shop.topic, range(100, 106))
         await shop.until(*range(12), *range(100, 106))

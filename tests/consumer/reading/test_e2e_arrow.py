@@ -42,7 +42,7 @@ async def test_a_loop_that_is_left_and_begun_again_goes_on_where_it_was(
     bootstrap: str, member: Maker, new_topic: NewTopic, group: Name, produce: Produce, blocking: bool
 ) -> None:
     topic, name = new_topic("orders", partitions=1), group("billing")
-    produce(topic, range(50), linger_ms=60_000)
+    await asyncio.to_thread(produce, topic, range(50), linger_ms=60_000)
 
     def read_blocking() -> list[pa.RecordBatch]:
         with GroupConsumer(topic, bootstrap=bootstrap, group=name, **QUICK) as consumer:
@@ -63,7 +63,7 @@ async def test_batches_hold_what_was_produced_and_are_done_as_wholes(
 ) -> None:
     topic, name = new_topic("orders", partitions=1), group("billing")
     # one record batch, however slow the producer is: flushing ends the wait
-    produce(topic, range(50), compression_type="gzip", linger_ms=60_000)
+    await asyncio.to_thread(produce, topic, range(50), compression_type="gzip", linger_ms=60_000)
     first = await member(topic, group=name)
     batches = await _take(first, 50, max_rows=20)
     assert [batch.num_rows for batch in batches] == [20, 20, 10]
@@ -84,7 +84,7 @@ async def test_what_an_earlier_member_had_done_beyond_the_gap_is_left_out(
     member: Maker, new_topic: NewTopic, group: Name, produce: Produce
 ) -> None:
     topic, name = new_topic("orders", partitions=1), group("billing")
-    produce(topic, range(30))
+    await asyncio.to_thread(produce, topic, range(30))
     first = await member(topic, group=name)
     records = await read(first, 30)
     first.done_all(records[3:7] + records[10:12])
@@ -98,13 +98,13 @@ async def test_records_and_batches_may_take_turns(
     member: Maker, new_topic: NewTopic, group: Name, produce: Produce
 ) -> None:
     topic = new_topic("orders", partitions=1)
-    produce(topic, range(20))
+    await asyncio.to_thread(produce, topic, range(20))
     consumer = await member(topic, group=group("billing"))
     assert numbers(await read(consumer, 4)) == [0, 1, 2, 3]
     batches = await _take(consumer, 16, include_headers=True)
     assert _values(batches) == list(range(4, 20))
     assert batches[0].schema.equals(SCHEMA_WITH_HEADERS)
-    produce(topic, [20])
+    await asyncio.to_thread(produce, topic, [20])
     assert numbers(await read(consumer, 1)) == [20]
 
 
@@ -112,7 +112,7 @@ async def test_a_batch_of_a_partition_sought_elsewhere_is_stale_and_one_from_els
     member: Maker, new_topic: NewTopic, group: Name, produce: Produce
 ) -> None:
     topic = new_topic("orders", partitions=1)
-    produce(topic, range(5))
+    await asyncio.to_thread(produce, topic, range(5))
     consumer = await member(topic, group=group("billing"))
     (batch,) = await _take(consumer, 5)
     consumer.seek(TopicPartition(topic, 0), 2)
@@ -146,5 +146,5 @@ async def test_a_paused_partition_gives_no_batches(
     consumer = await member(topic, group=group("billing"))
     await until(lambda: len(consumer.assignment()) == 2)
     consumer.pause(TopicPartition(topic, 0))
-    produce(topic, range(10), partitions=2)
+    await asyncio.to_thread(produce, topic, range(10), partitions=2)
     assert _values(await _take(consumer, 5)) == [1, 3, 5, 7, 9]
