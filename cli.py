@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, NoReturn
 
@@ -372,10 +374,7 @@ def _broker(options: argparse.Namespace) -> int:
     from .protocol import KafkaError, KohortError
 
     if options.metrics_port is not None and importlib.util.find_spec("prometheus_client") is None:
-        print(
-            "kohort broker: --metrics-port needs prometheus-client: pip install 'kohort[service]'",
-            file=sys.stderr,
-        )
+        _remark("--metrics-port needs prometheus-client: pip install 'kohort[service]'")
         return WRONG_USE
     handler = LogHandler(options.log_format)
     logging.getLogger().addHandler(handler)
@@ -383,7 +382,7 @@ def _broker(options: argparse.Namespace) -> int:
     try:
         settings = given_settings(options)
         if settings.get("listeners") and (options.host is not None or options.port is not None):
-            print("kohort broker: give listeners, or --host and --port: not both", file=sys.stderr)
+            _remark("give listeners, or --host and --port: not both")
             return WRONG_USE
         broker = Broker(
             host="127.0.0.1" if options.host is None else options.host,
@@ -397,13 +396,13 @@ def _broker(options: argparse.Namespace) -> int:
             runner.run(_serve(broker, handler))
     except KafkaError as error:
         # the disk fails, most often when the last records are flushed
-        print(f"kohort broker: {error}", file=sys.stderr)
+        _remark(f"{error}")
         return FAILED
     except KohortError as error:
-        print(f"kohort broker: {error}", file=sys.stderr)
+        _remark(f"{error}")
         return WRONG_USE
     except OSError as error:
-        print(f"kohort broker: cannot serve on {error.strerror or error}", file=sys.stderr)
+        _remark(f"cannot serve on {error.strerror or error}")
         return WRONG_USE
     finally:
         # whoever called main goes on without it
@@ -417,6 +416,29 @@ def _listening(addresses: Mapping[str, str]) -> str:
     if len(addresses) == 1:
         return "".join(addresses.values())
     return ", ".join(f"{address} ({name})" for name, address in addresses.items())
+
+
+def _remark(line: str) -> None:
+    """Say it on standard error: what cannot be said, as on a terminal that is gone, ends no broker."""
+    with suppress(OSError):
+        print(f"kohort broker: {line}", file=sys.stderr, flush=True)
+
+
+def _say_ready(addresses: str) -> None:
+    """Tell on standard output that the broker serves.
+
+    A terminal that is closed just then is no error: if the broker is to end with it, SIGHUP follows. Anything
+    else that refuses the line does: whoever waits for it would wait for ever.
+    """
+    try:
+        print(_READY, addresses, flush=True)
+    except OSError as error:
+        from .admin._screen import drop_output
+        from .protocol import KohortError
+
+        drop_output()
+        if error.errno != errno.EIO:
+            raise KohortError(f"standard output: {error.strerror}") from error
 
 
 async def _serve(broker: Broker, handler: LogHandler) -> None:
@@ -435,13 +457,10 @@ async def _serve(broker: Broker, handler: LogHandler) -> None:
         for number in ending:
             loop.add_signal_handler(number, stop.set)
         if broker.temporary:
-            print(f"kohort broker: data in {broker.data}, removed at the end", file=sys.stderr)
+            _remark(f"data in {broker.data}, removed at the end")
         if broker.metrics_port is not None:
-            print(
-                f"kohort broker: metrics at http://{broker.host}:{broker.metrics_port}/metrics",
-                file=sys.stderr,
-            )
-        print(_READY, _listening(broker.addresses), flush=True)
+            _remark(f"metrics at http://{broker.host}:{broker.metrics_port}/metrics")
+        _say_ready(_listening(broker.addresses))
         settle_collector()
         handler.open()
         stopped, failed = asyncio.create_task(stop.wait()), asyncio.create_task(broker.failure())

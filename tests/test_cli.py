@@ -12,9 +12,11 @@ import socket
 import struct
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -23,6 +25,7 @@ from kohort import cli
 from kohort.cli import main
 from kohort.protocol import ApiKey, ErrorCode, KafkaError, implementation
 from tests.broker.wire import Wire, create_topic, part
+from tests.ports import free_port
 
 PATIENCE_S = 20
 LISTENERS = "listener.security.protocol.map=INSIDE:PLAINTEXT,OUTSIDE:PLAINTEXT"
@@ -38,10 +41,12 @@ SLOW = (
 
 
 @contextmanager
-def running(*arguments: str, command: str = "broker") -> Iterator[subprocess.Popen[str]]:
+def running(
+    *arguments: str, command: str = "broker", stdout: int | IO[str] = subprocess.PIPE
+) -> Iterator[subprocess.Popen[str]]:
     process = subprocess.Popen(
         [sys.executable, "-m", "kohort", command, *arguments],
-        stdout=subprocess.PIPE,
+        stdout=stdout,
         stderr=subprocess.PIPE,
         text=True,
     )
@@ -59,6 +64,16 @@ def ready(process: subprocess.Popen[str]) -> int:
     line = process.stdout.readline()
     assert line.startswith("kohort broker ready on 127.0.0.1:"), line
     return int(line.rsplit(":", 1)[1])
+
+
+def wait_until_reachable(port: int) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            return socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S).close()
+        except ConnectionRefusedError:
+            assert time.monotonic() < deadline, "no broker"
+            time.sleep(0.05)
 
 
 def ends(process: subprocess.Popen[str]) -> tuple[int, str]:
@@ -127,10 +142,38 @@ def test_a_terminal_that_is_closed_is_a_clean_stop(tmp_path: Path) -> None:
         while b"ready on" not in said:
             said += os.read(terminal, 1_000)
         os.close(terminal)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     except BaseException:
         os.kill(child, signal.SIGKILL)
         raise
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert (tmp_path / ".kafka_cleanshutdown").exists()
+
+
+def test_a_terminal_that_is_gone_before_the_broker_is_ready_is_no_error(tmp_path: Path) -> None:
+    """Without a hang-up, as in a session of its own, it serves on."""
+    port = free_port()
+    command = [sys.executable, "-m", "kohort", "broker", "--port", str(port), "--data", str(tmp_path)]
+    master, terminal = pty.openpty()
+    with subprocess.Popen(
+        command, stdin=terminal, stdout=terminal, stderr=terminal, start_new_session=True
+    ) as process:
+        os.close(terminal)
+        os.close(master)
+        try:
+            wait_until_reachable(port)
+            process.terminate()
+            assert process.wait(PATIENCE_S) == 0
+        finally:
+            process.kill()
+    assert (tmp_path / ".kafka_cleanshutdown").exists()
+
+
+def test_a_ready_line_that_cannot_be_written_ends_the_broker_with_the_reason(tmp_path: Path) -> None:
+    with (
+        Path("/dev/full").open("w") as full,
+        running("--port", "0", "--data", str(tmp_path), stdout=full) as one,
+    ):
+        assert ends(one) == (2, "kohort broker: standard output: No space left on device\n")
     assert (tmp_path / ".kafka_cleanshutdown").exists()
 
 
