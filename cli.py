@@ -189,7 +189,7 @@ def _flush_output(code: int) -> int:
         if sys.stdout is not None:
             sys.stdout.flush()
     except OSError as error:
-        from .admin._screen import drop_output
+        from .admin.screen import drop_output
 
         drop_output()
         if not isinstance(error, BrokenPipeError):
@@ -433,7 +433,7 @@ def _say_ready(addresses: str) -> None:
     try:
         print(_READY, addresses, flush=True)
     except OSError as error:
-        from .admin._screen import drop_output
+        from .admin.screen import drop_output
         from .protocol import KohortError
 
         drop_output()

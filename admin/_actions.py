@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Final
 
 from ..protocol import ErrorCode, KafkaError, UnsupportedVersionError
-from . import _words, tables
-from ._connection import connected
+from . import notation, tables
 from ._errors import advised
-from ._screen import OK, REFUSED, Screen, plain
 from ._watch import watch
+from .connection import connected
 from .group_admin import GroupAdmin
 from .reset import ResetTo
 from .results import GroupDescription, HeldBack, Outcome, ResetPlan
+from .screen import OK, REFUSED, Screen, plain
 
 Action = Callable[[GroupAdmin, argparse.Namespace, Screen], Awaitable[int]]
 
@@ -98,7 +98,7 @@ async def _held_back(
 
 
 async def _reset(admin: GroupAdmin, options: argparse.Namespace, screen: Screen) -> int:
-    topics = None if options.all_topics else _words.topic_partitions(options.topics)
+    topics = None if options.all_topics else notation.topic_partitions(options.topics)
     plan = await admin.plan_reset(options.group, _target(options), topics)
     if not plan.changes:
         raise advised(ErrorCode.GROUP_ID_NOT_FOUND, f"group {options.group!r} has no offsets to reset")
@@ -163,7 +163,7 @@ async def _delete(admin: GroupAdmin, options: argparse.Namespace, screen: Screen
 
 
 async def _delete_offsets(admin: GroupAdmin, options: argparse.Namespace, screen: Screen) -> int:
-    outcomes = await admin.delete_offsets(options.group, _words.topic_partitions(options.topics))
+    outcomes = await admin.delete_offsets(options.group, notation.topic_partitions(options.topics))
     if screen.as_json:
         rows = [{**plain(partition), **plain(done)} for partition, done in outcomes.items()]
         screen.document({"group": options.group, "partitions": rows})

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ..assignors import BalanceLimit
 from ..protocol import TopicPartition
-from ._words import span
+from .notation import span
 from .results import PartitionMove
 from .tables import assignment, short, table
 from .workbench import Balance, GroupSnapshot, Trial, WorkbenchError

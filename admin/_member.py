@@ -12,8 +12,8 @@ from ..consumer.events import BrokerUnavailable, Event, PartitionFailed
 from ..protocol import ErrorCode, KafkaError, TopicPartition
 from ..settings import MAX_INT
 from ..statemachine import MemberState
-from ._connection import connection_of
-from ._screen import Screen
+from .connection import connection_of
+from .screen import Screen
 
 #: Most records at a time, and the longest wait for the first of them.
 _MOST, _WAIT_MS = 500, 200

@@ -15,7 +15,7 @@ from ..consumer.reading.fetched_records import ChunkReader, end_of_run
 from ..consumer.record import Record
 from ..protocol import CorruptBatchError, ErrorCode, KafkaError, TopicPartition
 from ._errors import advised
-from ._topics import ranges
+from .topics import ranges
 
 #: Longest wait of a Fetch for records that are not written yet, and most bytes of its response.
 _WAIT_MS: Final = 500

@@ -34,7 +34,6 @@ from ..protocol.messages.offset_delete import (
     OffsetDeleteRequestTopic,
 )
 from ._errors import advised
-from ._topics import log_offsets
 from .results import (
     Coordinator,
     GroupDescription,
@@ -45,6 +44,7 @@ from .results import (
     Outcome,
     PartitionOffsets,
 )
+from .topics import log_offsets
 
 #: The only protocol type whose assignments are read (KIP-62).
 CONSUMER: Final = "consumer"

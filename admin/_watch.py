@@ -18,11 +18,11 @@ from typing import Any, Final
 
 from ..client import BrokerConnectionError
 from ..protocol import ErrorCode, EventName, KafkaError, TopicPartition
-from . import _words, tables
+from . import notation, tables
 from ._errors import advised
-from ._screen import Screen, plain
 from .group_admin import GroupAdmin
 from .results import GroupDescription, HistoryEntry
+from .screen import Screen, plain
 
 _NEWS_KEPT: Final = 12
 
@@ -164,12 +164,12 @@ class Lines(View):
 
     def show(self, now: GroupDescription, news: list[News]) -> None:
         for piece in news:
-            self.screen.write(f"{_words.utc(piece.timestamp_ms)}  {tables.clean(piece.text)}\n")
+            self.screen.write(f"{notation.utc(piece.timestamp_ms)}  {tables.clean(piece.text)}\n")
         lag = "-" if now.total_lag is None else now.total_lag
         line = f"{now.state}, members {len(now.members)}, lag {lag}"
         if line != self._last:
             self._last = line
-            self.screen.write(f"{_words.utc(_now_ms())}  {line}\n")
+            self.screen.write(f"{notation.utc(_now_ms())}  {line}\n")
 
 
 class Picture(View):
@@ -200,11 +200,11 @@ class Picture(View):
         from rich.console import Group
         from rich.text import Text
 
-        told = ((_words.utc(piece.timestamp_ms), piece.text) for piece in self._watcher.news)
+        told = ((notation.utc(piece.timestamp_ms), piece.text) for piece in self._watcher.news)
         head, *rest = tables.described(now)
         # what matters comes first: what does not fit on the screen is cut off below
         parts: list[Any] = [
-            Text(f"{_words.utc(_now_ms())}  {words}"),
+            Text(f"{notation.utc(_now_ms())}  {words}"),
             head,
             tables.table(["WHEN (UTC)", "WHAT"], told),
             *rest,

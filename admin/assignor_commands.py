@@ -95,7 +95,7 @@ def run(options: argparse.Namespace) -> int:
     def perform() -> int:
         import asyncio
 
-        from ._assignor_actions import perform
+        from .assignor_actions import perform
 
         return asyncio.run(perform(options))
 

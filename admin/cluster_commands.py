@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from ._screen import OK, REFUSED, Screen
 from .commands import add_commands, reader, run_program, whole
 from .reassignment import (
     Moving,
@@ -20,6 +19,7 @@ from .reassignment import (
     reassignments,
     tell_outcomes,
 )
+from .screen import OK, REFUSED, Screen
 
 if TYPE_CHECKING:
     from ..client import Cluster
@@ -188,7 +188,7 @@ def run(options: argparse.Namespace) -> int:
 
 async def _perform(options: argparse.Namespace) -> int:
     from ..client import ConfigError
-    from ._connection import connected
+    from .connection import connected
 
     if options.action == "status":
         if options.wait:
@@ -205,8 +205,8 @@ async def _perform(options: argparse.Namespace) -> int:
 
 
 async def _wait(options: argparse.Namespace) -> int:
-    from ._connection import cluster_of, connection_of
     from .cluster_health import wait_until_whole
+    from .connection import cluster_of, connection_of
 
     screen = Screen(as_json=options.json)
 
@@ -239,7 +239,7 @@ async def _status(cluster: Cluster, _: argparse.Namespace, screen: Screen) -> in
 
 async def _elect(cluster: Cluster, options: argparse.Namespace, screen: Screen) -> int:
     from ..protocol import TopicPartition
-    from ._topics import topic_rows
+    from .topics import topic_rows
 
     wanted: list[TopicPartition] | None = None
     if options.topics:
@@ -263,7 +263,7 @@ _ACTIONS: Final = {"status": _status, "reassign": reassign_replicas, "elect": _e
 
 async def status(cluster: Cluster) -> Status:
     """The state of a cluster, as its brokers know it."""
-    from ._topics import topic_rows
+    from .topics import topic_rows
 
     rows = await topic_rows(cluster, None)
     known = await cluster.metadata([])

@@ -9,9 +9,9 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
-from . import _words
-from ._connection import add_connection_options
-from ._screen import INTERRUPTED, OK, REFUSED, UNREACHABLE, WRONG_USE, drop_output
+from . import notation
+from .connection import add_connection_options
+from .screen import INTERRUPTED, OK, REFUSED, UNREACHABLE, WRONG_USE, drop_output
 
 TIMEOUT_S: Final = 15.0
 
@@ -128,8 +128,8 @@ def _add_reset(parser: argparse.ArgumentParser) -> None:
     add("--to-earliest", action="store_true", help="the first record there is")
     add("--to-latest", action="store_true", help="behind the last record")
     add("--to-timestamp", metavar="MS", type=_offset, help="first record at or after this time, in ms")
-    add("--to-datetime", metavar="ISO", type=reader(_words.datetime_ms), help="the same; UTC if no offset")
-    add("--by-duration", metavar="2h", type=reader(_words.duration_ms), help="the same, so long ago")
+    add("--to-datetime", metavar="ISO", type=reader(notation.datetime_ms), help="the same; UTC if no offset")
+    add("--by-duration", metavar="2h", type=reader(notation.duration_ms), help="the same, so long ago")
     add("--to-offset", metavar="N", type=_offset, help="this offset")
     add("--shift-by", metavar="N", type=int, help="so many records forward; below 0: back")
     add("--to-current", action="store_true", help="the committed offset, within what the log has")
@@ -171,7 +171,7 @@ def _add_topics(parser: argparse.ArgumentParser, *, required: bool) -> None:
 
 
 def _topic(text: str) -> str:
-    _words.topic_partitions([text])
+    notation.topic_partitions([text])
     return text
 
 

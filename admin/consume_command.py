@@ -13,8 +13,8 @@ from contextlib import aclosing
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from ._screen import INTERRUPTED, OK, Screen
 from .commands import add_connection, reader, run_program, whole
+from .screen import INTERRUPTED, OK, Screen
 
 if TYPE_CHECKING:
     from ..client import Cluster
@@ -78,7 +78,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _start(text: str) -> Start:
-    from . import _words
+    from . import notation
 
     if text in _ENDS:
         return _ENDS[text]
@@ -87,11 +87,11 @@ def _start(text: str) -> Start:
     if text.removeprefix("-").isdigit() and text.isascii():
         return ("offset", int(text))
     try:
-        return ("time", max(0, round(time.time() * 1_000) - _words.duration_ms(text)))
+        return ("time", max(0, round(time.time() * 1_000) - notation.duration_ms(text)))
     except ValueError:
         pass
     try:
-        return ("time", _words.datetime_ms(text))
+        return ("time", notation.datetime_ms(text))
     except ValueError:
         where = "beginning, end, an offset, a time such as 2026-02-03T04:05:06Z or a duration such as 2h"
         raise ValueError(f"{text!r} is no place to begin: give {where}") from None
@@ -114,7 +114,7 @@ def run(options: argparse.Namespace) -> int:
 
 async def _perform(options: argparse.Namespace) -> int:
     from ..client import ConfigError
-    from ._connection import connected
+    from .connection import connected
 
     if options.group is not None and options.partitions:
         raise ConfigError("--partition and --group: a group gives out the partitions itself, leave one out")
@@ -137,7 +137,7 @@ async def _range(
 ) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
     """Where to begin and where the log ends, by partition. Raises KafkaError."""
     from ..protocol import ErrorCode, KafkaError, TopicPartition
-    from ._topics import existing, offsets_at, ranges
+    from .topics import existing, offsets_at, ranges
 
     places = []
     topics = dict.fromkeys(options.topics)

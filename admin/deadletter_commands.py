@@ -9,8 +9,8 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AsyncExitStack, aclosing
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from ._screen import OK, Screen
 from .commands import add_commands, run_program, whole
+from .screen import OK, Screen
 
 if TYPE_CHECKING:
     from ..client import Cluster
@@ -89,7 +89,7 @@ async def _ranges(
     cluster: Cluster, topic: str
 ) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
     """Start and end of each partition. Raises KafkaError."""
-    from ._topics import existing, ranges
+    from .topics import existing, ranges
 
     known = await existing(cluster, [topic])
     return await ranges(cluster, known.partitions(topic), read_committed=True)
@@ -118,7 +118,7 @@ async def _letters(
 
 
 async def _list(options: argparse.Namespace, screen: Screen) -> int:
-    from ._connection import connected
+    from .connection import connected
     from .tables import clean, table
 
     takes = _filter(options)
@@ -181,8 +181,8 @@ async def _replay(options: argparse.Namespace, screen: Screen) -> int:
     from ..client import ConfigError
     from ..producer import Producer
     from ..settings import MAX_INT, MAX_LONG
-    from ._connection import connected, connection_of
-    from ._topics import existing
+    from .connection import connected, connection_of
+    from .topics import existing
 
     takes = _filter(options)
     if takes is not None and options.progress_group is not None:

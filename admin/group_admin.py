@@ -12,9 +12,9 @@ from typing import Any, Final, Self, TypeVar
 from ..client import Cluster, CommittedOffset
 from ..protocol import ErrorCode, EventName, KafkaError, TopicPartition, UnsupportedVersionError
 from . import _requests, reset
-from ._connection import cluster_of, connect_soon, read_connection
 from ._errors import advised, with_advice
 from ._requests import lag_rows
+from .connection import cluster_of, connect_soon, read_connection
 from .results import (
     MAX_OFFSETS,
     GroupDescription,

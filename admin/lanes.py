@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
 from ..protocol import CauseKind, EventName, TopicPartition
-from . import _words
+from . import notation
 from .results import Generation, GroupDescription, GroupHistory, HistoryEntry
 from .tables import clean, short
 
@@ -248,7 +248,7 @@ def kept(samples: list[Sample], sample: Sample) -> None:
 
 def headline(row: Generation) -> str:
     """A generation in one line: its cause, its duration, how much moved."""
-    took = "" if row.duration_ms is None else f"took {_words.span(row.duration_ms)}"
+    took = "" if row.duration_ms is None else f"took {notation.span(row.duration_ms)}"
     many = "" if row.partitions_moved is None else f"{row.partitions_moved} moved"
     given_up = sum(move.to_owner is None for move in row.moves or ())
     waits = f"{given_up} without an owner" if given_up else ""
@@ -285,7 +285,7 @@ def held_up_by(lanes: Lanes, row: Generation) -> list[str]:
     found = []
     if row.slowest is not None and row.slowest_ms:
         name = lanes.name(row.slowest)
-        found.append(f"{name} gave up its partitions after {_words.span(row.slowest_ms)}")
+        found.append(f"{name} gave up its partitions after {notation.span(row.slowest_ms)}")
     began_ms = row.timestamp_ms - (row.duration_ms or 0)
     for entry in lanes.entries:
         late = entry.details.get("cause_kind") in (CauseKind.LATE_JOIN, CauseKind.LATE_SYNC)

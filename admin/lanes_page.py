@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from typing import Final
 
 from ..protocol import TopicPartition
-from . import _words
-from ._markup import Html, data, number, self_contained, table, tag
+from . import notation
 from .lanes import NOBODY, UNKNOWN, Lanes, cause, headline, held_up_by, phases
+from .markup import Html, data, number, self_contained, table, tag
 from .results import Generation, MemberDescription
 from .tables import assignment
 
@@ -24,7 +24,7 @@ _MOST_MOVES: Final = 50
 def page(lanes: Lanes) -> Html:
     """One file that needs nothing else."""
     title = f"Group {lanes.now.group}"
-    heading = tag("h1", title), tag("p", f"as it was at {_words.utc(lanes.now_ms)} UTC", class_="quiet")
+    heading = tag("h1", title), tag("p", f"as it was at {notation.utc(lanes.now_ms)} UTC", class_="quiet")
     return self_contained(title, heading, parts(lanes))
 
 
@@ -56,7 +56,7 @@ def facts(lanes: Lanes) -> Html:
     waits = [
         f"{lanes.name(names.get(each.member, each.member))} waits for "
         f"{lanes.name(names.get(each.waits_for, each.waits_for))} to give up {assignment(each.partitions)}"
-        + ("" if each.since_ms is None else f", for {_words.span(each.since_ms)}")
+        + ("" if each.since_ms is None else f", for {notation.span(each.since_ms)}")
         for names in [{member.member_id: member.owner for member in now.members}]
         for each in now.hold_ups
     ]
@@ -100,7 +100,7 @@ def _rebalance(lanes: Lanes, row: Generation) -> Html:
     summary = tag(
         "summary",
         tag("b", str(row.generation) if row.generation >= 0 else "?", title="generation"),
-        tag("time", _words.utc(row.timestamp_ms)),
+        tag("time", notation.utc(row.timestamp_ms)),
         badge(row.state),
         tag("span", headline(row)),
     )
@@ -150,7 +150,7 @@ def _phases(lanes: Lanes, row: Generation) -> Html | None:
             tag(
                 "li",
                 tag("progress", max=whole, value=phase.duration_ms, aria_hidden="true"),
-                f"{phase.name}: {_words.span(phase.duration_ms)}",
+                f"{phase.name}: {notation.span(phase.duration_ms)}",
             )
             for phase in found
         ),
@@ -209,7 +209,7 @@ def partitions(lanes: Lanes) -> Html:
         last = lane.spans[-1]
         known = offsets.get(place)
         name = {NOBODY: "nobody", UNKNOWN: "unknown"}.get(last.owner)
-        since = _words.utc(last.start_ms) if last.start_ms > lanes.since_ms else "before"
+        since = notation.utc(last.start_ms) if last.start_ms > lanes.since_ms else "before"
         rows.append(
             (
                 f"{lane.topic}-{lane.partition}",

@@ -8,8 +8,8 @@ import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
-from ._screen import OK, WRONG_USE, document
 from .commands import run_program
+from .screen import OK, WRONG_USE, document
 
 if TYPE_CHECKING:
     from ..log.tools.dump import Dumped

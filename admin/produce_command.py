@@ -16,8 +16,8 @@ from concurrent.futures import CancelledError
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from ._screen import INTERRUPTED, OK, REFUSED, Screen
 from .commands import add_connection, run_program, whole
+from .screen import INTERRUPTED, OK, REFUSED, Screen
 
 if TYPE_CHECKING:
     from ..producer import Producer, RecordMetadata
@@ -81,8 +81,8 @@ def run(options: argparse.Namespace) -> int:
 async def _perform(options: argparse.Namespace) -> int:
     from ..client import ConfigError
     from ..producer import Producer
-    from ._connection import connected
-    from ._topics import existing
+    from .connection import connected
+    from .topics import existing
 
     if options.key_separator == "":
         raise ConfigError("--key-separator is empty: give the text between key and value")

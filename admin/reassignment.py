@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from ._screen import OK, REFUSED, Screen, plain
+from .screen import OK, REFUSED, Screen, plain
 
 if TYPE_CHECKING:
     from ..client import Cluster
@@ -55,7 +55,7 @@ def check_reassign(options: argparse.Namespace) -> None:
 async def reassign_replicas(cluster: Cluster, options: argparse.Namespace, screen: Screen) -> int:
     """Run the command; the exit code."""
     from ..protocol import TopicPartition
-    from ._topics import topic_rows
+    from .topics import topic_rows
 
     rows = await topic_rows(cluster, None)
     if options.topic is not None and options.topic not in {row.name for row in rows}:
@@ -219,7 +219,7 @@ async def _verify(
     left = [row for row in rows if row[2] != "done"]
     topics = sorted({key.topic for key in chosen})
     if of_broker:
-        from ._topics import topic_rows
+        from .topics import topic_rows
 
         names_of = None if options.topic is None else [options.topic]
         topics = [row.name for row in await topic_rows(cluster, names_of)]
@@ -315,7 +315,7 @@ async def throttle(
     replicas that partitions have to their ``targets``, and for reassignments of their topics under way.
     """
     from ..protocol import TopicPartition
-    from ._topics import alter_broker_configs, alter_configs
+    from .topics import alter_broker_configs, alter_configs
 
     under_way = {TopicPartition(each.topic, each.partition): each for each in moving}
     sources = {key: set(there[key]) for key in targets}
@@ -344,7 +344,7 @@ async def end_throttle(cluster: Cluster, topics: Iterable[str]) -> list[str]:
     """Remove the throttles of topics, and those of brokers if nothing is being reassigned any more. Return
     the topics that had any.
     """
-    from ._topics import alter_broker_configs, alter_configs, topic_configs
+    from .topics import alter_broker_configs, alter_configs, topic_configs
 
     found = await topic_configs(cluster, topics, all_configs=False)
     throttled = [

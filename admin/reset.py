@@ -15,8 +15,8 @@ from typing import Self
 from ..client import EARLIEST, LATEST, Cluster, CommittedOffset, ConfigError
 from ..protocol import ErrorCode, KafkaError, TopicPartition
 from ._requests import describe_group
-from ._topics import log_offsets
 from .results import GroupDescription, OffsetChange, ResetPlan
+from .topics import log_offsets
 
 #: States in which the group has no members, so that a tool may commit.
 _FREE = frozenset({"Empty", "Dead"})

@@ -6,8 +6,8 @@ import argparse
 import dataclasses
 import json
 
-from ._screen import OK, REFUSED, Screen
 from .commands import add_common, run_program
+from .screen import OK, REFUSED, Screen
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,7 +40,7 @@ async def _status(options: argparse.Namespace, screen: Screen) -> int:
     from ..protocol import KohortError, TopicPartition
     from ..spark import format_offsets
     from ..spark.status import job_status
-    from ._connection import connected
+    from .connection import connected
     from .tables import table
 
     async with connected(options, "kohort-spark") as cluster:
@@ -69,7 +69,7 @@ async def _import(options: argparse.Namespace, screen: Screen) -> int:
     from ..client import CommittedOffset, ConfigError
     from ..spark import format_offsets
     from ..spark.status import CheckpointError, read_checkpoint
-    from ._connection import connected
+    from .connection import connected
 
     try:
         number, offsets = read_checkpoint(options.folder)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from ..protocol import TopicPartition
-from . import _words
+from . import notation
 from .results import (
     Generation,
     GroupDescription,
@@ -88,7 +88,7 @@ def described(found: GroupDescription) -> list[Any]:
                         names[each.member],
                         names[each.waits_for],
                         assignment(each.partitions),
-                        "unknown" if each.since_ms is None else _words.span(each.since_ms),
+                        "unknown" if each.since_ms is None else notation.span(each.since_ms),
                     )
                     for each in found.hold_ups
                 ),
@@ -124,7 +124,7 @@ def held_back(rows: Sequence[HeldBack]) -> list[Any]:
             "the committed offset" if row.stable_offset is None else f"records from {row.stable_offset} on",
             row.records,
             " or ".join(row.transactional_ids) or "no coordinator: see `kohort transactions abort`",
-            "unknown" if row.open_ms is None else _words.span(row.open_ms),
+            "unknown" if row.open_ms is None else notation.span(row.open_ms),
         )
         for row in rows
     )
@@ -190,10 +190,10 @@ def timeline(history: GroupHistory) -> list[Any]:
     """A row for each generation, oldest first."""
     rows = []
     for row in history.generations:
-        took = "unknown" if row.duration_ms is None else _words.span(row.duration_ms)
+        took = "unknown" if row.duration_ms is None else notation.span(row.duration_ms)
         if row.slowest is not None and row.slowest_ms:
-            took += f", {short(row.slowest)} gave up after {_words.span(row.slowest_ms)}"
-        when = _words.utc(row.timestamp_ms)
+            took += f", {short(row.slowest)} gave up after {notation.span(row.slowest_ms)}"
+        when = notation.utc(row.timestamp_ms)
         rows.append(
             (when, row.generation, row.state, _before_and_after(row), _cause(row), took, _count_moved(row))
         )
@@ -252,7 +252,7 @@ def events(entries: Iterable[HistoryEntry]) -> list[Any]:
     rows = []
     for row in entries:
         who = (row.member or None, row.client_id or None, row.client_host or None)
-        when = _words.utc(row.timestamp_ms)
+        when = notation.utc(row.timestamp_ms)
         rows.append((when, row.sequence, row.generation, row.kind, short(row.cause), *who))
     return [table(["WHEN (UTC)", "SEQ", "GEN", "EVENT", "CAUSE", "MEMBER", "CLIENT", "HOST"], rows)]
 

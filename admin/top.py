@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from ._screen import OK, UNREACHABLE, WRONG_USE
+from .screen import OK, UNREACHABLE, WRONG_USE
 
 if TYPE_CHECKING:
     from rich.console import Console, Group

@@ -8,13 +8,13 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from ._screen import OK, REFUSED, Screen, plain
 from .commands import add_commands, reader, run_program, whole
+from .screen import OK, REFUSED, Screen, plain
 
 if TYPE_CHECKING:
     from ..client import Cluster
-    from ._topics import Described, Listed
     from .results import Outcome
+    from .topics import Described, Listed
 
 _CLIENT: Final = "kohort-topics"
 _MOST_PARTITIONS: Final = 2**31 - 1
@@ -112,7 +112,7 @@ def run(options: argparse.Namespace) -> int:
 
 async def _perform(options: argparse.Namespace) -> int:
     from ..client import ConfigError
-    from ._connection import connected
+    from .connection import connected
 
     if options.action == "alter" and not (options.partitions or options.configs or options.deleted):
         raise ConfigError("nothing to change: give --partitions, --config or --delete-config")
@@ -122,7 +122,7 @@ async def _perform(options: argparse.Namespace) -> int:
 
 
 async def _list(cluster: Cluster, options: argparse.Namespace, screen: Screen) -> int:
-    from ._topics import list_topics
+    from .topics import list_topics
 
     rows = [row for row in await list_topics(cluster) if options.internal or not row.internal]
     if screen.as_json:
@@ -135,7 +135,7 @@ async def _list(cluster: Cluster, options: argparse.Namespace, screen: Screen) -
 
 
 async def _describe(cluster: Cluster, options: argparse.Namespace, screen: Screen) -> int:
-    from ._topics import describe_topics
+    from .topics import describe_topics
 
     found = await describe_topics(cluster, options.topics, all_configs=options.all_configs)
     if screen.as_json:
@@ -171,7 +171,7 @@ async def _create(cluster: Cluster, options: argparse.Namespace, screen: Screen)
 
 
 async def _alter(cluster: Cluster, options: argparse.Namespace, screen: Screen) -> int:
-    from ._topics import alter_configs, create_partitions, describe_topics
+    from .topics import alter_configs, create_partitions, describe_topics
 
     changes = {**dict(options.configs), **dict.fromkeys(options.deleted)}
     # ask first: if the broker refuses one of the two, neither is made

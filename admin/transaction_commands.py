@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from ._screen import OK, REFUSED, Screen
 from .commands import add_commands, reader, run_program, whole
+from .screen import OK, REFUSED, Screen
 
 if TYPE_CHECKING:
     from ..client import Cluster
@@ -83,7 +83,7 @@ def run(options: argparse.Namespace) -> int:
 
 async def _perform(options: argparse.Namespace) -> int:
     from . import _transactions
-    from ._connection import connected
+    from .connection import connected
 
     async with connected(options, _CLIENT) as cluster:
         if options.action == "list":
@@ -143,7 +143,7 @@ def _listing(rows: Iterable[Any]) -> Any:
 
 
 def _description(found: Any) -> list[Any]:
-    from ._words import span
+    from .notation import span
     from .tables import pairs, table
 
     head: list[tuple[str, object]] = [
@@ -162,7 +162,7 @@ def _description(found: Any) -> list[Any]:
 
 
 def _hanging(rows: Iterable[Any]) -> Any:
-    from ._words import span
+    from .notation import span
     from .tables import table
 
     cells = (

@@ -22,7 +22,20 @@ from ._image import (
     PartitionState,
     TopicImage,
 )
-from ._layout import (
+from ._producer_ids import BLOCK_SIZE, ProducerIds
+from ._store import (
+    ANY_VERSION,
+    Change,
+    Check,
+    ConflictError,
+    Create,
+    Delete,
+    Entry,
+    MetadataStore,
+    Put,
+    SessionState,
+)
+from .layout import (
     CLUSTER_ID,
     CONTROLLER,
     CONTROLLER_EPOCH,
@@ -36,19 +49,6 @@ from ._layout import (
     deleted_topic_path,
     stored_controller,
     topic_path,
-)
-from ._producer_ids import BLOCK_SIZE, ProducerIds
-from ._store import (
-    ANY_VERSION,
-    Change,
-    Check,
-    ConflictError,
-    Create,
-    Delete,
-    Entry,
-    MetadataStore,
-    Put,
-    SessionState,
 )
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from ._files import StateFileError
-from ._layout import DOCUMENTS
 from ._store import Change, Create, MetadataStore, Put, WritesAtOnce
+from .layout import DOCUMENTS
 
 log = logging.getLogger("kohort.cluster")
 

@@ -14,9 +14,9 @@ from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from ._files import StateFile, StateFileError
-from ._layout import DELETED_TOPICS, DOCUMENTS, PRODUCER_IDS, TOPICS
 from ._store import Change, Entry, SessionState, Value
-from ._tree import Tree, TreeStore
+from .layout import DELETED_TOPICS, DOCUMENTS, PRODUCER_IDS, TOPICS
+from .tree import Tree, TreeStore
 
 #: The file of the topics: the only one whose name is not that of a kind.
 TOPICS_FILE: Final = "kohort.json"

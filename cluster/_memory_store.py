@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ._store import Change, Create, SessionState
-from ._tree import Step, Tree, TreeStore
+from .tree import Step, Tree, TreeStore
 
 
 class MemoryHome:

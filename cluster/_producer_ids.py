@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from ._layout import PRODUCER_IDS
 from ._store import ConflictError, Create, MetadataStore, Put
+from .layout import PRODUCER_IDS
 
 BLOCK_SIZE = 1_000
 

@@ -10,7 +10,8 @@ from uuid import UUID
 
 from ..protocol import KohortError
 from ._image import BrokerRegistration, Endpoint
-from ._layout import (
+from ._store import ConflictError, Create, MetadataStore, Put, SessionState
+from .layout import (
     CLUSTER_ID,
     broker_path,
     changing_of_broker,
@@ -18,7 +19,6 @@ from ._layout import (
     stored_broker,
     stored_cluster_id,
 )
-from ._store import ConflictError, Create, MetadataStore, Put, SessionState
 
 #: What may change in an entry.
 _CHANGING = {"shutting_down", "damaged", "lost", "strays", "newer_epochs"}

@@ -11,7 +11,8 @@ from typing import Final
 from uuid import UUID
 
 from ._image import NO_LEADER, UNKNOWN_EPOCH, BrokerRegistration, ClusterImage, PartitionState, TopicImage
-from ._layout import (
+from ._store import Entry, MetadataStore
+from .layout import (
     BROKERS,
     CLUSTER_ID,
     CONTROLLER,
@@ -29,7 +30,6 @@ from ._layout import (
     topic_config_path,
     topic_path,
 )
-from ._store import Entry, MetadataStore
 
 log = logging.getLogger("kohort.cluster")
 

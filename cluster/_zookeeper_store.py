@@ -27,7 +27,7 @@ from ..client.zookeeper_requests import Node
 from ._format import NewerFormatError, stamped, unstamped
 from ._session_note import SessionNote
 from ._store import Change, Check, ConflictError, Create, Delete, Entry, Put, SessionState
-from ._tree import Tree, TreeStore
+from .tree import Tree, TreeStore
 
 log = logging.getLogger("kohort.cluster")
 

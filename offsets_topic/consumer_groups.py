@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, TypeAlias
 from uuid import UUID
 
 from ..protocol import MalformedMessageError, WireReader
-from ..protocol.messages._wire import varint
+from ..protocol.messages.wire import varint
 
 #: Partitions by topic id.
 Partitions: TypeAlias = Mapping[UUID, tuple[int, ...]]

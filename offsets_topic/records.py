@@ -18,7 +18,7 @@ from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 from ..protocol import KohortError, MalformedMessageError, WireReader
-from ..protocol.messages._wire import varint
+from ..protocol.messages.wire import varint
 from .consumer_groups import (
     CONSUMER_GROUP_TYPES,
     ConsumerGroupRecord,

@@ -84,7 +84,7 @@ from ._subscription import (
     subscribed_topics,
 )
 from .messages._apis import ApiKey
-from .messages._wire import PreparedArray, Sendable
+from .messages.wire import PreparedArray, Sendable
 
 __all__ = [
     "ANONYMOUS",

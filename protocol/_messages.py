@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, get_args, get_origin, get_
 from ._apis import APIS, Api, api_for
 from ._errors import MalformedFrameError, MalformedMessageError
 from .messages._apis import ApiKey
-from .messages._wire import Pieces, Sendable, skip_tags
+from .messages.wire import Pieces, Sendable, skip_tags
 
 _REQUEST_HEADER = struct.Struct(">hhih")
 _CORRELATION_ID = struct.Struct(">i")

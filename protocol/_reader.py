@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from ._errors import MalformedMessageError
-from .messages._wire import long_varint
+from .messages.wire import long_varint
 
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")

@@ -19,7 +19,7 @@ from functools import lru_cache
 
 from ._errors import MalformedMessageError
 from ._reader import TopicPartition, WireReader
-from .messages._wire import write_bytes
+from .messages.wire import write_bytes
 
 #: Newest known version of Subscription and Assignment.
 SUBSCRIPTION_VERSION = 3

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from ..cluster import Change, ConflictError, Create, Entry, SessionState
-from ..cluster._tree import Step, Tree, TreeStore
+from ..cluster.tree import Step, Tree, TreeStore
 
 
 class SharedMetadata:

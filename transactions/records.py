@@ -15,7 +15,7 @@ from operator import attrgetter
 from typing import Final, NamedTuple, TypeAlias
 
 from ..protocol import KohortError, ProtocolError, TopicPartition
-from ..protocol.messages._wire import (
+from ..protocol.messages.wire import (
     read_compact_count,
     read_compact_string,
     read_count,

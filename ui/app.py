@@ -17,11 +17,10 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from ..admin import GroupAdmin, ResetTo
-from ..admin import _words as words
-from ..admin._assignor_actions import Scene, live_scene, measure_of
-from ..admin._markup import asset, tag
+from ..admin import GroupAdmin, ResetTo, notation
+from ..admin.assignor_actions import Scene, live_scene, measure_of
 from ..admin.cluster_commands import elect
+from ..admin.markup import asset, tag
 from ..admin.workbench import Trial, WhatIf
 from ..assignors import available_assignors
 from ..assignors.server import OWN
@@ -176,7 +175,7 @@ class Pages:
         to = _target(given)
         wanted = given.get("topic", "").split()
         try:
-            topics = words.topic_partitions(wanted) if wanted else None
+            topics = notation.topic_partitions(wanted) if wanted else None
         except ValueError as error:
             raise HTTPException(400, str(error)) from None
         name = given.get("name", "")
@@ -270,7 +269,7 @@ def _target(given: Mapping[str, str]) -> ResetTo:
                     kind
                 ]()
             case "timestamp":
-                return ResetTo.timestamp(words.datetime_ms(value))
+                return ResetTo.timestamp(notation.datetime_ms(value))
             case "offset" | "shift" if -(2**63) <= (number := int(value)) < 2**63:
                 if kind == "shift":
                     return ResetTo.shift(number)

@@ -1,4 +1,4 @@
-"""HTML pages, made from views. Every text is escaped (:mod:`kohort.admin._markup`)."""
+"""HTML pages, made from views. Every text is escaped (:mod:`kohort.admin.markup`)."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from urllib.parse import urlencode
 from starlette.responses import HTMLResponse
 
 from ..admin import ListedGroup, ResetPlan, lanes_page
-from ..admin._assignor_actions import Scene
-from ..admin._markup import Html, asset, join, number, table, tag
-from ..admin._topics import Described, Listed
-from ..admin._words import utc
+from ..admin.assignor_actions import Scene
 from ..admin.cluster_commands import Status
 from ..admin.lanes import Lanes, headline
+from ..admin.markup import Html, asset, join, number, table, tag
+from ..admin.notation import utc
 from ..admin.results import PartitionMove
 from ..admin.tables import assignment, short
+from ..admin.topics import Described, Listed
 from ..admin.workbench import Trial, named_limits
 from ..protocol import TopicPartition
 from .views import Detail

@@ -18,7 +18,7 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ..admin import GroupAdmin
-from ..admin._connection import connection_of
+from ..admin.connection import connection_of
 from .app import make_app
 from .guard import FormTokens, Guard
 from .observer import Observer

@@ -17,11 +17,11 @@ from ..admin import (
     PartitionMove,
     lanes_page,
 )
-from ..admin._markup import Html
-from ..admin._topics import Described, Listed, describe_topics, list_topics
 from ..admin.cluster_commands import Status, status
 from ..admin.lanes import Lanes, Person, Sample, kept, lanes_of, owners_now, people_of
+from ..admin.markup import Html
 from ..admin.results import HistoryEntry
+from ..admin.topics import Described, Listed, describe_topics, list_topics
 from ..protocol import EventName, KafkaError, KohortError
 from .observer import View
 

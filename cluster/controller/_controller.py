@@ -17,7 +17,9 @@ from uuid import UUID
 from ...protocol import ErrorCode, KafkaError
 from ...statemachine import PartitionLife
 from .._image import ClusterImage, TopicImage
-from .._layout import (
+from .._store import Change, Check, ConflictError, Create, Delete, MetadataStore, Put, SessionState
+from .._view import ClusterView
+from ..layout import (
     CLUSTER_ID,
     CONTROLLER,
     CONTROLLER_EPOCH,
@@ -25,8 +27,6 @@ from .._layout import (
     stored_cluster_id,
     stored_controller,
 )
-from .._store import Change, Check, ConflictError, Create, Delete, MetadataStore, Put, SessionState
-from .._view import ClusterView
 from .decisions import Decision, Rules, balance_leaders, tidied
 from .partitions import moved, moved_replicas
 from .writes import MAX_TOPICS, restorations, steps

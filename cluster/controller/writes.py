@@ -6,7 +6,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Final
 
 from .._image import ClusterImage, PartitionState, TopicImage
-from .._layout import (
+from .._store import Change, Create, Delete, Put
+from ..layout import (
     STATES_IN_ENTRY,
     PartitionKey,
     TopicAssignment,
@@ -18,7 +19,6 @@ from .._layout import (
     topic_config_path,
     topic_path,
 )
-from .._store import Change, Create, Delete, Put
 from .decisions import Decision
 
 #: Most entries of topics, and most entries of states, written in one step. A topic is never split between

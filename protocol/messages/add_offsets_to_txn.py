@@ -5,7 +5,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import Any
 
-from ._wire import (
+from .wire import (
     NamedTuple,
     _new,
     null_in,

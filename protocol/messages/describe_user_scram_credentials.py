@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from struct import Struct
 from typing import Any
 
-from ._wire import (
+from .wire import (
     NamedTuple,
     _new,
     null_in,

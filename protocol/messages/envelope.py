@@ -5,7 +5,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import Any
 
-from ._wire import NamedTuple, _new, null_in, read_compact_bytes, skip_tags, write_compact_bytes
+from .wire import NamedTuple, _new, null_in, read_compact_bytes, skip_tags, write_compact_bytes
 
 _H = Struct(">h")
 _HX = Struct(">hx")

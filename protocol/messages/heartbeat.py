@@ -5,7 +5,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import Any
 
-from ._wire import BYTES, NamedTuple, _new, null_in, read_compact_string, skip_tags, varint
+from .wire import BYTES, NamedTuple, _new, null_in, read_compact_string, skip_tags, varint
 
 _H = Struct(">h")
 _I = Struct(">i")

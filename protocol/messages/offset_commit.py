@@ -7,7 +7,7 @@ from struct import Struct
 from typing import Any
 from uuid import UUID
 
-from ._wire import (
+from .wire import (
     BYTES,
     NO_UUID,
     NamedTuple,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from struct import Struct
 from typing import Any
 
-from ._wire import NamedTuple, _new, null_in, read_count, read_string, write_count, write_string
+from .wire import NamedTuple, _new, null_in, read_count, read_string, write_count, write_string
 
 _H = Struct(">h")
 

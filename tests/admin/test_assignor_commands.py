@@ -1,6 +1,6 @@
 """``kohort assignors`` as it is typed: on files, and on live groups of any client.
 
-Covers: admin/_assignor_actions.py, admin/_assignor_report.py, admin/group_snapshot.py.
+Covers: admin/assignor_actions.py, admin/_assignor_report.py, admin/group_snapshot.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """``kohort groups`` as it is typed: what it prints, how it ends.
 
-Covers: admin/_actions.py, admin/_screen.py, admin/_errors.py, admin/results.py.
+Covers: admin/_actions.py, admin/screen.py, admin/_errors.py, admin/results.py.
 """
 
 from __future__ import annotations

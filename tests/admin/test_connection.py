@@ -1,6 +1,6 @@
 """Commands on a broker with TLS and SASL: options, variables, files, and secrets that nobody sees.
 
-Covers: admin/_connection.py.
+Covers: admin/connection.py.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from kohort.admin import GroupAdmin
-from kohort.admin._connection import read_connection
+from kohort.admin.connection import read_connection
 from tests.admin.conftest import ran
 from tests.secured import PASSWORD, Secured
 

@@ -107,7 +107,7 @@ async def test_new_partitions_are_read_from_their_beginning(
     write: Callable[..., Awaitable[None]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from kohort.admin._topics import create_partitions
+    from kohort.admin.topics import create_partitions
 
     monkeypatch.setattr(_reader, "_LOOK_S", 0.2)
     topic = new_topic("reader", partitions=1)

@@ -1,6 +1,6 @@
 """What a command loads and asks for: no more than it needs, as people wait for it.
 
-Covers: admin/_reader.py, admin/_topics.py, admin/_connection.py.
+Covers: admin/_reader.py, admin/topics.py, admin/connection.py.
 """
 
 from __future__ import annotations

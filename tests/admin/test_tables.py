@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from kohort.admin import ListedGroup, MemberDescription, Outcome, PartitionMove, tables
-from kohort.admin._screen import plain
+from kohort.admin.screen import plain
 from kohort.protocol import TopicPartition
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kohort.cluster import BrokerRegistration, Endpoint, PartitionState, TopicAssignment
-from kohort.cluster._layout import (
+from kohort.cluster.layout import (
     id_text,
     parse_broker,
     parse_id,

@@ -2,7 +2,7 @@
 
 Entries stand where the layout has them, since a folder has files for nothing else.
 
-Covers: cluster/_tree.py, cluster/_layout.py, cluster/_memory_store.py, cluster/_zookeeper_store.py.
+Covers: cluster/tree.py, cluster/layout.py, cluster/_memory_store.py, cluster/_zookeeper_store.py.
 """
 
 from __future__ import annotations

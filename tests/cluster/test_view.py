@@ -21,7 +21,7 @@ from kohort.cluster import (
     deleted_topic_path,
     topic_path,
 )
-from kohort.cluster._layout import (
+from kohort.cluster.layout import (
     CLUSTER_ID,
     CONTROLLER,
     broker_path,

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from kohort.admin._connection import AdminConnection
+from kohort.admin.connection import AdminConnection
 from kohort.client import ConfigError
 from kohort.consumer.config import ConsumerConfig, consumer_config
 from kohort.producer.config import producer_config

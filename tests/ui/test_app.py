@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from kohort.admin import GroupAdmin, ListedGroup
-from kohort.admin._assignor_actions import Scene
+from kohort.admin.assignor_actions import Scene
 from kohort.admin.cluster_commands import Ailing, Broker, Disk, Status
 from kohort.admin.reassignment import Moving
 from kohort.client import Cluster

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from ....cluster import Change, ConflictError, Create, Entry, SessionState
-from ....cluster._tree import Step, Tree, TreeStore
+from ....cluster.tree import Step, Tree, TreeStore
 from .._loop import ProcessLoop
 from .._schedule import Schedule
 from ._plan import ClusterPlan

@@ -15,8 +15,8 @@ from ....broker.partitions.partition import Partition
 from ....broker.partitions.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from ....client.metadata import Address
 from ....cluster import PartitionState
-from ....cluster._layout import BROKERS as BROKER_ENTRIES
-from ....cluster._layout import PARTITION_STATES, PartitionKey, parse_states
+from ....cluster.layout import BROKERS as BROKER_ENTRIES
+from ....cluster.layout import PARTITION_STATES, PartitionKey, parse_states
 from ....coordinator.engine.runner import ShardRunner
 from ....log import CorruptLogError, decode_records
 from ....protocol import ApiKey, KafkaError, KohortError, TopicPartition, iter_batches

@@ -9,8 +9,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final, cast
 
-from ....broker.apis import served_apis
-from ....broker.apis._api import Request
+from ....broker.apis import Request, served_apis
 from ....broker.assembly import BrokerAssembly
 from ....broker.event_loop.time_slices import LongWork
 from ....broker.metadata.topics import FolderTopics, TopicPlan
@@ -20,7 +19,7 @@ from ....broker.requests.router import Router
 from ....broker.settings import BrokerSettings
 from ....client.pool import SURROUNDINGS, Surroundings
 from ....cluster import Change, FolderStore
-from ....cluster._tree import Tree
+from ....cluster.tree import Tree
 from ....log import CorruptLogError, DataFolderError, Result, Steps
 from ....protocol import ErrorCode, KafkaError, KohortError
 from .._disk import FailingDisk

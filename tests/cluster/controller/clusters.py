@@ -17,9 +17,9 @@ from kohort.cluster import (
     PartitionState,
     Put,
 )
-from kohort.cluster._layout import CLUSTER_ID, broker_path, stored_broker
 from kohort.cluster.controller import Decision, Rules, tidied
 from kohort.cluster.controller.writes import Entries, steps
+from kohort.cluster.layout import CLUSTER_ID, broker_path, stored_broker
 
 T = TypeVar("T")
 A = TypeVar("A")

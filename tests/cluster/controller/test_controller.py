@@ -28,9 +28,9 @@ from kohort.cluster import (
     TopicAssignment,
     topic_path,
 )
-from kohort.cluster._layout import CONTROLLER, CONTROLLER_EPOCH, PARTITION_STATES, states_path
 from kohort.cluster.controller import Controller, NewTopic, create_topics, delete_topics
 from kohort.cluster.controller.decisions import Decision, Rules
+from kohort.cluster.layout import CONTROLLER, CONTROLLER_EPOCH, PARTITION_STATES, states_path
 from kohort.protocol import ErrorCode, KafkaError
 from tests.cluster.servers import until
 

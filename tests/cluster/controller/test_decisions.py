@@ -13,7 +13,6 @@ from uuid import UUID
 import pytest
 
 from kohort.cluster import PartitionState
-from kohort.cluster._layout import states_path
 from kohort.cluster.controller import (
     IsrChange,
     NewPartitions,
@@ -31,6 +30,7 @@ from kohort.cluster.controller import (
     steps,
     tidied,
 )
+from kohort.cluster.layout import states_path
 from kohort.protocol import ErrorCode, KafkaError, TopicPartition
 from tests.cluster.controller.clusters import Cluster
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kohort.admin._words import datetime_ms, duration_ms, span, topic_partitions, utc
+from kohort.admin.notation import datetime_ms, duration_ms, span, topic_partitions, utc
 
 HOUR = 3_600_000
 

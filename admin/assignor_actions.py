@@ -14,11 +14,11 @@ from ..assignors import Measure, MeasuringAssignor, available_assignors, load_as
 from ..assignors.server import load_server_assignor
 from ..client import Cluster
 from . import _assignor_report as tables
-from ._connection import connected
 from ._errors import with_advice
-from ._screen import OK, REFUSED, Screen, plain
+from .connection import connected
 from .group_file import read_group
 from .group_snapshot import read_topics, take_snapshot, weights_of
+from .screen import OK, REFUSED, Screen, plain
 from .workbench import GroupSnapshot, Trial, Weights, WhatIf, WorkbenchError, named_limits, try_assignor
 
 
