@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..protocol import TopicPartition
-from ._intent import parse_mark
+from ._intent import read_marks
 from ._offsets import Commits, OffsetRange
 
 #: Largest commit, in bytes as the broker writes it.
@@ -29,7 +29,8 @@ def fit_commit(
     sizes = [fixed + len(span.topic.encode()) + len(str(span.end)) for span in spans]
     if sum(sizes) <= MAX_COMMIT_BYTES:
         return spans
-    last = [_last_batch(span.topic_partition, committed) for span in spans]
+    marks = read_marks(committed)
+    last = [mark.batch if (mark := marks.get(span.topic_partition)) else -1 for span in spans]
     room, chosen = MAX_COMMIT_BYTES, []
     for nth in sorted(range(len(spans)), key=lambda n: (last[n], -spans[n].offsets, n)):
         room -= sizes[nth]
@@ -51,11 +52,6 @@ def split_commits(group: str, commits: Commits, together: Commits | None = None)
         room -= size
         parts[-1][partition] = commit
     return parts[1:] + parts[:1]
-
-
-def _last_batch(partition: TopicPartition, committed: Commits) -> int:
-    mark = parse_mark(committed[partition].metadata) if partition in committed else None
-    return -1 if mark is None else mark.batch
 
 
 def _commit_bytes(group: str, partition: TopicPartition, commits: Commits) -> int:

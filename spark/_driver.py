@@ -330,12 +330,12 @@ class GroupBatches:
         if self._seen is None:
             return []
         gone = []
-        for partition, log_seen in sorted(self._seen.bounds.items()):
+        for partition, log_seen in self._seen.bounds.items():
             if partition not in state.bounds or partition in remade:
                 commit = self._seen.committed.get(partition)
                 at = self._reached.get(partition, log_seen.earliest if commit is None else commit.offset)
                 gone.append(OffsetRange(*partition, at, max(at, log_seen.latest)))
-        return gone
+        return sorted(gone)
 
     def _ahead(self, plan: Plan) -> DriverReading | None:
         """Start to fetch the records of a small batch to the driver; None for other batches."""
@@ -352,10 +352,11 @@ class GroupBatches:
         the group has members: these may have moved its offsets. An existing intent is committed again, since
         the driver that wrote it may be one of those members.
         """
-        wanted = intents(plan) | positions(plan)
+        announced, moved = intents(plan), positions(plan)
+        wanted = announced | moved
         if plan.replayed or any(state.committed.get(place) != commit for place, commit in wanted.items()):
             meanwhile = None if ahead is None else ahead.gather
-            for part in split_commits(self.options.group, positions(plan), together=intents(plan)):
+            for part in split_commits(self.options.group, moved, together=announced):
                 if not self._group.try_commit(plan.number, part, patience, meanwhile):
                     return False
                 meanwhile = None

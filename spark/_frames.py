@@ -87,31 +87,34 @@ def takes_arrow_tables() -> bool:
     return int(pyspark.__version__.partition(".")[0]) >= _ARROW_TABLES_SINCE
 
 
-def cores(spark: SparkSession) -> int:
+def cores(spark: SparkSession, *, for_good: bool = False) -> int:
     """Return the number of tasks that can run at the same time, on all executors that the session may have.
 
     They may not be there yet: with dynamic allocation Spark asks for more only while tasks wait for them.
+    ``for_good``: the number is asked for once. So the executors of now do not count, and where the settings
+    of a cluster do not tell how many there will be, there is no limit.
     """
     context = _context(spark)
     now = (os.cpu_count() or 1) if context is None else context.defaultParallelism
-    return most_tasks(now, lambda name: spark.conf.get(name, None))
+    return most_tasks(now, lambda name: spark.conf.get(name, None), for_good=for_good)
 
 
-def most_tasks(now: int, setting: Callable[[str], str | None]) -> int:
+def most_tasks(now: int, setting: Callable[[str], str | None], *, for_good: bool = False) -> int:
     """Return the number of tasks that can run at the same time, if ``now`` can run in the executors of now.
 
-    ``setting`` returns a setting of Spark, or None.
+    ``setting`` returns a setting of Spark, or None. ``for_good`` as in ``cores``.
     """
     if (setting("spark.master") or "").startswith("local"):
         return max(1, now)
     each = int(setting("spark.executor.cores") or 0) // int(setting("spark.task.cpus") or 1)
     if setting("spark.dynamicAllocation.enabled") != "true":
         there = int(setting("spark.executor.instances") or 0) * each
-        return max(1, now, there, int(setting("spark.cores.max") or 0))
+        wanted = max(there, int(setting("spark.cores.max") or 0))
+        return (wanted or MAX_INT) if for_good else max(1, now, wanted)
     most = setting("spark.dynamicAllocation.maxExecutors")
     if most is None or not each or int(most) >= MAX_INT:
         return MAX_INT
-    return max(1, now, int(most) * each)
+    return max(1, 0 if for_good else now, int(most) * each)
 
 
 def _context(spark: SparkSession) -> SparkContext | None:

@@ -15,6 +15,7 @@ import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from ..protocol import TopicPartition
 from ._offsets import Commits, Committed, OffsetRange, Plan
 
 
@@ -66,7 +67,8 @@ def intents(plan: Plan) -> Commits:
 
 def outcomes(number: int, ranges: Iterable[OffsetRange]) -> Commits:
     """Return the commits that end a batch."""
-    return {span.topic_partition: Committed(span.end, format_mark(Mark(number))) for span in ranges}
+    metadata = format_mark(Mark(number))
+    return {span.topic_partition: Committed(span.end, metadata) for span in ranges}
 
 
 def positions(plan: Plan) -> Commits:
@@ -95,18 +97,33 @@ def pending(committed: Commits) -> Announced | None:
     on without this partition: it is ignored, and its records are read again. The same holds for an intent
     with another token, which a second driver wrote.
     """
-    newest = next_number(committed) - 1
+    marks = read_marks(committed)
+    newest = max((mark.batch for mark in marks.values()), default=-1)
     found: dict[str, list[OffsetRange]] = {}
-    for partition, commit in sorted(committed.items()):
-        mark = parse_mark(commit.metadata)
-        if mark and mark.batch == newest and mark.end is not None and mark.end > commit.offset >= 0:
-            found.setdefault(mark.token, []).append(OffsetRange(*partition, commit.offset, mark.end))
-    for token, ranges in found.items():
-        return Announced(newest, token, tuple(ranges))
-    return None
+    for partition, mark in marks.items():
+        offset = committed[partition].offset
+        if mark.batch == newest and mark.end is not None and mark.end > offset >= 0:
+            found.setdefault(mark.token, []).append(OffsetRange(*partition, offset, mark.end))
+    if not found:
+        return None
+    token, ranges = min(found.items(), key=lambda intent: min(intent[1]))
+    return Announced(newest, token, tuple(sorted(ranges)))
 
 
 def next_number(committed: Commits) -> int:
     """Return the highest batch number in any commit plus one; 0 if there is none."""
-    marks = (parse_mark(commit.metadata) for commit in committed.values())
-    return max((mark.batch + 1 for mark in marks if mark), default=0)
+    return max((mark.batch + 1 for mark in read_marks(committed).values()), default=0)
+
+
+def read_marks(committed: Commits) -> dict[TopicPartition, Mark]:
+    """Return the marks of the commits that have one."""
+    # most partitions have the same: that of the last batch
+    read: dict[str, Mark | None] = {}
+    found = {}
+    for partition, commit in committed.items():
+        metadata = commit.metadata
+        if metadata not in read:
+            read[metadata] = parse_mark(metadata)
+        if (mark := read[metadata]) is not None:
+            found[partition] = mark
+    return found

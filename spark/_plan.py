@@ -86,12 +86,12 @@ def choose_starts(bounds: Logs, committed: Commits, rules: StartRules, reached: 
     """Return the next offset of each partition. Raises NoStartError, which names partitions without one."""
     # what was added since the group began is read from its first record
     began = bool(reached) or any(partition in committed for partition in bounds)
-    fallback = "earliest" if began and rules.fallback == "latest" else rules.fallback
+    if began and rules.fallback == "latest":
+        rules = replace(rules, fallback="earliest")
     starts = {
         partition: offset
         for partition, log in bounds.items()
-        if (offset := _start_of(partition, log, committed, replace(rules, fallback=fallback), reached))
-        is not None
+        if (offset := _start_of(partition, log, committed, rules, reached)) is not None
     }
     missing = sorted(bounds.keys() - starts.keys())
     if missing:
@@ -160,7 +160,7 @@ def _advance(
     """Plan the next records of each partition, within the limits."""
     lost = losses({partition: (start, start) for partition, start in wanted.items()}, bounds)
     refuse_losses(lost, rules)
-    starts = {partition: usable(wanted[partition], log, rules) for partition, log in sorted(bounds.items())}
+    starts = {partition: usable(wanted[partition], bounds[partition], rules) for partition in sorted(bounds)}
     available = [
         OffsetRange(*partition, start, bounds[partition].latest) for partition, start in starts.items()
     ]
@@ -190,13 +190,13 @@ def usable(offset: int, log: Bounds, rules: StartRules) -> int:
 def losses(wanted: Mapping[TopicPartition, tuple[int, int]], bounds: Logs) -> tuple[OffsetRange, ...]:
     """Return the wanted ranges before the log's start and after its end (the log may have been recreated)."""
     lost = []
-    for partition, (start, end) in sorted(wanted.items()):
+    for partition, (start, end) in wanted.items():
         log = bounds[partition]
         if start < log.earliest:
             lost.append(OffsetRange(*partition, start, log.earliest))
         if max(start, end) > log.latest:
             lost.append(OffsetRange(*partition, log.latest, max(start, end)))
-    return tuple(lost)
+    return tuple(sorted(lost))
 
 
 def refuse_losses(lost: Sequence[OffsetRange], rules: StartRules) -> None:

@@ -15,7 +15,7 @@ from ._client import Client
 from ._connection_options import to_spark
 from ._events import Event, Listener, all_of
 from ._follower import BatchTeller, Done, Follower, OffsetMirror
-from ._frames import cores, jvm_of
+from ._frames import jvm_of
 from ._group import GroupOffsets
 from ._intent import Mark, format_mark
 from ._offsets import Committed, format_offsets
@@ -61,9 +61,7 @@ def stream(
     if (write is None) == (foreach_batch is None):
         raise OptionsError("give exactly one of write and foreach_batch")
     when = _arguments(trigger)
-    named = {"cores": str(cores(spark))} | {
-        ALIAS_OF.get(key, key): to_spark(key, _text(value)) for key, value in options.items()
-    }
+    named = {ALIAS_OF.get(key, key): to_spark(key, _text(value)) for key, value in options.items()}
     checked = read_source_options(named, stream=True)
     register(spark)
     if checked.start_state_path is None:

@@ -7,7 +7,7 @@ modules that read and write are imported on demand.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from pyspark.sql.datasource import DataSource
 
@@ -33,6 +33,9 @@ class KohortDataSource(DataSource):
     Register it with ``kohort.spark.register(spark)``.
     """
 
+    #: Number of tasks that can run at the same time. Spark's processes are not told by the session.
+    cores: ClassVar[int | None] = None
+
     @classmethod
     def name(cls) -> str:
         return "kohort"
@@ -44,19 +47,13 @@ class KohortDataSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         from ._readers import BatchReader
-        from ._source_options import read_source_options
 
-        options = read_source_options(dict(self.options.items()), stream=False)
-        _check_schema(schema, options)
-        return BatchReader(options)
+        return BatchReader(self._source_options(schema, stream=False))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         from ._readers import stream_reader
-        from ._source_options import read_source_options
 
-        options = read_source_options(dict(self.options.items()), stream=True)
-        _check_schema(schema, options)
-        return stream_reader(options)
+        return stream_reader(self._source_options(schema, stream=True))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         from ._sink import BatchWriter
@@ -73,6 +70,14 @@ class KohortDataSource(DataSource):
             raise OptionsError("writeStream needs PySpark 4.1 or newer: use foreachBatch and df.write")
         instead = "outputMode('append')" if overwrite else ""
         return _sink.StreamWriter(self._sink_options(schema, instead, ["checkpointlocation"]))
+
+    def _source_options(self, schema: StructType, *, stream: bool) -> SourceOptions:
+        """Return the checked options. Raises OptionsError, also for another schema."""
+        from ._source_options import read_source_options
+
+        options = read_source_options(dict(self.options.items()), stream=stream)
+        _check_schema(schema, options)
+        return options.model_copy(update={"cores": options.cores or self.cores})
 
     def _sink_options(self, schema: StructType, instead: str, ignored: Sequence[str] = ()) -> SinkOptions:
         """Return the checked options. Raises OptionsError, also for a mode that overwrites.
@@ -92,7 +97,11 @@ class KohortDataSource(DataSource):
 
 def register(spark: SparkSession) -> None:
     """Register ``format("kohort")`` in a session; ``spark_session`` does this itself. Safe to call again."""
-    spark.dataSource.register(KohortDataSource)
+    from ._frames import cores
+
+    # a class that cannot be imported is sent with its attributes
+    known = {"cores": cores(spark, for_good=True)}
+    spark.dataSource.register(type(KohortDataSource.__name__, (KohortDataSource,), known))
 
 
 def _check_schema(schema: StructType, options: SourceOptions) -> None:

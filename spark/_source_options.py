@@ -122,7 +122,11 @@ class SourceOptions(ReadingOptions):
     ] = 900.0
     cores: Annotated[
         int | None,
-        Row("number of tasks that run at the same time; by default the session's cores, or the driver's", 1),
+        Row(
+            "number of tasks that run at the same time; by default what the session and its settings say, "
+            "and no limit on a cluster where they do not",
+            1,
+        ),
     ] = None
     commit_offsets: Annotated[
         Literal["afterBatch", "never"],

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kohort.protocol import TopicPartition
-from kohort.spark import OffsetRange
+from kohort.spark import OffsetRange, _intent
 from kohort.spark._intent import (
     Announced,
     Mark,
@@ -33,6 +33,21 @@ def announced(
 def test_reads_back_what_it_writes(batch: int, end: int, token: str) -> None:
     for mark in (Mark(batch), Mark(batch, end, token)):
         assert parse_mark(format_mark(mark)) == mark
+
+
+def test_a_mark_that_many_partitions_have_is_decoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    decoded = []
+
+    def decode(metadata: str | None) -> Mark | None:
+        decoded.append(metadata)
+        return parse_mark(metadata)
+
+    monkeypatch.setattr(_intent, "parse_mark", decode)
+    ranges = [OffsetRange("orders", number, 0, 1000) for number in range(50)]
+    committed = outcomes(3, ranges) | announced(4, RANGES)
+    assert pending(committed) == Announced(4, "f00d", RANGES)
+    assert len(decoded) == 3
+    assert set(decoded) == {commit.metadata for commit in committed.values()}
 
 
 def test_an_intent_is_written_as_documented() -> None:
