@@ -101,12 +101,16 @@ class BrokerAssembly:
                 assert isinstance(metadata, FolderStore)
                 topics = FolderTopics(self._folder, metadata, settings, now_ms, metrics.flush_times)
                 topics.open()
+                producer_ids = ProducerIds(metadata)
             else:
                 from .metadata.cluster_node import ClusterNode
                 from .metadata.cluster_topics import ClusterTopics
+                from .metadata.producer_id_note import ProducerIdNote
 
                 cluster = ClusterNode(store, settings, now_ms, self._folder)
                 topics = ClusterTopics(self._folder, cluster.control, settings, now_ms, metrics.flush_times)
+                note = ProducerIdNote(self._folder)
+                producer_ids = ProducerIds(metadata, note.read(), note.write)
             live.on_change.append(topics.settings_changed)
             kept_quotas = Document(metadata, "client-quotas")
             table = kept_quotas.load(QuotaTable.parse) or QuotaTable()
@@ -186,7 +190,6 @@ class BrokerAssembly:
             QuotaWindows(settings.quota_window_num, settings.quota_window_size_seconds),
             QuotaWindows(settings.controller_quota_window_num, settings.controller_quota_window_size_seconds),
         )
-        producer_ids = ProducerIds(metadata)
         self.transactions = TransactionCoordinator(
             settings=settings,
             take_producer_id=lambda: take_producer_id(producer_ids, topics.logs.disk),

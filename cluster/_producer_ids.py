@@ -2,10 +2,14 @@
 
 Ids are taken from a block, whose end is durable before its first id is given out, so a restart begins after
 it. Apache Kafka's blocks have the same size.
+
+The entry with the end may be lost, or restored from an older copy. An id that is given out again loses records:
+a leader takes those of the second producer for those of the first, sent again. So brokers remember the end.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 
 from ._store import ConflictError, Create, MetadataStore, Put
@@ -15,13 +19,20 @@ BLOCK_SIZE = 1_000
 
 
 class ProducerIds:
-    """Gives out ids from blocks that are reserved in a metadata store."""
+    """Gives out ids from blocks that are reserved in a metadata store. ``known`` is the end of the last block
+    that earlier processes knew of; ``note`` is called with each later one that is reserved, by any broker.
+    """
 
-    __slots__ = ("_end", "_next", "_store")
+    __slots__ = ("_end", "_known", "_next", "_note", "_store")
 
-    def __init__(self, store: MetadataStore) -> None:
+    def __init__(
+        self, store: MetadataStore, known: int = 0, note: Callable[[int], None] = lambda _: None
+    ) -> None:
         self._store = store
+        self._known = known
+        self._note = note
         self._next = self._end = 0
+        self._entry_changed(PRODUCER_IDS)
 
     def __repr__(self) -> str:
         return f"ProducerIds({self._next}..{self._end})"
@@ -45,9 +56,16 @@ class ProducerIds:
 
     async def _reserve(self, least: int = 0) -> None:
         entry = self._store.get(PRODUCER_IDS)
-        first = max(least, 0 if entry is None else int(entry.value))
+        first = max(least, self._known, 0 if entry is None else int(entry.value))
         end = first + BLOCK_SIZE
         await self._store.commit(
             Create(PRODUCER_IDS, end) if entry is None else Put(PRODUCER_IDS, end, entry.version)
         )
         self._next, self._end = first, end
+
+    def _entry_changed(self, path: str) -> None:
+        entry = self._store.get(path)
+        self._store.watch(path, self._entry_changed)
+        if entry is not None and int(entry.value) > self._known:
+            self._known = int(entry.value)
+            self._note(self._known)

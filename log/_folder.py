@@ -294,6 +294,14 @@ class DataFolder:
         else:
             write_whole(self._fs, path, noted)
 
+    def read_note(self, name: str) -> bytes | None:
+        """The content of a file of the folder's owner; None if there is none. Raises OSError."""
+        return read_whole(self._fs, os.path.join(self.path, name))
+
+    def write_note(self, name: str, content: bytes) -> None:
+        """Replace a file of the folder's owner durably. Raises OSError."""
+        write_whole(self._fs, os.path.join(self.path, name), content)
+
     def sync(self) -> None:
         """Make the names in the folder durable. Raises OSError."""
         self._fs.sync_dir(self.path)

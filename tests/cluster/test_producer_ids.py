@@ -8,7 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from kohort.cluster import BLOCK_SIZE, PRODUCER_IDS, Change, FolderStore, ProducerIds
+from kohort.cluster import (
+    BLOCK_SIZE,
+    PRODUCER_IDS,
+    Change,
+    Delete,
+    FolderStore,
+    MemoryHome,
+    ProducerIds,
+    Put,
+)
 
 
 def reserved(store: FolderStore) -> int | None:
@@ -59,3 +68,19 @@ async def test_who_finds_a_block_taken_takes_the_next(tmp_path: Path) -> None:
     taken = await asyncio.gather(*(each.take() for each in (ids, others, ids, others) for _ in range(20)))
     assert len(set(taken)) == len(taken)
     assert reserved(store) is not None
+
+
+async def test_no_id_is_given_again_where_the_end_of_blocks_is_lost_or_an_older_one() -> None:
+    home = MemoryHome()
+    noted: list[int] = []
+    ids, others = ProducerIds(home.open()), ProducerIds(home.open(), note=noted.append)
+    taken = [await ids.take(), await others.take()]
+    assert noted == [BLOCK_SIZE, 2 * BLOCK_SIZE]
+    entries = home.open()
+    await entries.commit(Put(PRODUCER_IDS, BLOCK_SIZE))
+    # the next processes, before and after the entry is there again
+    taken.append(await ProducerIds(home.open(), noted[-1]).take())
+    await entries.commit(Delete(PRODUCER_IDS))
+    await others.begin_behind(noted[-1] - 1)
+    taken += [await others.take(), await ProducerIds(home.open()).take()]
+    assert taken == [BLOCK_SIZE * number for number in range(5)]
