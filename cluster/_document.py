@@ -66,7 +66,9 @@ class Document:
         self._version = 0 if self._version is None else self._version + 1
 
     def follow(self, changed: Callable[[], None]) -> None:
-        """Call ``changed`` whenever another process has replaced the document, to load it again."""
+        """Call ``changed`` whenever another process has replaced the document, to load it again. One that is
+        lost is as it was; the next ``save`` writes it whole.
+        """
         self._changed = changed
         self._watch(self._path)
 
@@ -79,6 +81,11 @@ class Document:
         """Notify the owner if the document has another version than the one that it has read."""
         entry = self._store.get(self._path)
         if self._changed is None or (None if entry is None else entry.version) == self._version:
+            return
+        if entry is None:
+            # nobody removes a document
+            log.error("the entry %s is lost: what it said stays in force until the next start", self._path)
+            self._version = None
             return
         try:
             self._changed()

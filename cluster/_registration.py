@@ -34,7 +34,8 @@ class WrongClusterError(KohortError):
 
 
 class Registration:
-    """The entry of one broker: created again in each session, until the registration is closed.
+    """The entry of one broker: created again in each session, and when somebody removes it by hand, until the
+    registration is closed.
 
     ``now_ms`` is the wall clock.
     """
@@ -150,8 +151,20 @@ class Registration:
         entry = self._store.get(self._path)
         if entry is not None and entry.value == value:
             self.epoch = entry.created
+            self._store.watch(self._path, self._entry_changed)
             if self._first is not None and not self._first.done():
                 self._first.set_result(entry.created)
+
+    def _entry_changed(self, path: str) -> None:
+        if self.epoch == -1:
+            return
+        entry = self._store.get(path)
+        if entry is not None and entry.created == self.epoch:
+            self._store.watch(path, self._entry_changed)
+            return
+        log.error("the entry of broker %d was removed from the metadata store", self._broker.node_id)
+        self.epoch = -1
+        self._wake.set()
 
     async def _tell(self) -> None:
         """Update the entry with what has changed since it was created. Raises OSError, ConflictError."""

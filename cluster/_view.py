@@ -341,12 +341,11 @@ class ClusterView:
         return TopicImage(name, assignment.id, configs, states, internal=name in _INTERNAL)
 
     def _is_gone(self, before: TopicImage, stored: TopicImage | None) -> bool:
-        """Return whether a topic was deleted, or another one has its name. An entry that is merely missing
-        says neither.
+        """Return whether a topic was deleted, and perhaps made anew. An entry that is merely missing, or that
+        of another topic, an older one of its name, does not say so.
         """
-        if stored is None:
-            return before.id in self._deletions or self._forgetting
-        return stored.id != before.id
+        is_deleted = before.id in self._deletions or self._forgetting
+        return is_deleted and (stored is None or stored.id != before.id)
 
     def _newest(self, before: TopicImage | None, stored: TopicImage | None) -> tuple[TopicImage | None, bool]:
         """The newer state of each partition, of what was known and what is stored, and whether that is all
@@ -354,6 +353,10 @@ class ClusterView:
         """
         if before is None or self._forgetting:
             return stored, True
+        if stored is not None and stored.id != before.id:
+            stored = None
+        # configs that were reset have an entry without values
+        lacks_configs = bool(before.configs) and self._store.get(topic_config_path(before.name)) is None
         if stored is None:
             states = [
                 self._states.get((before.id, number), _NO_STATE)._replace(
@@ -366,19 +369,28 @@ class ClusterView:
         newest = [
             _newer(known, state) for known, state in zip_longest(before.partitions, states, fillvalue=None)
         ]
-        is_stored = stored is not None and newest == states
+        is_stored = stored is not None and newest == states and not lacks_configs
         known = stored or before
+        if lacks_configs:
+            known = known.having(configs=before.configs)
         return known if tuple(newest) == known.partitions else known.having(partitions=newest), is_stored
 
 
 def _newer(known: PartitionState | None, stored: PartitionState | None) -> PartitionState:
-    """The newer of two states of a partition; each change of a state raises its ``partition_epoch``."""
+    """The newer of two states of a partition; each change of a state, and of its replicas, which are stored
+    in another entry, raises its ``partition_epoch``.
+    """
     if stored is None or known is None:
         state = known if stored is None else stored
         assert state is not None, "a partition is known, or stored"
         return state
-    is_older = (stored.leader_epoch, stored.partition_epoch) < (known.leader_epoch, known.partition_epoch)
+    at, known_at = (stored.leader_epoch, stored.partition_epoch), (known.leader_epoch, known.partition_epoch)
+    is_older = at < known_at or (at == known_at and _assigned(stored) != _assigned(known))
     return known if is_older else stored
+
+
+def _assigned(state: PartitionState) -> tuple[tuple[int, ...], ...]:
+    return state.replicas, state.adding, state.removing
 
 
 def _with_offline(topic: TopicImage, unusable: Mapping[int, frozenset[PartitionKey]]) -> TopicImage:

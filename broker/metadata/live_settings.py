@@ -153,7 +153,7 @@ class SharedSettings:
             "broker": Document(store, f"/config/brokers/{node_id}"),
             "all": Document(store, "/config/brokers/<default>"),
         }
-        self._kept: dict[str, dict[str, str]] = {}
+        self._kept: dict[str, dict[str, str]] = {part: {} for part in self._parts}
 
     def load(self, parse: Callable[[dict[str, Any]], T]) -> T | None:
         """See ``Document``."""
@@ -161,7 +161,10 @@ class SharedSettings:
         def texts(content: dict[str, Any]) -> dict[str, str]:
             return dict(content["config"])
 
-        self._kept = {part: document.load(texts) or {} for part, document in self._parts.items()}
+        for part, document in self._parts.items():
+            # one that is lost stays as it was
+            if (found := document.load(texts)) is not None:
+                self._kept[part] = found
         return parse(self._kept)
 
     async def save(self, content: Mapping[str, Values]) -> None:

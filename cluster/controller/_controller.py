@@ -79,7 +79,8 @@ class Controller:
         self._seen_unreachable: dict[int, int] = {}
         self._wake = asyncio.Event()
         self._asked: list[tuple[Callable[[ClusterImage, Rules], Decision[Any]], asyncio.Future[Any]]] = []
-        # the value of this broker's entry, and the version of the epoch raised with it; None: not elected
+        # the value of this broker's entry in this session, and the version of the epoch raised with it; None:
+        # not elected
         self._value: dict[str, Any] = {}
         self._epoch_version: int | None = None
         # the image in which every partition is known to be settled, and the rules that settled it
@@ -135,13 +136,14 @@ class Controller:
     def _session_changed(self, state: SessionState) -> None:
         if state is SessionState.LOST:
             self._resign("its session is over")
+            # an entry of this broker that can still be read is an old one
+            self._value = {}
         self._wake.set()
 
     def _resign(self, why: str) -> None:
         if self._epoch_version is not None:
             log.warning("broker %d is not controller any more: %s", self._node_id, why)
-        # an entry of this broker that can still be read is an old one
-        self._epoch_version, self._value = None, {}
+        self._epoch_version = None
         self._tidied = None
         self._give_up_asked(why)
 
@@ -150,19 +152,27 @@ class Controller:
         if asyncio.get_running_loop().time() < self._yields_until:
             return
         controller, epoch = self._store.get(CONTROLLER), self._store.get(CONTROLLER_EPOCH)
+        raised = (
+            Create(CONTROLLER_EPOCH, 1)
+            if epoch is None
+            else Put(CONTROLLER_EPOCH, int(epoch.value) + 1, epoch.version)
+        )
         if controller is None:
             self._value = stored_controller(self._node_id, self._now_ms())
-            raised = (
-                Create(CONTROLLER_EPOCH, 1)
-                if epoch is None
-                else Put(CONTROLLER_EPOCH, int(epoch.value) + 1, epoch.version)
-            )
             await self._store.commit(Create(CONTROLLER, self._value, ephemeral=True), raised)
+        elif self._is_named():
+            # no other broker is: somebody has removed or replaced the epoch by hand
+            await self._store.commit(Check(CONTROLLER, controller.version), raised)
         # also true if an earlier attempt was carried out, but its response was lost
-        controller, epoch = self._store.get(CONTROLLER), self._store.get(CONTROLLER_EPOCH)
-        if controller is not None and controller.value == self._value and epoch is not None:
+        epoch = self._store.get(CONTROLLER_EPOCH)
+        if self._is_named() and epoch is not None:
             self._epoch_version = epoch.version
             log.info("broker %d is controller, epoch %s", self._node_id, epoch.value)
+
+    def _is_named(self) -> bool:
+        """Return whether the entry of the controller is the one of this broker, of this session."""
+        controller = self._store.get(CONTROLLER)
+        return controller is not None and controller.value == self._value
 
     async def _yield(self, seconds: float) -> None:
         """Let another broker be controller, and stand again only later."""
@@ -183,6 +193,8 @@ class Controller:
             if self._view.is_foreign:
                 self._resign("the metadata store is of another cluster")
                 continue
+            if self.is_active and not self._is_named():
+                self._resign("its entry was removed")
             try:
                 if self.is_active and (yields_s := self._yields_s()):
                     await self._yield(yields_s)
@@ -191,10 +203,12 @@ class Controller:
                 if self.is_active:
                     await self._work()
             except ConflictError as error:
-                if not self.is_active or error.change.path == CONTROLLER_EPOCH:
+                is_replaced = error.change.path == CONTROLLER_EPOCH
+                if not self.is_active or is_replaced:
                     self._resign(f"another broker is ({error})")
                 else:
                     log.warning("the controller could not write: %s", error)
+                if self.is_active or is_replaced:
                     await asyncio.sleep(_AGAIN_SECONDS)
                 # the image has changed meanwhile
                 self._wake.set()
@@ -273,9 +287,7 @@ class Controller:
             len(names),
             ", ".join(names[:_MAX_NAMED]),
         )
-        for step in restorations(
-            topics, self._view.entries(), lambda path: self._store.get(path) is not None
-        ):
+        for step in restorations(topics, self._view.entries(), self._is_stored):
             await self._write(step)
 
     def _image(self) -> ClusterImage:
@@ -337,9 +349,12 @@ class Controller:
     async def _carry_out(self, image: ClusterImage, decision: Decision[Any]) -> None:
         if not (decision.topics or decision.deleted):
             return
-        for step in steps(image, self._view.entries(), decision):
+        for step in steps(image, self._view.entries(), self._is_stored, decision):
             await self._write(step)
         _tell(self._tidied or image, image, decision)
+
+    def _is_stored(self, path: str) -> bool:
+        return self._store.get(path) is not None
 
     async def _write(self, step: list[Change]) -> None:
         assert self._epoch_version is not None, "only the controller decides"

@@ -29,9 +29,11 @@ MAX_ENTRIES: Final = 10
 Entries = Mapping[int, Mapping[PartitionKey, PartitionState]]
 
 
-def steps(image: ClusterImage, entries: Entries, decision: Decision[Any]) -> Iterator[list[Change]]:
+def steps(
+    image: ClusterImage, entries: Entries, is_stored: Callable[[str], bool], decision: Decision[Any]
+) -> Iterator[list[Change]]:
     """Yield the steps to write, a topic with all its states in one step. ``entries`` are the stored
-    states.
+    states, ``is_stored`` returns whether there is an entry of a path.
     """
     kept = _States(entries)
     changes: list[Change] = []
@@ -46,13 +48,13 @@ def steps(image: ClusterImage, entries: Entries, decision: Decision[Any]) -> Ite
             # in the same step, as files go only by it
             deletion = TopicDeletion.of(topic)
             changes.append(Create(deleted_topic_path(topic.id), deletion.stored()))
-            if topic.configs:
+            if is_stored(topic_config_path(topic.name)):
                 changes.append(Delete(topic_config_path(topic.name)))
             for number in range(len(topic.partitions)):
                 kept.remove((topic.id, number))
             topics += 1
         else:
-            own = _topic_changes(before, topic)
+            own = _topic_changes(before, topic, is_stored)
             changes += own
             topics += bool(own)
             for number, state in enumerate(topic.partitions):
@@ -72,16 +74,13 @@ def restorations(
     """Yield the steps that write topics whole, as far as they are not stored or in another state, a topic
     with all its states in one step.
     """
-
-    def put(path: str, value: Any) -> Change:
-        return Put(path, value) if is_stored(path) else Create(path, value)
-
     kept = _States(entries)
     changes: list[Change] = []
     for count, topic in enumerate(topics, start=1):
-        changes.append(put(topic_path(topic.name), TopicAssignment.of(topic.id, topic.partitions).stored()))
-        if topic.configs:
-            changes.append(put(topic_config_path(topic.name), stored_configs(topic.configs)))
+        assigned = TopicAssignment.of(topic.id, topic.partitions).stored()
+        changes.append(_put(topic_path(topic.name), assigned, is_stored))
+        if topic.configs or is_stored(topic_config_path(topic.name)):
+            changes.append(_put(topic_config_path(topic.name), stored_configs(topic.configs), is_stored))
         for number, state in enumerate(topic.partitions):
             kept.put((topic.id, number), state)
         if count == len(topics) or len(changes) >= MAX_TOPICS or len(kept.changed) >= MAX_ENTRIES:
@@ -89,18 +88,21 @@ def restorations(
             changes = []
 
 
-def _topic_changes(before: TopicImage | None, topic: TopicImage) -> list[Change]:
+def _put(path: str, value: Any, is_stored: Callable[[str], bool]) -> Change:
+    return Put(path, value) if is_stored(path) else Create(path, value)
+
+
+def _topic_changes(
+    before: TopicImage | None, topic: TopicImage, is_stored: Callable[[str], bool]
+) -> list[Change]:
     changes: list[Change] = []
     if before is None or _replicas_of(before) != _replicas_of(topic):
         path, assigned = topic_path(topic.name), TopicAssignment.of(topic.id, topic.partitions).stored()
         changes.append(Create(path, assigned) if before is None else Put(path, assigned))
     configs_before = {} if before is None else before.configs
     if topic.configs != configs_before:
-        path, value = topic_config_path(topic.name), stored_configs(topic.configs)
-        if not topic.configs:
-            changes.append(Delete(path))
-        else:
-            changes.append(Put(path, value) if configs_before else Create(path, value))
+        # configs that are reset keep their entry, empty: one that is missing means that it was lost
+        changes.append(_put(topic_config_path(topic.name), stored_configs(topic.configs), is_stored))
     return changes
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kohort.cluster import ConflictError, Document, MemoryHome, StateFileError
+from kohort.cluster import ConflictError, Delete, Document, MemoryHome, StateFileError
 
 
 class Owner:
@@ -46,6 +46,19 @@ async def test_what_was_refused_or_has_failed_leaves_an_owner_with_what_is_there
     assert second.knows == [None, 1, 2]
     await second.document.save({"rules": 4})
     assert first.knows == [None, 4]
+
+
+async def test_one_that_somebody_removes_is_as_it_was_and_written_whole_by_the_next_change(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    home = MemoryHome()
+    first, second = (Owner(home.open().document("acls")) for _ in range(2))
+    await first.document.save({"rules": 1})
+    await home.open().commit(Delete("/kafka-acl"))
+    assert (first.knows, second.knows) == ([None], [None, 1])
+    assert caplog.text.count("the entry /kafka-acl is lost") == 2
+    await second.document.save({"rules": 2})
+    assert (first.knows, second.knows) == ([None, 2], [None, 1])
 
 
 async def test_an_old_version_is_not_replaced() -> None:

@@ -11,6 +11,7 @@ import pytest
 from kohort.cluster import (
     BrokerRegistration,
     ClusterView,
+    Delete,
     Endpoint,
     MemoryHome,
     MemoryStore,
@@ -44,6 +45,21 @@ async def test_a_broker_is_there_until_its_session_ends_and_again_with_a_higher_
     broker.close()
     store.close()
     assert view.image.brokers == {}
+
+
+async def test_a_broker_whose_entry_somebody_removes_is_there_again_with_a_higher_epoch() -> None:
+    home = MemoryHome()
+    store, view = home.open(), ClusterView(home.open())
+    broker = registration(store)
+    first = await broker.register()
+    await broker.shut_down()  # a change of its own is no removal
+    assert broker.epoch == first
+    for _ in range(2):
+        epoch = broker.epoch
+        await home.open().commit(Delete("/brokers/ids/1"))
+        await until(lambda epoch=epoch: broker.epoch > epoch)  # type: ignore[misc]
+        assert view.image.brokers == {1: ONE._replace(epoch=broker.epoch, shutting_down=True)}
+    broker.close()
 
 
 async def test_a_broker_waits_until_the_session_of_the_last_one_with_its_id_is_over() -> None:

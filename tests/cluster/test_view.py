@@ -129,7 +129,9 @@ async def test_a_topic_that_was_made_anew_is_another(store: MemoryStore) -> None
     view = ClusterView(store)
     await store.commit(creation("orders", A, (1,)))
     assert view.image.topic_by_id(A) is not None
-    await store.commit(Delete(topic_path("orders")), creation("orders", B, (1,)))
+    await store.commit(
+        Delete(topic_path("orders")), deletion("orders", A, 1), creation("orders", B, (1,))
+    )
     image = view.image
     assert image.topic_by_id(A) is None
     assert image.topic("orders") is image.topic_by_id(B) is not None
@@ -221,6 +223,14 @@ LOSSES = {
         Put(topic_path("orders"), TopicAssignment(A, ((1, 2),)).stored()),
         Put(states_path(0), stored_states({(A, 0): LED})),
     ],
+    "its entry is of an older copy, with other replicas": [
+        Put(topic_path("orders"), TopicAssignment(A, ((3, 2), (2, 1))).stored())
+    ],
+    "its entry is of an older topic of its name": [
+        Put(topic_path("orders"), TopicAssignment(B, ((3,),)).stored()),
+        Put(topic_config_path("orders"), stored_configs({"retention.ms": "7"})),
+    ],
+    "its configs are gone": [Delete(topic_config_path("orders"))],
 }
 
 
@@ -234,8 +244,18 @@ async def test_what_nobody_has_deleted_stays_in_the_image(store: MemoryStore, ch
     await store.commit(*changes)
     after = view.image.topic("orders")
     assert after is not None
-    assert (after.id, after.partitions) == (A, before.partitions)
+    assert (after.id, after.partitions, after.configs) == (A, before.partitions, before.configs)
     assert [topic.name for topic in view.unstored()] == ["orders"]
+
+
+async def test_configs_that_were_reset_are_no_loss(store: MemoryStore) -> None:
+    await stored_orders(store)
+    view = ClusterView(store)
+    _ = view.image
+    await store.commit(Put(topic_config_path("orders"), stored_configs({})))
+    after = view.image.topic("orders")
+    assert after is not None
+    assert (after.configs, view.unstored()) == ({}, [])
 
 
 async def test_a_topic_whose_entry_is_gone_follows_its_states(store: MemoryStore) -> None:
@@ -315,7 +335,10 @@ async def test_only_what_has_changed_is_parsed_and_replaced(
     assert after.topic("b") is image.topic("b")
     assert parsed == []
     # another assignment
-    await store.commit(Put(topic_path("b"), TopicAssignment(B, ((1, 2),)).stored()))
+    await store.commit(
+        Put(topic_path("b"), TopicAssignment(B, ((1, 2),)).stored()),
+        Put(states_path(0), stored_states({(A, 0): moved, (B, 0): LED._replace(partition_epoch=1)})),
+    )
     assert [topic.partitions[0].replicas for topic in view.image.topics()] == [(1, 2), (1, 2)]
     assert len(parsed) == 1
 

@@ -79,25 +79,24 @@ def deletions(store: MetadataStore) -> list[TopicDeletion]:
 def test_entries_that_are_removed_by_hand_come_back_and_no_record_goes(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, below: str
 ) -> None:
+    """With the chroot brokers and the controller lose their entries, too."""
+
     async def run() -> None:
         async with cluster(data=tmp_path, **SOON) as nodes:
             await filled(nodes)
             before = nodes.state("orders")
             store = nodes.stores[1]
-            gone = [
-                path
-                for path, entry in nodes.home._tree.entries().items()
-                if path.startswith(below) and not entry.ephemeral and path != "/controller_epoch"
-            ]
+            gone = [path for path in nodes.home._tree.entries() if path.startswith(below)]
             await store.commit(*map(Delete, gone))
-            await nodes.until(lambda: all(store.get(path) is not None for path in gone if "orders" in path))
+            await nodes.until(lambda: all(store.get(path) is not None for path in gone))
+            await in_sync(nodes)
             async with producer(nodes) as sender:
                 await sender.send_and_wait("orders", b"after", partition=0)
             await asyncio.sleep(0.2)  # several passes that remove what is deleted
             await nodes.until(
                 lambda: all(values(replica(nodes, node_id)) == [*RECORDS, b"after"] for node_id in (1, 2, 3))
             )
-            assert nodes.state("orders").leader == before.leader
+            assert below == "/" or nodes.state("orders").leader == before.leader
             assert store.get(CLUSTER_ID) is not None
 
     with caplog.at_level(logging.ERROR, "kohort.cluster"):
@@ -277,9 +276,11 @@ def test_with_metadata_of_an_older_copy_a_replica_that_others_have_by_it_stays(t
     asyncio.run(run())
 
 
-def test_with_metadata_of_an_older_copy_no_leader_epoch_is_used_twice(
+def test_with_metadata_of_an_older_copy_no_leader_epoch_and_no_producer_id_is_used_twice(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """With the id of a former producer, the first record of another one would pass for a repetition."""
+
     async def run() -> None:
         async with cluster(data=tmp_path, **SOON) as nodes:
             await filled(nodes)
@@ -291,7 +292,7 @@ def test_with_metadata_of_an_older_copy_no_leader_epoch_is_used_twice(
                 await nodes.until(lambda: nodes.state("orders").leader not in gone)  # noqa: B023
                 await nodes.start(leader)
                 await in_sync(nodes)
-                async with producer(nodes) as sender:
+                async with producer(nodes, enable_idempotence=True) as sender:
                     await sender.send_and_wait("orders", value, partition=0)
             used = nodes.state("orders").leader_epoch
             await in_sync(nodes)
@@ -300,7 +301,7 @@ def test_with_metadata_of_an_older_copy_no_leader_epoch_is_used_twice(
             await asyncio.gather(*(nodes.start(node_id) for node_id in (1, 2, 3)))
             await in_sync(nodes)
             assert nodes.state("orders").leader_epoch > used
-            async with producer(nodes) as sender:
+            async with producer(nodes, enable_idempotence=True) as sender:
                 await sender.send_and_wait("orders", b"after", partition=0)
             wanted = [*RECORDS, b"three", b"four", b"five", b"after"]
             await nodes.until(lambda: all(values(replica(nodes, each)) == wanted for each in (1, 2, 3)))

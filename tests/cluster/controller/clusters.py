@@ -54,6 +54,9 @@ class Cluster:
     def entries(self) -> Entries:
         return self._view.entries()
 
+    def is_stored(self, path: str) -> bool:
+        return self._store.get(path) is not None
+
     def start(self, node_id: int) -> None:
         value = stored_broker(BrokerRegistration(node_id, self._racks.get(node_id)), 0)
         self._write(Create(broker_path(node_id), value))
@@ -80,7 +83,7 @@ class Cluster:
 
     def do(self, decision: Decision[A]) -> A:
         """Carry a decision out; returns its answer. What is read afterwards is what was decided."""
-        for step in steps(self.image, self._view.entries(), decision):
+        for step in steps(self.image, self._view.entries(), self.is_stored, decision):
             self._write(*step)
         for topic in decision.topics:
             found = self.image.topic(topic.name)

@@ -6,6 +6,7 @@ Covers: cluster/controller/_controller.py, cluster/controller/writes.py.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -18,8 +19,10 @@ import pytest_asyncio
 
 from kohort.cluster import (
     BrokerRegistration,
+    Change,
     ClusterView,
     Create,
+    Delete,
     MemoryHome,
     MetadataStore,
     PartitionState,
@@ -28,9 +31,15 @@ from kohort.cluster import (
     TopicAssignment,
     topic_path,
 )
-from kohort.cluster.controller import Controller, NewTopic, create_topics, delete_topics
+from kohort.cluster.controller import Controller, NewTopic, alter_configs, create_topics, delete_topics
 from kohort.cluster.controller.decisions import Decision, Rules
-from kohort.cluster.layout import CONTROLLER, CONTROLLER_EPOCH, PARTITION_STATES, states_path
+from kohort.cluster.layout import (
+    CONTROLLER,
+    CONTROLLER_EPOCH,
+    PARTITION_STATES,
+    states_path,
+    topic_config_path,
+)
 from kohort.protocol import ErrorCode, KafkaError
 from tests.cluster.servers import until
 
@@ -181,6 +190,46 @@ async def test_a_controller_whose_session_ends_stands_again(in_memory: list[Brok
         each.store.expire()
     await until(lambda: active(first))
     assert first.store.get(CONTROLLER).value["brokerid"] == 1
+
+
+@pytest.mark.parametrize("change", [Put(CONTROLLER_EPOCH, 1), Delete(CONTROLLER_EPOCH), Delete(CONTROLLER)])
+async def test_there_is_a_controller_whatever_somebody_does_to_its_entries(
+    in_memory: list[Broker], change: Change
+) -> None:
+    first, second, third = in_memory
+    await second.store.commit(change)
+    # a write tells who was controller that it is not
+    with contextlib.suppress(KafkaError):
+        await first.create(NewTopic("orders", UUID(int=1)))
+    await until(lambda: sum(map(active, in_memory)) == 1)
+    [controller] = filter(active, in_memory)
+    await controller.create(NewTopic("orders", UUID(int=1)))
+    await until(lambda: len(third.states("orders")) == 1)
+
+
+async def test_configs_that_are_reset_and_set_again_and_those_of_a_name_used_again(
+    in_memory: list[Broker],
+) -> None:
+    first, second, _ = in_memory
+    topic_id, configs = UUID(int=1), {"retention.ms": "5"}
+    await first.create(NewTopic("orders", topic_id, configs=configs))
+
+    def seen() -> Any:
+        topic = second.view.image.topic("orders")
+        return None if topic is None else topic.configs
+
+    for given in ({}, configs, {}):
+        await first.controller.ask(lambda image, _, given=given: alter_configs(image, {topic_id: given}))
+        assert seen() == given
+    await first.controller.ask(lambda image, _: delete_topics(image, ["orders"]))
+    assert await first.create(NewTopic("orders", UUID(int=2), configs=configs)) == {"orders": None}
+    assert seen() == configs
+    # what somebody removes is written again, before the topic as well as after it
+    await second.store.commit(Delete(topic_config_path("orders")))
+    await second.store.commit(Delete(topic_path("orders")))
+    await until(lambda: second.store.get(topic_path("orders")) is not None)
+    assert seen() == configs
+    assert second.store.get(topic_config_path("orders")).value["config"] == configs
 
 
 async def test_a_broker_that_has_gone_and_come_unseen_leads_nothing_of_what_it_led(
