@@ -3,8 +3,9 @@
 Ids are taken from a block, whose end is durable before its first id is given out, so a restart begins after
 it. Apache Kafka's blocks have the same size.
 
-The entry with the end may be lost, or restored from an older copy. An id that is given out again loses records:
-a leader takes those of the second producer for those of the first, sent again. So brokers remember the end.
+The entry with the end may be lost, or restored from an older copy. An id that is given out again loses
+records: a leader takes those of the second producer for those of the first, sent again. So brokers remember
+the end.
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ async def _bring(data: Path, alone: FolderStore, store: MetadataStore, node_id: 
                 f"{data} has a topic {topic.name}, and the cluster has another one of that name: delete "
                 "one of them, or give the broker an empty folder"
             )
-    for step in list(steps(view.image, view.entries(), Decision(None, missing))):
+    for step in list(steps(view.image, view.entries(), store.get, Decision(None, missing))):
         await store.commit(Check(CONTROLLER_EPOCH, epoch), *step)
     entries = {path: alone.get(path) for path in (PRODUCER_IDS, *_SHARED)}
     for path, entry in entries.items():

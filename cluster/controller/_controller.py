@@ -287,7 +287,7 @@ class Controller:
             len(names),
             ", ".join(names[:_MAX_NAMED]),
         )
-        for step in restorations(topics, self._view.entries(), self._is_stored):
+        for step in restorations(topics, self._view.entries(), self._store.get):
             await self._write(step)
 
     def _image(self) -> ClusterImage:
@@ -349,12 +349,9 @@ class Controller:
     async def _carry_out(self, image: ClusterImage, decision: Decision[Any]) -> None:
         if not (decision.topics or decision.deleted):
             return
-        for step in steps(image, self._view.entries(), self._is_stored, decision):
+        for step in steps(image, self._view.entries(), self._store.get, decision):
             await self._write(step)
         _tell(self._tidied or image, image, decision)
-
-    def _is_stored(self, path: str) -> bool:
-        return self._store.get(path) is not None
 
     async def _write(self, step: list[Change]) -> None:
         assert self._epoch_version is not None, "only the controller decides"

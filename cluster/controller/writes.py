@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Final
 
 from .._image import ClusterImage, PartitionState, TopicImage
-from .._store import Change, Create, Delete, Put
+from .._store import Change, Create, Delete, Entry, Put
 from ..layout import (
     STATES_IN_ENTRY,
     PartitionKey,
@@ -30,10 +30,10 @@ Entries = Mapping[int, Mapping[PartitionKey, PartitionState]]
 
 
 def steps(
-    image: ClusterImage, entries: Entries, is_stored: Callable[[str], bool], decision: Decision[Any]
+    image: ClusterImage, entries: Entries, stored: Callable[[str], Entry | None], decision: Decision[Any]
 ) -> Iterator[list[Change]]:
     """Yield the steps to write, a topic with all its states in one step. ``entries`` are the stored
-    states, ``is_stored`` returns whether there is an entry of a path.
+    states, ``stored`` returns the entry of a path.
     """
     kept = _States(entries)
     changes: list[Change] = []
@@ -48,13 +48,13 @@ def steps(
             # in the same step, as files go only by it
             deletion = TopicDeletion.of(topic)
             changes.append(Create(deleted_topic_path(topic.id), deletion.stored()))
-            if is_stored(topic_config_path(topic.name)):
+            if stored(topic_config_path(topic.name)) is not None:
                 changes.append(Delete(topic_config_path(topic.name)))
             for number in range(len(topic.partitions)):
                 kept.remove((topic.id, number))
             topics += 1
         else:
-            own = _topic_changes(before, topic, is_stored)
+            own = _topic_changes(before, topic, stored)
             changes += own
             topics += bool(own)
             for number, state in enumerate(topic.partitions):
@@ -69,7 +69,7 @@ def steps(
 
 
 def restorations(
-    topics: Collection[TopicImage], entries: Entries, is_stored: Callable[[str], bool]
+    topics: Collection[TopicImage], entries: Entries, stored: Callable[[str], Entry | None]
 ) -> Iterator[list[Change]]:
     """Yield the steps that write topics whole, as far as they are not stored or in another state, a topic
     with all its states in one step.
@@ -78,9 +78,9 @@ def restorations(
     changes: list[Change] = []
     for count, topic in enumerate(topics, start=1):
         assigned = TopicAssignment.of(topic.id, topic.partitions).stored()
-        changes.append(_put(topic_path(topic.name), assigned, is_stored))
-        if topic.configs or is_stored(topic_config_path(topic.name)):
-            changes.append(_put(topic_config_path(topic.name), stored_configs(topic.configs), is_stored))
+        changes.append(_put(topic_path(topic.name), assigned, stored))
+        if topic.configs or stored(topic_config_path(topic.name)) is not None:
+            changes.append(_put(topic_config_path(topic.name), stored_configs(topic.configs), stored))
         for number, state in enumerate(topic.partitions):
             kept.put((topic.id, number), state)
         if count == len(topics) or len(changes) >= MAX_TOPICS or len(kept.changed) >= MAX_ENTRIES:
@@ -88,12 +88,12 @@ def restorations(
             changes = []
 
 
-def _put(path: str, value: Any, is_stored: Callable[[str], bool]) -> Change:
-    return Put(path, value) if is_stored(path) else Create(path, value)
+def _put(path: str, value: Any, stored: Callable[[str], Entry | None]) -> Change:
+    return Create(path, value) if stored(path) is None else Put(path, value)
 
 
 def _topic_changes(
-    before: TopicImage | None, topic: TopicImage, is_stored: Callable[[str], bool]
+    before: TopicImage | None, topic: TopicImage, stored: Callable[[str], Entry | None]
 ) -> list[Change]:
     changes: list[Change] = []
     if before is None or _replicas_of(before) != _replicas_of(topic):
@@ -102,7 +102,7 @@ def _topic_changes(
     configs_before = {} if before is None else before.configs
     if topic.configs != configs_before:
         # configs that are reset keep their entry, empty: one that is missing means that it was lost
-        changes.append(_put(topic_config_path(topic.name), stored_configs(topic.configs), is_stored))
+        changes.append(_put(topic_config_path(topic.name), stored_configs(topic.configs), stored))
     return changes
 
 

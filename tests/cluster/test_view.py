@@ -129,9 +129,7 @@ async def test_a_topic_that_was_made_anew_is_another(store: MemoryStore) -> None
     view = ClusterView(store)
     await store.commit(creation("orders", A, (1,)))
     assert view.image.topic_by_id(A) is not None
-    await store.commit(
-        Delete(topic_path("orders")), deletion("orders", A, 1), creation("orders", B, (1,))
-    )
+    await store.commit(Delete(topic_path("orders")), deletion("orders", A, 1), creation("orders", B, (1,)))
     image = view.image
     assert image.topic_by_id(A) is None
     assert image.topic("orders") is image.topic_by_id(B) is not None

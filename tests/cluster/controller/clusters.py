@@ -13,6 +13,7 @@ from kohort.cluster import (
     ClusterView,
     Create,
     Delete,
+    Entry,
     MemoryHome,
     PartitionState,
     Put,
@@ -54,8 +55,8 @@ class Cluster:
     def entries(self) -> Entries:
         return self._view.entries()
 
-    def is_stored(self, path: str) -> bool:
-        return self._store.get(path) is not None
+    def stored(self, path: str) -> Entry | None:
+        return self._store.get(path)
 
     def start(self, node_id: int) -> None:
         value = stored_broker(BrokerRegistration(node_id, self._racks.get(node_id)), 0)
@@ -83,7 +84,7 @@ class Cluster:
 
     def do(self, decision: Decision[A]) -> A:
         """Carry a decision out; returns its answer. What is read afterwards is what was decided."""
-        for step in steps(self.image, self._view.entries(), self.is_stored, decision):
+        for step in steps(self.image, self._view.entries(), self.stored, decision):
             self._write(*step)
         for topic in decision.topics:
             found = self.image.topic(topic.name)

@@ -445,7 +445,7 @@ def test_each_entry_of_states_is_written_once_where_a_broker_is_gone() -> None:
     # whatever their order
     topics = sorted(image.topics(), key=lambda topic: hash(topic.id.int % 7))
     decision = tidied(image, topics, cluster.rules)
-    written = list(steps(image, cluster.entries(), cluster.is_stored, decision))
+    written = list(steps(image, cluster.entries(), cluster.stored, decision))
     paths = [change.path for step in written for change in step]
     assert sorted(paths) == [states_path(0), states_path(1), states_path(2)]
     assert len(written) == 1
