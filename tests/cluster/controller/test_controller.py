@@ -218,8 +218,11 @@ async def test_configs_that_are_reset_and_set_again_and_those_of_a_name_used_aga
         topic = second.view.image.topic("orders")
         return None if topic is None else topic.configs
 
+    async def alter(given: dict[str, str]) -> None:
+        await first.controller.ask(lambda image, _: alter_configs(image, {topic_id: given}))
+
     for given in ({}, configs, {}):
-        await first.controller.ask(lambda image, _, given=given: alter_configs(image, {topic_id: given}))
+        await alter(given)
         assert seen() == given
     await first.controller.ask(lambda image, _: delete_topics(image, ["orders"]))
     assert await first.create(NewTopic("orders", UUID(int=2), configs=configs)) == {"orders": None}
