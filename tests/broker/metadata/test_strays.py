@@ -2,6 +2,7 @@
 
 Covers: broker/metadata/cluster_topics.py, broker/partitions/local_logs.py, broker/metadata/newer_epochs.py.
 Covers: broker/metadata/stray_coordinators.py, broker/metadata/cluster_node.py.
+Covers: broker/metadata/producer_id_note.py.
 """
 
 from __future__ import annotations
