@@ -36,7 +36,8 @@ from .groups.events import (
     RevocationAsked,
 )
 from .groups.group_coordinator import GroupCoordinator, LoadError
-from .groups.groups import GroupType, TopicDirectory
+from .groups.group_type import GroupType
+from .groups.groups import TopicDirectory
 from .groups.history import HistoryEntry
 from .groups.shards import group_shard
 from .settings import GroupSettings

@@ -52,7 +52,7 @@ def handle_list(shard: GroupShard, request: Request, _now_ms: int) -> None:
     for group_id in shard.state.group_ids():
         group = shard.state.find(group_id)
         if group is not None and _is_wanted(group, wanted):
-            protocol_type, type_ = group.protocol_type or "", group.type.value
+            protocol_type, type_ = group.protocol_type or "", group.type.name
             listed.append(ListedGroup(group_id, protocol_type, group.state_name, type_))
     shard.reply(request, listed)
 
@@ -88,6 +88,6 @@ def list_refusal(_request: Request, _error: int) -> list[ListedGroup]:
 
 
 def _is_wanted(group: Group, wanted: ListRequest) -> bool:
-    if wanted.types and group.type.value not in wanted.types:
+    if wanted.types and group.type.name not in wanted.types:
         return False
     return not wanted.states or group.state_name.lower() in wanted.states

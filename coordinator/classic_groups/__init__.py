@@ -1,5 +1,6 @@
 """Classic groups: members join, the leader assigns, all sync."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from ...offsets_topic import GroupDeleted, GroupStored
@@ -7,14 +8,28 @@ from ...protocol import ApiKey, ErrorCode
 from ...protocol.messages.heartbeat import HeartbeatResponse
 from ...protocol.messages.leave_group import LeaveGroupResponse
 from ...protocol.messages.sync_group import SyncGroupResponse
-from ..engine.shard import Api, Kind, Waits
-from ..groups.groups import Groups
+from ..engine.shard import Api, Waits
+from ..groups.groups import GroupKind, Groups
 from . import describe, heartbeat, join, leave, rebalance, sync
-from .group import JOIN, SESSION, SYNC
+from .group import CLASSIC_TYPE, JOIN, SESSION, SYNC, restore_group
+
+
+def _store_groups(groups: Groups, records: Sequence[GroupStored], _at: int, _producer_id: int) -> None:
+    groups.durable.of_type(CLASSIC_TYPE).update((record.group, record) for record in records)
+
+
+def _remove_groups(groups: Groups, records: Sequence[GroupDeleted], _at: int, _producer_id: int) -> None:
+    durable = groups.durable
+    for record in records:
+        durable.of_type(CLASSIC_TYPE).pop(record.group, None)
+        durable.from_transactions.discard(record.group)
+
 
 #: The table of classic groups. During a load a SyncGroup is answered REBALANCE_IN_PROGRESS and a Heartbeat
 #: without an error: other errors end some clients.
-CLASSIC: Final[Kind[Groups]] = Kind(
+CLASSIC_GROUPS: Final = GroupKind(
+    group_type=CLASSIC_TYPE,
+    restore=lambda _groups, group_id, stored: restore_group(group_id, stored),
     apis={
         ApiKey.JOIN_GROUP: Api(join.handle_join, join.refusal),
         ApiKey.SYNC_GROUP: Api(
@@ -32,8 +47,8 @@ CLASSIC: Final[Kind[Groups]] = Kind(
         ApiKey.DESCRIBE_GROUPS: Api(describe.handle_describe, describe.refusal),
     },
     applies={
-        GroupStored: lambda groups, run, _at, _producer_id: groups.durable.store_groups(run),
-        GroupDeleted: lambda groups, run, _at, _producer_id: groups.durable.remove_groups(run),
+        GroupStored: _store_groups,
+        GroupDeleted: _remove_groups,
     },
     timers={
         SESSION: heartbeat.on_session_timer,

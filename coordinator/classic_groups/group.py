@@ -15,7 +15,10 @@ from ...statemachine import GroupState
 from ..engine.effects import Request
 from ..engine.timers import Timers
 from ..groups.events import Cause, quoted
-from ..groups.groups import CONSUMER, CommittedTopic, GroupShard, GroupType
+from ..groups.group_type import GroupType
+from ..groups.groups import CONSUMER, CommittedTopic, GroupShard
+
+CLASSIC_TYPE: Final[GroupType[GroupStored]] = GroupType("classic", GroupState)
 
 # keys of timers: one of these, the group and, for a session, the member id
 SESSION: Final = "session"
@@ -98,7 +101,7 @@ class ClassicGroup:
     rebalance ended, ``leaving`` the assignments, by owner, of members removed since.
     """
 
-    type: ClassVar[GroupType] = GroupType.CLASSIC
+    type: ClassVar[GroupType[GroupStored]] = CLASSIC_TYPE
 
     group_id: str
     state: GroupState = GroupState.EMPTY
@@ -183,6 +186,15 @@ class ClassicGroup:
         if generation != self.generation:
             return ErrorCode.ILLEGAL_GENERATION
         return ErrorCode.REBALANCE_IN_PROGRESS if self.state is _COMPLETING else _NONE
+
+    def is_no_generation(self, generation: int) -> bool:
+        return generation < 0
+
+    def check_offset_delete(self) -> ErrorCode:
+        """Only the topics of consumers are known: of another protocol type any may be in use."""
+        if self.is_empty or self.protocol_type == CONSUMER:
+            return ErrorCode.NONE
+        return ErrorCode.NON_EMPTY_GROUP
 
     def check_fetch(self, _member_id: str | None, _epoch: int) -> ErrorCode:
         return ErrorCode.NONE
@@ -375,7 +387,7 @@ def _index(order: list[str], name: str) -> int:
     return order.index(name) if name in order else len(order)
 
 
-def wake(group_id: str, record: GroupStored | None) -> ClassicGroup:
+def restore_group(group_id: str, record: GroupStored | None) -> ClassicGroup:
     """Restore a group from the log: Stable with members, Empty without, or with nothing but offsets."""
     if record is None:
         return ClassicGroup(group_id)

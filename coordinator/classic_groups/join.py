@@ -57,9 +57,12 @@ def handle_join(shard: GroupShard, request: Request, now_ms: int) -> None:
     if error:
         _refuse(shard, request, error, why)
         return
-    group = find(shard, body.group_id)
-    if group is not None:
+    group = shard.state.find(body.group_id)
+    if isinstance(group, ClassicGroup):
         _join(shard, group, request, now_ms)
+    elif group is not None:
+        text = f"the group is of type {group.type.name}"
+        _refuse(shard, request, ErrorCode.INCONSISTENT_GROUP_PROTOCOL, text)
     elif body.member_id:
         refuse_sender(shard, None, request, ErrorCode.UNKNOWN_MEMBER_ID)
     else:

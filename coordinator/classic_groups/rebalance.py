@@ -21,7 +21,7 @@ from ..engine.timers import TimerKey
 from ..groups.events import Cause, GenerationAbandoned, RebalanceCompleted, RebalanceStarted
 from ..groups.groups import GroupShard
 from ..replies import protocol_told
-from .group import JOIN, SYNC, ClassicGroup, Member, RebalanceTrace, find, live
+from .group import CLASSIC_TYPE, JOIN, SYNC, ClassicGroup, Member, RebalanceTrace, find, live
 from .members import answer_join, answer_join_error, answer_sync, late, remove_member, restart_session
 
 #: An empty Assignment v0, for members of consumer groups that the leader left out: Java clients cannot read
@@ -262,7 +262,7 @@ def _note_end(shard: GroupShard, group: ClassicGroup, now_ms: int) -> None:
 
 def activate(shard: GroupShard, now_ms: int) -> None:
     """Called when the shard is loaded."""
-    for group_id, record in shard.state.durable.stored.items():
+    for group_id, record in shard.state.durable.of_type(CLASSIC_TYPE).items():
         group = find(shard, group_id) if record.members else None
         if group is not None:
             resume(shard, group, now_ms)

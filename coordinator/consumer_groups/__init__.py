@@ -1,22 +1,24 @@
 """Consumer groups (KIP-848): the coordinator assigns, and each member moves to its target by heartbeats."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from ...offsets_topic import ConsumerGroupRecord
 from ...protocol import ApiKey
-from ..engine.shard import Api, Kind, Waits
-from ..groups.groups import Groups, GroupShard
+from ..engine.shard import Api, Waits
+from ..groups.groups import GroupKind, Groups, GroupShard
 from . import classic_members, describe, heartbeat, regex
 from .changes import start_sessions
-from .group import HOLD, REGEX, RESUME, REVOCATION, SESSION, live
+from .group import CONSUMER_TYPE, HOLD, REGEX, RESUME, REVOCATION, SESSION, live, restore_group
 from .holding import refuse_held
+from .shard_state import ConsumerState
 
 
 def _activate(shard: GroupShard, now_ms: int) -> None:
     """Called when the shard is loaded. A timer of each group restarts its members' sessions, because
     restoring thousands of groups from their records at once would take long.
     """
-    for group_id in shard.state.durable.consumer_groups:
+    for group_id in shard.state.durable.of_type(CONSUMER_TYPE):
         shard.timers.start((RESUME, group_id), now_ms)
 
 
@@ -27,22 +29,37 @@ def _unload(shard: GroupShard, _now_ms: int) -> None:
             del shard.state.groups[group_id]
 
 
-#: Handlers of classic-protocol requests in consumer groups.
-CLASSIC_APIS: Final = {
-    ApiKey.JOIN_GROUP: classic_members.handle_join,
-    ApiKey.SYNC_GROUP: classic_members.handle_sync,
-    ApiKey.HEARTBEAT: classic_members.handle_heartbeat,
-    ApiKey.LEAVE_GROUP: classic_members.handle_leave,
-}
+def _store(groups: Groups, records: Sequence[ConsumerGroupRecord], _at: int, _producer_id: int) -> None:
+    durable = groups.durable
+    by_group = durable.of_type(CONSUMER_TYPE)
+    for kind, group_id, name, value in records:
+        if value is not None:
+            by_group.setdefault(group_id, {})[kind, name] = value
+            continue
+        durable.from_transactions.discard(group_id)
+        known = by_group.get(group_id)
+        if known is not None and known.pop((kind, name), None) is not None and not known:
+            del by_group[group_id]
+
 
 #: The table of consumer groups.
-CONSUMER: Final[Kind[Groups]] = Kind(
+CONSUMER_GROUPS: Final = GroupKind(
+    group_type=CONSUMER_TYPE,
+    restore=lambda groups, group_id, stored: restore_group(group_id, stored, groups.topics),
+    new_state=ConsumerState.from_settings,
+    # members that speak the classic protocol
+    overrides={
+        ApiKey.JOIN_GROUP: classic_members.handle_join,
+        ApiKey.SYNC_GROUP: classic_members.handle_sync,
+        ApiKey.HEARTBEAT: classic_members.handle_heartbeat,
+        ApiKey.LEAVE_GROUP: classic_members.handle_leave,
+    },
     apis={
         ApiKey.CONSUMER_GROUP_HEARTBEAT: Api(heartbeat.handle_heartbeat, heartbeat.refusal),
         ApiKey.CONSUMER_GROUP_DESCRIBE: Api(describe.handle_describe, describe.refusal, Waits.REMOVAL),
     },
     applies={
-        ConsumerGroupRecord: lambda groups, run, _at, _producer_id: groups.durable.store_consumer_groups(run),
+        ConsumerGroupRecord: _store,
     },
     timers={
         SESSION: heartbeat.on_session_timer,

@@ -17,6 +17,7 @@ from ..groups.events import AssignorFailed, quoted
 from ..groups.groups import GroupShard
 from .changes import Changes
 from .group import ConsumerGroup, Failure, live
+from .shard_state import config_of, state_of
 from .target import ComputeTarget, TargetMember, compute
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def refresh_target(changes: Changes) -> None:
     shard, group, now_ms = changes.shard, changes.group, changes.now_ms
     if group.epoch <= group.target_epoch or group.computing is not None:
         return
-    interval_ms = shard.state.config_of(group.group_id).assignment_interval_ms
+    interval_ms = config_of(shard.state, group.group_id).assignment_interval_ms
     # a time in the future was written before the last start, by a clock that was ahead
     if group.target_ms and 0 <= now_ms - group.target_ms < interval_ms:
         return
@@ -86,7 +87,7 @@ def failed(asked: ComputeTarget, why: str) -> Step:
 
 
 def _ask(shard: GroupShard, group: ConsumerGroup) -> ComputeTarget:
-    assignors = shard.state.assignors
+    assignors = state_of(shard).assignors
     name = group.assignor(next(iter(assignors)))
     # its name may come from a broker with other assignors
     spec = assignors.get(name) or next(iter(assignors.values()))

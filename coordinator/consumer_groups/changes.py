@@ -30,6 +30,7 @@ from ..groups.events import Cause, MemberGone, RebalanceCompleted, RebalanceStar
 from ..groups.groups import CONSUMER, GroupShard, forget
 from .group import REVOCATION, SESSION, ConsumerGroup, Member, Rebalance, find, stop_member_timers
 from .holding import answer_soon, tell
+from .shard_state import config_of, state_of
 
 _TYPES = GroupRecordType
 _EPOCHS: Final = (_TYPES.EPOCH, _TYPES.TARGET_EPOCH)
@@ -166,7 +167,7 @@ class Changes:
                 members=len(group.members),
                 members_before=rebalance.members_before,
                 protocol_type=group.protocol_type or "",
-                protocol=group.assignor(next(iter(self.shard.state.assignors))),
+                protocol=group.assignor(next(iter(state_of(self.shard).assignors))),
                 duration_ms=self.now_ms - rebalance.started_ms,
                 join_ms=assigned_ms - rebalance.started_ms,
                 sync_ms=self.now_ms - assigned_ms,
@@ -195,7 +196,7 @@ def _start_over(shard: GroupShard, group_id: str, now_ms: int) -> None:
         answer_parked(shard, group, ErrorCode.NOT_COORDINATOR)
     forget(shard, group_id)
     under_way = [each for each in shard.records_in_flight() if each.group == group_id]
-    with shard.state.durable.ahead(group_id, under_way):
+    with shard.state.ahead(group_id, under_way):
         found = shard.state.find(group_id)
     if isinstance(found, ClassicGroup):
         if not found.members:
@@ -237,7 +238,7 @@ def session_timeout_ms(shard: GroupShard, group: ConsumerGroup, member: Member) 
     classic = member.metadata.classic
     if classic is not None:
         return classic.session_timeout_ms
-    return shard.state.config_of(group.group_id).session_timeout_ms
+    return config_of(shard.state, group.group_id).session_timeout_ms
 
 
 def restart_session(shard: GroupShard, group: ConsumerGroup, member: Member, now_ms: int) -> None:

@@ -20,6 +20,7 @@ from ..engine.effects import Request
 from ..groups.groups import GroupShard
 from ..replies import GROUP_OPERATIONS
 from .group import ConsumerGroup, find
+from .shard_state import state_of
 
 _CLASSIC, _CONSUMER = 0, 1
 
@@ -55,7 +56,7 @@ def handle_describe(shard: GroupShard, request: Request, _now_ms: int) -> None:
         group_state=group.state_name,
         group_epoch=group.epoch,
         assignment_epoch=group.target_epoch,
-        assignor_name=group.assignor(next(iter(shard.state.assignors))),
+        assignor_name=group.assignor(next(iter(state_of(shard).assignors))),
         members=_Members(group),
     )
     if asked.with_operations:

@@ -6,10 +6,11 @@ import hashlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from typing import ClassVar, Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple, TypeAlias
 from uuid import UUID
 
 from ...offsets_topic import (
+    NONE,
     ConsumerGroupRecord,
     CurrentAssignment,
     GroupEpoch,
@@ -33,11 +34,16 @@ from ...protocol import (
 )
 from ...statemachine import AssignmentState, ConsumerGroupState, consumer_group_state
 from ..engine.timers import Timers
-from ..groups.durable import ConsumerGroupRecords
 from ..groups.events import Cause, Owned, quoted
-from ..groups.groups import CommittedTopic, GroupShard, GroupType, TopicDirectory
+from ..groups.group_type import GroupType
+from ..groups.groups import CommittedTopic, GroupShard, TopicDirectory
 from .reconciliation import NEW_MEMBER, is_settled
 from .target import ComputeTarget, Topic
+
+#: The newest records of a consumer group, by record type and the name in the key.
+ConsumerGroupRecords: TypeAlias = dict[tuple[GroupRecordType, str], GroupRecordValue]
+
+CONSUMER_TYPE: Final[GroupType[ConsumerGroupRecords]] = GroupType("consumer", ConsumerGroupState)
 
 # keys of timers: one of these, the group and, except for the last two, the member id
 SESSION: Final = "consumer session"
@@ -153,7 +159,7 @@ class ConsumerGroup:
     ``readers`` has the member of each partition in the targets, None until it is looked up.
     """
 
-    type: ClassVar[GroupType] = GroupType.CONSUMER
+    type: ClassVar[GroupType[ConsumerGroupRecords]] = CONSUMER_TYPE
 
     group_id: str
     topics: TopicDirectory
@@ -332,6 +338,12 @@ class ConsumerGroup:
         ):
             return ErrorCode.NONE
         return ErrorCode.ILLEGAL_GENERATION if member.is_classic else ErrorCode.STALE_MEMBER_EPOCH
+
+    def is_no_generation(self, generation: int) -> bool:
+        return generation == NONE
+
+    def check_offset_delete(self) -> ErrorCode:
+        return ErrorCode.NONE
 
     def check_fetch(self, member_id: str | None, epoch: int) -> ErrorCode:
         if member_id is None and epoch < 0:
@@ -517,7 +529,7 @@ class ConsumerGroup:
         return True
 
 
-def wake(group_id: str, records: ConsumerGroupRecords, topics: TopicDirectory) -> ConsumerGroup:
+def restore_group(group_id: str, records: ConsumerGroupRecords, topics: TopicDirectory) -> ConsumerGroup:
     """Restore a group from the log."""
     group = ConsumerGroup(group_id, topics)
     # members first: other records of unknown members are dropped

@@ -41,6 +41,7 @@ from .holding import EVERYONE, answer_soon, hold, least_rest_ms, let_go, starts,
 from .migration import downgrade, leave_classic, turns_back, upgraded
 from .reconciliation import NEW_MEMBER, Owned, is_settled, reconcile
 from .regex import check_regex, maybe_resolve
+from .shard_state import config_of, state_of
 
 #: From this version on the member chooses its id.
 _OWN_ID_VERSION: Final = 1
@@ -73,7 +74,7 @@ def handle_heartbeat(shard: GroupShard, request: Request, now_ms: int) -> None:
             return
         request = known
     group_id, member_id = request.body.group_id, request.body.member_id
-    if group_id in shard.state.held and (held := let_go(shard, group_id, member_id)) is not None:
+    if group_id in state_of(shard).held and (held := let_go(shard, group_id, member_id)) is not None:
         shard.reply(*held)
         session = (SESSION, group_id, member_id)
         _leave_rest(shard, session, shard.timers.deadline(session), now_ms)
@@ -126,7 +127,7 @@ def _goes_on(shard: GroupShard, request: Request, now_ms: int) -> bool:
         or metadata.client_host != context.client_host
     ):
         return False
-    config = shard.state.config_of(group_id)
+    config = config_of(shard.state, group_id)
     shard.timers.start((SESSION, group_id, member_id), now_ms + config.session_timeout_ms)
     assignment: Assignment | None = None
     offsets: Sequence[TopicOffsets] = ()
@@ -197,7 +198,7 @@ def _leave_rest(shard: GroupShard, session: TimerKey, until_ms: int | None, now_
     process stood still, the heartbeat was held too long, and the member could not send another.
     """
     if until_ms is not None and session in shard.timers:
-        rest_ms = least_rest_ms(shard.state.config_of(session[1]).session_timeout_ms)
+        rest_ms = least_rest_ms(config_of(shard.state, session[1]).session_timeout_ms)
         shard.timers.start(session, max(until_ms, now_ms + rest_ms))
 
 
@@ -244,7 +245,7 @@ def check_request(shard: GroupShard, request: Request) -> None:
         wrong = f"A subscription of {size} bytes is too large: {most} are taken."
     if wrong:
         raise KafkaError(ErrorCode.INVALID_REQUEST, wrong)
-    known = shard.state.assignors
+    known = state_of(shard).assignors
     if body.server_assignor is not None and body.server_assignor not in known:
         raise KafkaError(
             ErrorCode.UNSUPPORTED_ASSIGNOR,
@@ -302,7 +303,7 @@ def _heartbeat(shard: GroupShard, request: Request, now_ms: int) -> ConsumerGrou
     advance(changes, member, owned, changed=changed, gives_up=bool(body.gives_up))
     restart_session(shard, group, member, now_ms)
     maybe_resolve(shard, group, request.context, now_ms)
-    interval_ms = shard.state.config_of(group.group_id).heartbeat_interval_ms
+    interval_ms = config_of(shard.state, group.group_id).heartbeat_interval_ms
     current = member.current
     anew = body.member_epoch == _JOINING or _is_full(body)
     tells = anew or not _has_alike(before, current)
@@ -361,9 +362,9 @@ def advance(changes: Changes, member: Member, owned: Owned, *, changed: bool, gi
 def _group_for(shard: GroupShard, body: Any, now_ms: int) -> tuple[Changes, Group | None]:
     """Find or create the group of a request; also return the group of another type that it replaces."""
     found = shard.state.find(body.group_id)
-    if isinstance(found, ConsumerGroup) or body.member_epoch != _JOINING:
+    if body.member_epoch != _JOINING or not (found is None or isinstance(found, ClassicGroup)):
         return Changes(shard, _existing(shard, body.group_id, "Consumer group"), now_ms), None
-    if isinstance(found, ClassicGroup) and not found.is_empty:
+    if found is not None and not found.is_empty:
         return upgraded(shard, found, now_ms), found
     changes = Changes(shard, ConsumerGroup(body.group_id, shard.state.topics), now_ms)
     if found is not None:

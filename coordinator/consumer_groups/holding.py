@@ -26,6 +26,7 @@ from ..engine.effects import Request
 from ..groups.groups import GroupShard
 from .group import HOLD, ConsumerGroup, find, live
 from .reconciliation import has_all
+from .shard_state import config_of, state_of
 
 #: A heartbeat is held for at most a session timeout divided by this.
 _SESSIONS: Final = 3
@@ -39,7 +40,7 @@ EVERYONE: Final = ""
 
 def hold(shard: GroupShard, group: ConsumerGroup, request: Request, answer: Any, now_ms: int) -> bool:
     """Hold a heartbeat whose response would have no news; return False if it may not be held."""
-    config = shard.state.config_of(group.group_id)
+    config = config_of(shard.state, group.group_id)
     session_ms = config.session_timeout_ms
     until_ms = now_ms + min(
         request.body.hold_ms, config.heartbeat_interval_ms, session_ms - least_rest_ms(session_ms)
@@ -50,7 +51,7 @@ def hold(shard: GroupShard, group: ConsumerGroup, request: Request, answer: Any,
     if due_ms is not None:
         _due(shard, group.group_id, EVERYONE, due_ms)
     member_id = request.body.member_id
-    shard.state.held.setdefault(group.group_id, {})[member_id] = request, answer
+    state_of(shard).held.setdefault(group.group_id, {})[member_id] = request, answer
     shard.timers.start((HOLD, group.group_id, member_id), until_ms)
     return True
 
@@ -62,12 +63,12 @@ def least_rest_ms(session_ms: int) -> int:
 
 def let_go(shard: GroupShard, group_id: str, member_id: str) -> tuple[Request, Any] | None:
     """Stop holding this member's heartbeat, and return it with its response; None if none is held."""
-    members = shard.state.held.get(group_id, {})
+    members = state_of(shard).held.get(group_id, {})
     held = members.pop(member_id, None)
     if held is not None:
         shard.timers.cancel((HOLD, group_id, member_id))
         if not members:
-            del shard.state.held[group_id]
+            del state_of(shard).held[group_id]
     return held
 
 
@@ -82,7 +83,7 @@ def tell(
     """Have held heartbeats answered: those of everyone, or of members that wait for partitions in
     ``given_up`` assignments.
     """
-    held = shard.state.held.get(group.group_id)
+    held = state_of(shard).held.get(group.group_id)
     if not held:
         return
     if everyone:
@@ -105,7 +106,7 @@ def answer_soon(shard: GroupShard, group_id: str, member_id: str, now_ms: int) -
     is at the group's target waits for others at most, and keeps its heartbeat for that. A new target is
     computed with one heartbeat; the others are told of it then.
     """
-    held = shard.state.held.get(group_id, {})
+    held = state_of(shard).held.get(group_id, {})
     if member_id != EVERYONE:
         if member_id in held:
             _due(shard, group_id, member_id, now_ms)
@@ -129,7 +130,7 @@ def _target_due_ms(shard: GroupShard, group: ConsumerGroup, now_ms: int) -> int 
     """When the next heartbeat will compute the group's target, from ``now_ms`` on; None if it has one."""
     if group.epoch <= group.target_epoch or group.computing is not None:
         return None
-    due_ms = group.target_ms + shard.state.config_of(group.group_id).assignment_interval_ms
+    due_ms = group.target_ms + config_of(shard.state, group.group_id).assignment_interval_ms
     return due_ms if group.target_ms <= now_ms < due_ms else now_ms
 
 
@@ -228,7 +229,7 @@ def starts(
 
 def refuse_held(shard: GroupShard) -> None:
     """Refuse every held heartbeat, because the shard is unloaded."""
-    for members in shard.state.held.values():
+    for members in state_of(shard).held.values():
         for request, _ in members.values():
             shard.refuse(request, ErrorCode.NOT_COORDINATOR)
-    shard.state.held.clear()
+    state_of(shard).held.clear()

@@ -166,7 +166,7 @@ def downgrade(
         now_ms,
         tuple(_to_stored(group, member, protocol) for member in stay),
     )
-    classic = classic_groups.wake(group_id, stored)
+    classic = classic_groups.restore_group(group_id, stored)
     for member in stay:
         if member.metadata.classic is not None:
             classic.set_protocols(classic.members[member.member_id], member.metadata.classic.protocols)

@@ -11,19 +11,14 @@ with offsets and no record is a *simple* one, used only to store offsets.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple, Protocol, TypeAlias, TypeVar
+from itertools import chain
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from ...offsets_topic import (
     NONE,
     Commits,
-    ConsumerGroupRecord,
-    GroupDeleted,
-    GroupRecordType,
-    GroupRecordValue,
-    GroupStored,
     Known,
     OffsetCommitted,
     OffsetDeleted,
@@ -33,6 +28,7 @@ from ...offsets_topic import (
 from ...protocol import TopicPartition
 from ..engine.loader import LoadedBatch
 from ..engine.shard import LoadedRecord
+from .group_type import GroupType, V
 
 # makes a named tuple in half the time of calling its class
 _new: Final = tuple.__new__
@@ -63,13 +59,8 @@ Entries: TypeAlias = dict[TopicPartition, OffsetEntry | bytes]
 _UNPLACED: Final = -1
 _NO_OFFSETS: Final[Entries] = {}
 
-#: The newest records of a consumer group, by record type and the name in the key.
-ConsumerGroupRecords: TypeAlias = dict[tuple[GroupRecordType, str], GroupRecordValue]
-
 #: Number of remembered partitions at which those that are no longer committed are dropped.
 _KEYS: Final = 10_000
-
-V = TypeVar("V")
 
 
 class OffsetsBatch(LoadedBatch, Protocol):
@@ -95,13 +86,13 @@ class OpenTransaction(NamedTuple):
 
 @dataclass(slots=True)
 class Durable:
-    """``stored`` by group, those of the consumer protocol in ``consumer_groups``; ``offsets`` by group and
-    partition; ``pending`` by producer id, group and partition (offsets of open transactions);
-    ``open_producers`` by group, which outlives its pending offsets, with the time in ms of the first one.
+    """``by_type`` has what each type keeps of its groups' records, by the type's name and by group (see
+    ``of_type``); ``offsets`` by group and partition; ``pending`` by producer id, group and partition (offsets
+    of open transactions); ``open_producers`` by group, which outlives its pending offsets, with the time in
+    ms of the first one.
     """
 
-    stored: dict[str, GroupStored] = field(default_factory=dict)
-    consumer_groups: dict[str, ConsumerGroupRecords] = field(default_factory=dict)
+    by_type: dict[str, dict[str, Any]] = field(default_factory=dict)
     offsets: dict[str, Entries] = field(default_factory=dict)
     pending: dict[int, dict[str, Entries]] = field(default_factory=dict)
     open_producers: dict[str, dict[int, int]] = field(default_factory=dict)
@@ -117,18 +108,21 @@ class Durable:
     def knows(self, group_id: str) -> bool:
         """Return whether the log has records of this group."""
         return (
-            group_id in self.stored
-            or group_id in self.offsets
-            or group_id in self.consumer_groups
+            group_id in self.offsets
+            or any(group_id in records for records in self.by_type.values())
             or group_id in self.from_transactions
             or any(self._pending_of(group_id))
         )
 
+    def of_type(self, group_type: GroupType[V]) -> dict[str, V]:
+        """What the log says of the groups of a type, by group. Only the type's kind changes it."""
+        return self.by_type.setdefault(group_type.name, {})
+
     def group_ids(self) -> dict[str, None]:
         """All groups of the log, in a stable order."""
         pending = (group_id for group_id in self.open_producers if any(self._pending_of(group_id)))
-        known = (*self.stored, *self.consumer_groups, *self.offsets, *self.from_transactions)
-        return dict.fromkeys((*known, *pending))
+        known = chain(*self.by_type.values(), self.offsets, self.from_transactions, pending)
+        return dict.fromkeys(known)
 
     def offset(self, group_id: str, partition: TopicPartition) -> OffsetEntry | None:
         """The committed offset of a partition."""
@@ -209,49 +203,6 @@ class Durable:
                 # the empty entry stays: it is the link from the group to its open transaction (KAFKA-19164)
                 entries.pop(partition, None)
 
-    def store_groups(self, records: Sequence[GroupStored]) -> None:
-        """Apply records of classic groups."""
-        self.stored.update((record.group, record) for record in records)
-
-    def remove_groups(self, records: Sequence[GroupDeleted]) -> None:
-        """Apply tombstones of classic groups."""
-        for record in records:
-            self.stored.pop(record.group, None)
-            self.from_transactions.discard(record.group)
-
-    def store_consumer_groups(self, records: Sequence[ConsumerGroupRecord]) -> None:
-        """Apply records of consumer groups and their tombstones."""
-        for kind, group_id, name, value in records:
-            if value is not None:
-                self.consumer_groups.setdefault(group_id, {})[kind, name] = value
-                continue
-            self.from_transactions.discard(group_id)
-            known = self.consumer_groups.get(group_id)
-            if known is not None and known.pop((kind, name), None) is not None and not known:
-                del self.consumer_groups[group_id]
-
-    @contextmanager
-    def ahead(self, group_id: str, records: Iterable[Any]) -> Iterator[None]:
-        """In the block, what records of one group say counts as stored: they are on their way to the log."""
-        stored, known = self.stored.get(group_id), self.consumer_groups.get(group_id)
-        if known is not None:
-            self.consumer_groups[group_id] = dict(known)
-        from_transactions = group_id in self.from_transactions
-        for record in records:
-            if isinstance(record, GroupStored):
-                self.store_groups((record,))
-            elif isinstance(record, GroupDeleted):
-                self.remove_groups((record,))
-            elif isinstance(record, ConsumerGroupRecord):
-                self.store_consumer_groups((record,))
-        try:
-            yield
-        finally:
-            _set(self.stored, group_id, stored)
-            _set(self.consumer_groups, group_id, known)
-            if from_transactions:
-                self.from_transactions.add(group_id)
-
     def load(self, batch: OffsetsBatch) -> Iterator[LoadedRecord]:
         """Apply the plain commits of a loaded batch, and return its other records.
 
@@ -319,10 +270,3 @@ def _pop_topics(known: dict[tuple[str, int], TopicPartition], topics: Collection
 def _decode_offset(value: bytes) -> OffsetEntry:
     offset, leader_epoch, commit_ms, topic_id = decode_commit_value(value)
     return OffsetEntry(offset, leader_epoch, "", commit_ms, NONE, _UNPLACED, topic_id)
-
-
-def _set(of_groups: dict[str, V], group_id: str, value: V | None) -> None:
-    if value is None:
-        of_groups.pop(group_id, None)
-    else:
-        of_groups[group_id] = value

@@ -22,7 +22,7 @@ from ...statemachine import GroupState
 from ..admin import list_request, split_delete
 from ..classic_groups.describe import split_describe
 from ..consumer_groups.describe import split_describe as split_consumer_describe
-from ..consumer_groups.target import ComputeTarget, server_assignors
+from ..consumer_groups.target import ComputeTarget
 from ..engine.effects import Command, Marker, Request
 from ..engine.events import MAX_WAITING, CoordinatorEvent, EventStream, Listeners
 from ..engine.readiness import Unready, unready_error
@@ -139,8 +139,8 @@ class GroupCoordinator:
             on_command=self._carry_out,
             replicas=replicas,
         )
-        # an unusable assignor is reported before there is anything to stop
-        server_assignors(settings.group_consumer_assignors)
+        # settings that cannot be used are reported before there is anything to stop
+        new_groups(settings, make_id)
 
     def __repr__(self) -> str:
         return f"<GroupCoordinator: {self._shards!r}>"

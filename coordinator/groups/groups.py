@@ -7,29 +7,26 @@ code asks the group.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, field
-from enum import Enum
-from typing import Any, ClassVar, Final, NamedTuple, Protocol, TypeAlias
+from typing import Any, ClassVar, Final, Protocol, TypeAlias, TypeVar
 
 from ...offsets_topic import Record
 from ...protocol import ErrorCode, RequestContext, TopicPartition
-from ..engine.effects import Request
-from ..engine.shard import Shard
+from ..engine.effects import NO_PRODUCER, Request
+from ..engine.shard import Kind, Shard
 from ..engine.timers import Timers
 from ..settings import GroupSettings
 from .durable import Durable, OffsetEntry
 from .events import quoted
+from .group_type import GroupType
 
 #: The protocol type of consumers, the only one whose metadata is ever parsed.
 CONSUMER: str = "consumer"
 
-
-class GroupType(Enum):
-    """Types of groups, by Kafka's names (KIP-848)."""
-
-    CLASSIC = "classic"
-    CONSUMER = "consumer"
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,18 +65,10 @@ class CommittedPartition(Protocol):
     def partition_index(self) -> int: ...
 
 
-class ConsumerGroupConfig(NamedTuple):
-    """Configs that may be set for a single consumer group, in ms."""
-
-    session_timeout_ms: int
-    heartbeat_interval_ms: int
-    assignment_interval_ms: int
-
-
 class Group(Protocol):
     """A group, whatever its type."""
 
-    type: ClassVar[GroupType]
+    type: ClassVar[GroupType[Any]]
     group_id: str
 
     @property
@@ -118,6 +107,16 @@ class Group(Protocol):
         may.
         """
 
+    def is_no_generation(self, generation: int) -> bool:
+        """Return whether a negative number stands for no generation in a commit that names no member: as in
+        Apache Kafka that depends on the type.
+        """
+
+    def check_offset_delete(self) -> ErrorCode:
+        """Return the error of an OffsetDelete, NONE if it may: offsets of topics that members subscribe to
+        stay in any case.
+        """
+
     def check_fetch(self, member_id: str | None, epoch: int) -> ErrorCode:
         """Return the error of an OffsetFetch by this member at this epoch; NONE if it may."""
 
@@ -142,28 +141,31 @@ class Group(Protocol):
 
 @dataclass(slots=True, eq=False)
 class Groups:
-    """State of a shard of ``__consumer_offsets``. ``groups`` are those in memory; ``wake`` restores one from
-    its records, or from its offsets alone. ``new_id`` returns a new unique string for each member.
+    """State of a shard of ``__consumer_offsets``. ``groups`` are those in memory. ``new_id`` returns a new
+    unique string for each member.
     """
 
     settings: GroupSettings
     new_id: Callable[[], str]
-    wake: Callable[[Groups, str], Group]
+    #: All types of groups. Groups with offsets and without a record are of the first.
+    kinds: Sequence[GroupKind]
     topics: TopicDirectory = NO_TOPICS
-    #: Assignors of consumer groups: the spec that loads each, by name; the first is the default.
-    assignors: Mapping[str, str] = field(default_factory=dict)
     #: Configs that are set for a single group, by Kafka's names.
     configs: Callable[[str], Mapping[str, int]] = lambda _group_id: {}
-    durable: Durable = field(default_factory=Durable)
+    durable: Durable = field(init=False)
     groups: dict[str, Group] = field(default_factory=dict)
     #: Groups that the retention pass in progress has not visited yet.
     retention_queue: list[str] = field(default_factory=list)
     #: Offsets of deleted topics whose tombstones could not be written, with their values then.
     orphans: dict[tuple[str, TopicPartition], OffsetEntry | bytes] = field(default_factory=dict)
-    #: Held heartbeats by group and member, each with its response if nothing changes.
-    held: dict[str, dict[str, tuple[Request, Any]]] = field(default_factory=dict)
     #: Ticket of the last write of committed offsets.
     last_commit: int = 0
+    _own: dict[type[Any], Any] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.durable = Durable({kind.group_type.name: {} for kind in self.kinds})
+        states = [kind.new_state(self.settings) for kind in self.kinds if kind.new_state is not None]
+        self._own = {type(state): state for state in states}
 
     def knows(self, group_id: str) -> bool:
         """Return whether the group exists."""
@@ -173,17 +175,47 @@ class Groups:
         """Find a group in memory, or restore it from the log."""
         group = self.groups.get(group_id)
         if group is None and self.durable.knows(group_id):
-            group = self.groups[group_id] = self.wake(self, group_id)
+            group = self.groups[group_id] = self._restore(group_id)
         return group
 
-    def config_of(self, group_id: str) -> ConsumerGroupConfig:
-        """Timeouts and intervals of a consumer group: its own, or the broker's."""
-        own, settings = self.configs(group_id), self.settings
-        return ConsumerGroupConfig(
-            own.get("consumer.session.timeout.ms", settings.group_consumer_session_timeout_ms),
-            own.get("consumer.heartbeat.interval.ms", settings.group_consumer_heartbeat_interval_ms),
-            own.get("consumer.assignment.interval.ms", settings.group_consumer_assignment_interval_ms),
-        )
+    def state_of(self, own: type[T]) -> T:
+        """The state of the kind that makes such states (``GroupKind.new_state``)."""
+        state: T = self._own[own]
+        return state
+
+    @contextmanager
+    def ahead(self, group_id: str, records: Iterable[Any]) -> Iterator[None]:
+        """In the block, what records of one group say counts as stored: they are on their way to the log."""
+        durable = self.durable
+        known = [(stored, stored.get(group_id)) for stored in durable.by_type.values()]
+        from_transactions = group_id in durable.from_transactions
+        for stored, value in known:
+            if value is not None:
+                stored[group_id] = copy(value)
+        for record in records:
+            for kind in self.kinds:
+                if (apply := kind.applies.get(type(record))) is not None:
+                    apply(self, (record,), -1, NO_PRODUCER)
+        try:
+            yield
+        finally:
+            for stored, value in known:
+                if value is None:
+                    stored.pop(group_id, None)
+                else:
+                    stored[group_id] = value
+            if from_transactions:
+                durable.from_transactions.add(group_id)
+
+    def _restore(self, group_id: str) -> Group:
+        """Restore a group from its records. If there are some of a type that it had before, because
+        compaction has dropped their tombstones, the later kind in the list counts.
+        """
+        for kind in reversed(self.kinds):
+            stored = self.durable.of_type(kind.group_type).get(group_id)
+            if stored is not None:
+                return kind.restore(self, group_id, stored)
+        return self.kinds[0].restore(self, group_id, None)
 
     def group_ids(self) -> list[str]:
         """Every group, those of the log first."""
@@ -192,6 +224,26 @@ class Groups:
 
 #: A shard of ``__consumer_offsets``.
 GroupShard: TypeAlias = Shard[Groups]
+
+#: Handles a request about a group, of the type that the kind is for.
+GroupHandler: TypeAlias = Callable[[GroupShard, Any, Request, int], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupKind(Kind[Groups]):
+    """The table of one type of groups: all that the coordinator and the broker need to know of it.
+
+    ``restore`` makes a group from what durable state keeps of its records (``Durable.of_type``), or, for the
+    first kind, from None: a group with offsets only. The kind's ``applies`` keep them, and are for no other
+    records. ``new_state`` makes what the kind keeps in each shard (``Groups.state_of``); it raises an error
+    of its own for settings that it cannot use. ``overrides`` are APIs of other kinds that groups of this type
+    answer themselves.
+    """
+
+    group_type: GroupType[Any]
+    restore: Callable[[Groups, str, Any], Group]
+    new_state: Callable[[GroupSettings], object] | None = None
+    overrides: Mapping[int, GroupHandler] = field(default_factory=dict)
 
 
 def forget(shard: GroupShard, group_id: str) -> None:

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from ...offsets_topic import decode, encode_all
 from ...protocol import ApiKey
 from ..admin import delete_refusal, handle_delete, handle_list, list_refusal
-from ..classic_groups import CLASSIC
-from ..classic_groups.group import wake as wake_classic
-from ..consumer_groups import CLASSIC_APIS, CONSUMER
-from ..consumer_groups.group import ConsumerGroup
-from ..consumer_groups.group import wake as wake_consumer
-from ..consumer_groups.target import server_assignors
 from ..engine.effects import Request
 from ..engine.shard import Api, CoordinatorTopic, Handler, Kind, Shard, Waits
 from ..offsets import OFFSETS
 from ..settings import GroupSettings
 from .events import append_refused
-from .groups import NO_TOPICS, Group, Groups, GroupShard, TopicDirectory
+from .group_type import GroupType
+from .groups import NO_TOPICS, GroupHandler, GroupKind, Groups, GroupShard, TopicDirectory
+from .kinds import KINDS
 
 _ADMIN: Final[Kind[Groups]] = Kind(
     apis={
@@ -30,43 +26,54 @@ _ADMIN: Final[Kind[Groups]] = Kind(
 )
 
 
-def _by_type(
-    classic: Handler[Groups], consumer: Callable[[GroupShard, ConsumerGroup, Request, int], None]
-) -> Handler[Groups]:
-    """An API of the classic protocol, which members of a consumer group may speak too."""
+def make_topic(kinds: Sequence[GroupKind]) -> CoordinatorTopic[Groups]:
+    """Make the topic for these types of groups."""
+    return CoordinatorTopic(
+        "__consumer_offsets",
+        (*kinds, _make_overrides(kinds), OFFSETS, _ADMIN),
+        key_of=lambda body: body.group_id or "",
+        encode=encode_all,
+        decode=decode,
+        append_refused=append_refused,
+        load=lambda groups, batch: groups.durable.load(batch),
+        count=lambda groups: len(groups.group_ids()),
+    )
+
+
+def _make_overrides(kinds: Sequence[GroupKind]) -> Kind[Groups]:
+    """The APIs of one kind that groups of other types answer themselves."""
+    apis = {key: api for kind in kinds for key, api in kind.apis.items()}
+    overridden = dict.fromkeys(key for kind in kinds for key in kind.overrides)
+    return Kind(
+        apis={
+            key: replace(
+                apis[key],
+                handler=_by_type(
+                    {kind.group_type: kind.overrides[key] for kind in kinds if key in kind.overrides},
+                    apis[key].handler,
+                ),
+            )
+            for key in overridden
+        }
+    )
+
+
+def _by_type(own: Mapping[GroupType[Any], GroupHandler], others: Handler[Groups]) -> Handler[Groups]:
+    """Handle a request by the type of its group, even if that is only in the log."""
 
     def handle(shard: GroupShard, request: Request, now_ms: int) -> None:
         group_id = request.body.group_id
-        group = shard.state.groups.get(group_id)
-        if group is None and group_id in shard.state.durable.consumer_groups:
-            group = shard.state.find(group_id)
-        if type(group) is ConsumerGroup:
-            consumer(shard, group, request, now_ms)
+        group = shard.state.groups.get(group_id) or shard.state.find(group_id)
+        handler = None if group is None else own.get(group.type)
+        if group is None or handler is None:
+            others(shard, request, now_ms)
         else:
-            classic(shard, request, now_ms)
+            handler(shard, group, request, now_ms)
 
     return handle
 
 
-#: APIs of the classic protocol, for both types of groups.
-_MEMBERS: Final[Kind[Groups]] = Kind(
-    apis={
-        key: replace(CLASSIC.apis[key], handler=_by_type(CLASSIC.apis[key].handler, handle))
-        for key, handle in CLASSIC_APIS.items()
-    }
-)
-
-#: The topic, with the kinds that write or read its records.
-OFFSETS_TOPIC: Final[CoordinatorTopic[Groups]] = CoordinatorTopic(
-    "__consumer_offsets",
-    (CLASSIC, CONSUMER, _MEMBERS, OFFSETS, _ADMIN),
-    key_of=lambda body: body.group_id or "",
-    encode=encode_all,
-    decode=decode,
-    append_refused=append_refused,
-    load=lambda groups, batch: groups.durable.load(batch),
-    count=lambda groups: len(groups.group_ids()),
-)
+OFFSETS_TOPIC: Final = make_topic(KINDS)
 
 
 def new_groups(
@@ -78,17 +85,7 @@ def new_groups(
     """State of a shard before its log is read. ``new_id`` returns a new unique string for each member id.
     Raises AssignorError if an assignor of the settings cannot be used.
     """
-    return Groups(
-        settings, new_id, _wake, topics, server_assignors(settings.group_consumer_assignors), configs
-    )
-
-
-def _wake(groups: Groups, group_id: str) -> Group:
-    """Restore a group from the log."""
-    records = groups.durable.consumer_groups.get(group_id)
-    if records is None:
-        return wake_classic(group_id, groups.durable.stored.get(group_id))
-    return wake_consumer(group_id, records, groups.topics)
+    return Groups(settings, new_id, KINDS, topics, configs)
 
 
 def group_shard(settings: GroupSettings, new_id: Callable[[], str]) -> GroupShard:

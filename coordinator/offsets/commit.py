@@ -29,7 +29,7 @@ from ...protocol.messages.offset_commit import (
 )
 from ..engine.effects import Request
 from ..groups.events import CommitRefused
-from ..groups.groups import Group, GroupShard, GroupType, TopicDirectory, why_refused
+from ..groups.groups import Group, GroupShard, TopicDirectory, why_refused
 from ..replies import NO_TOPIC_ID, bad_first
 
 _GROUP_NOT_FOUND_VERSION: Final = 9
@@ -332,11 +332,9 @@ def _unacceptable(group: Group | None, commit: CommitRequest, version: int) -> E
 
 def _unacceptable_in_transaction(group: Group | None, commit: CommitRequest) -> ErrorCode:
     """Check the producer's epoch, which fences zombies, and the member that the request names (KIP-447)."""
-    if commit.generation < 0 and not commit.member_id and commit.instance_id is None:
-        # which numbers stand for no generation depends on the group's type, as in Apache Kafka
-        classic = group is None or group.type is GroupType.CLASSIC
-        if classic or commit.generation == NONE:
-            return ErrorCode.NONE
+    names_nobody = commit.generation < 0 and not commit.member_id and commit.instance_id is None
+    if names_nobody and (group is None or group.is_no_generation(commit.generation)):
+        return ErrorCode.NONE
     if group is None:
         return ErrorCode.NONE if commit.generation < 0 else ErrorCode.ILLEGAL_GENERATION
     error = _unacceptable(group, commit, _GROUP_NOT_FOUND_VERSION)

@@ -16,7 +16,7 @@ from ...protocol.messages.offset_delete import (
 )
 from ..engine.effects import Request
 from ..groups.events import OffsetsRemoved
-from ..groups.groups import CONSUMER, GroupShard, TopicDirectory
+from ..groups.groups import GroupShard, TopicDirectory
 from ..replies import bad_first
 
 
@@ -78,11 +78,7 @@ def _undeletable(shard: GroupShard, group_id: str) -> ErrorCode:
     if not group_id:
         return ErrorCode.INVALID_GROUP_ID
     group = shard.state.find(group_id)
-    if group is None:
-        return ErrorCode.GROUP_ID_NOT_FOUND
-    if not group.is_empty and group.protocol_type != CONSUMER:
-        return ErrorCode.NON_EMPTY_GROUP
-    return ErrorCode.NONE
+    return ErrorCode.GROUP_ID_NOT_FOUND if group is None else group.check_offset_delete()
 
 
 def _delete_reply(delete: OffsetDeleteRequest) -> OffsetDeleteResponse:

@@ -14,11 +14,19 @@ from ...coordinator import (
     MemberReplaced,
     RebalanceCompleted,
 )
-from ...coordinator.classic_groups.group import SESSION, ClassicGroup, Member, live
-from ...coordinator.consumer_groups.group import HOLD, RESUME, REVOCATION, ConsumerGroup, wake
+from ...coordinator.classic_groups.group import CLASSIC_TYPE, SESSION, ClassicGroup, Member, live
+from ...coordinator.consumer_groups.group import (
+    CONSUMER_TYPE,
+    HOLD,
+    RESUME,
+    REVOCATION,
+    ConsumerGroup,
+    restore_group,
+)
 from ...coordinator.consumer_groups.group import SESSION as CONSUMER_SESSION
 from ...coordinator.consumer_groups.holding import EVERYONE, NO_MOVE_MS
 from ...coordinator.consumer_groups.reconciliation import has_all
+from ...coordinator.consumer_groups.shard_state import state_of
 from ...coordinator.groups.durable import Durable
 from ...coordinator.groups.groups import GroupShard
 from ...protocol import ApiKey, ErrorCode, TopicPartition, decode_assignment, subscribed_topics
@@ -262,7 +270,7 @@ class Checks:
     def crashed(self, *, torn: bool) -> None:
         """The coordinator's run has ended; ``torn``: in the middle of something."""
         self._before = None if torn else self._known
-        for group_id, stored in ({} if self._known is None else self._known.stored).items():
+        for group_id, stored in ({} if self._known is None else self._known.of_type(CLASSIC_TYPE)).items():
             if not stored.members:
                 # who joined since then is forgotten; without a protocol, the age counts from the commit
                 self._peopled[group_id] = stored.state_timestamp_ms if stored.protocol_type else -1
@@ -428,7 +436,7 @@ class Checks:
                     self._schedule.fail("S19", f"{member_id} of {group.group_id} lacks {missing}")
 
     def _held(self, shard: GroupShard, group: ConsumerGroup, now_ms: int) -> None:
-        for member_id in shard.state.held.get(group.group_id, ()):
+        for member_id in state_of(shard).held.get(group.group_id, ()):
             times = (shard.timers.deadline((HOLD, group.group_id, each)) for each in (member_id, EVERYONE))
             until_ms = min((each for each in times if each is not None), default=None)
             member, target = group.members.get(member_id), group.targets.get(member_id, {})
@@ -476,7 +484,9 @@ class Checks:
 
     def _consumer_records(self, durable: Durable, group: ConsumerGroup) -> None:
         """Check that the group in memory equals the one in the log."""
-        read = wake(group.group_id, durable.consumer_groups.get(group.group_id, {}), group.topics)
+        read = restore_group(
+            group.group_id, durable.of_type(CONSUMER_TYPE).get(group.group_id, {}), group.topics
+        )
         for name in ("epoch", "target_epoch", "targets", "static_members", "owners", "unsettled", "names"):
             mine, other = getattr(group, name), getattr(read, name)
             if mine != other:

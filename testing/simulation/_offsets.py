@@ -208,7 +208,8 @@ def values_of(commit: Any) -> dict[TopicPartition, Value]:
 
 def same_state(live: Durable, read: Durable, what: str) -> None:
     """Raises Violation S7 where the two differ."""
-    for mine, other in ((live.stored, read.stored), (live.consumer_groups, read.consumer_groups)):
+    for name in {**live.by_type, **read.by_type}:
+        mine, other = live.by_type.get(name, {}), read.by_type.get(name, {})
         if mine != other:
             differ = {
                 group: (mine.get(group), other.get(group))

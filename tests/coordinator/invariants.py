@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from kohort.coordinator.classic_groups.group import ClassicGroup
+from kohort.coordinator.classic_groups.group import CLASSIC_TYPE, ClassicGroup
 from kohort.coordinator.groups.groups import GroupShard
 from kohort.statemachine import GroupState
 
@@ -33,7 +33,7 @@ def check_invariants(shard: GroupShard) -> None:
         assert not group.pending_join.keys() & group.members.keys()
         assert group.pending_sync.keys() <= group.members.keys()
         if group.state is GroupState.STABLE:
-            stored = shard.state.durable.stored[group.group_id]
+            stored = shard.state.durable.of_type(CLASSIC_TYPE)[group.group_id]
             assert stored.generation == group.generation, "Stable, but its generation is not durable"
             if not shard.is_busy(group.group_id):
                 live = group.to_record()._replace(state_timestamp_ms=stored.state_timestamp_ms)

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kohort.coordinator.classic_groups.group import CLASSIC_TYPE
 from kohort.coordinator.classic_groups.rebalance import EMPTY_ASSIGNMENT
 from kohort.offsets_topic import GroupStored, decode
 from kohort.protocol import ErrorCode
@@ -179,8 +180,8 @@ def test_after_a_crash_anywhere_the_shard_goes_on_from_what_was_written(
     expected = world.reloaded(keep)
     world.hold_writes = False
     world.crash(keep)
-    for group_id, stored in expected.stored.items():
-        assert world.shard.state.durable.stored[group_id] == stored
+    for group_id, stored in expected.of_type(CLASSIC_TYPE).items():
+        assert world.shard.state.durable.of_type(CLASSIC_TYPE)[group_id] == stored
         if stored.members:
             assert world.groups[group_id].generation == stored.generation
     assert world.shard.state.durable == expected

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kohort.coordinator.classic_groups.group import CLASSIC_TYPE
 from kohort.protocol import ErrorCode
 from tests.coordinator.driver import World
 
@@ -151,7 +152,7 @@ def test_7_when_the_last_member_leaves_the_group_is_empty_and_its_offsets_stay()
     assert world.leave("g", (a, None)).reply.members[0].error_code == 0
     assert world.state() == "Empty"
     assert world.groups["g"].generation == 2
-    assert world.reloaded().stored["g"].generation == 2
+    assert world.reloaded().of_type(CLASSIC_TYPE)["g"].generation == 2
     world.advance(59 * SECOND)
     assert world.fetch() == {("t", 1): 7}
 

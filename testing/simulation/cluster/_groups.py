@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ....coordinator.groups.durable import ConsumerGroupRecords
+from ....coordinator.consumer_groups.group import ConsumerGroupRecords
 from ....offsets_topic import GroupRecordType, GroupStored
 from ....protocol import ApiKey, ErrorCode
 from .._network import Call

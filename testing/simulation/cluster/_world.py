@@ -17,6 +17,8 @@ from ....client.metadata import Address
 from ....cluster import PartitionState
 from ....cluster.layout import BROKERS as BROKER_ENTRIES
 from ....cluster.layout import PARTITION_STATES, PartitionKey, parse_states
+from ....coordinator.classic_groups.group import CLASSIC_TYPE
+from ....coordinator.consumer_groups.group import CONSUMER_TYPE
 from ....coordinator.engine.runner import ShardRunner
 from ....log import CorruptLogError, decode_records
 from ....protocol import ApiKey, KafkaError, KohortError, TopicPartition, iter_batches
@@ -145,9 +147,9 @@ class ClusterWorld(ClusterSchedule):
             self._loaded.add(key)
             durable = runner.shard.state.durable
             if self.plan.consumer.get("protocol") == "consumer":
-                self.groups.members_were_loaded(broker.name, durable.consumer_groups.get(GROUP, {}))
+                self.groups.members_were_loaded(broker.name, durable.of_type(CONSUMER_TYPE).get(GROUP, {}))
             else:
-                self.groups.was_loaded(broker.name, durable.stored.get(GROUP))
+                self.groups.was_loaded(broker.name, durable.of_type(CLASSIC_TYPE).get(GROUP))
 
     def _is_newest(self, broker: Broker, partition: Partition) -> bool:
         return (

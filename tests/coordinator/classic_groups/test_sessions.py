@@ -8,6 +8,7 @@ from __future__ import annotations
 import pytest
 
 from kohort.coordinator import MemberGone, RebalanceStarted
+from kohort.coordinator.classic_groups.group import CLASSIC_TYPE
 from kohort.protocol import ErrorCode
 from tests.coordinator.bodies import SESSION_MS
 from tests.coordinator.driver import World
@@ -93,7 +94,7 @@ def test_the_last_session_that_ends_empties_the_group() -> None:
     world.stable(2)
     world.advance(SESSION_MS)
     assert world.state() == "Empty"
-    assert world.reloaded().stored["g"].generation == 2
+    assert world.reloaded().of_type(CLASSIC_TYPE)["g"].generation == 2
     assert len(world.shard.timers) == 1, "only the retention timer is left"
 
 

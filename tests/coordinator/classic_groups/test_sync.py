@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from kohort.coordinator.classic_groups.group import CLASSIC_TYPE
 from kohort.coordinator.classic_groups.rebalance import EMPTY_ASSIGNMENT
 from kohort.protocol import ErrorCode, decode_assignment, encode_assignment
 from tests.coordinator.bodies import protocols
@@ -83,7 +84,7 @@ def test_assignments_of_a_follower_and_for_strangers_are_ignored() -> None:
     assert follower.parked
     world.sync("g", a, assignments={a: b"1", b: b"2", "stranger": b"3"})
     assert follower.reply.assignment == b"2"
-    assert [m.assignment for m in world.reloaded().stored["g"].members] == [b"1", b"2"]
+    assert [m.assignment for m in world.reloaded().of_type(CLASSIC_TYPE)["g"].members] == [b"1", b"2"]
 
 
 @pytest.mark.row("3.4/second", "1.3/parked")
@@ -96,7 +97,7 @@ def test_a_second_sync_of_the_leader_waits_for_the_first_and_writes_nothing() ->
     assert world.held_writes == 1
     world.write()
     assert second.reply.assignment == b"first"
-    assert world.reloaded().stored["g"].members[0].assignment == b"first"
+    assert world.reloaded().of_type(CLASSIC_TYPE)["g"].members[0].assignment == b"first"
 
 
 @pytest.mark.row("3.1/SyncGroup-v5")
@@ -134,6 +135,6 @@ def test_the_record_names_the_metadata_of_the_chosen_protocol_only() -> None:
     a, _ = world.new_member(offers=offers)
     world.advance(0)
     world.sync("g", a)
-    (stored,) = world.reloaded().stored["g"].members
+    (stored,) = world.reloaded().of_type(CLASSIC_TYPE)["g"].members
     assert stored.subscription == b"R"
     assert (stored.session_timeout_ms, stored.rebalance_timeout_ms) == (10_000, 60_000)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kohort.coordinator import MemberFenced, RebalanceCompleted, RebalanceStarted
-from kohort.coordinator.consumer_groups.group import wake
+from kohort.coordinator.consumer_groups.group import CONSUMER_TYPE, restore_group
 from kohort.protocol import ErrorCode
 from tests.coordinator.consumer_groups.group_world import World
 
@@ -119,9 +119,9 @@ def test_who_is_no_member_commits_for_a_group_without_members_alone() -> None:
 def test_records_of_a_group_may_come_in_any_order() -> None:
     world = sharing("a", "z")
     group = world.group()
-    records = world.shard.state.durable.consumer_groups["g"]
+    records = world.shard.state.durable.of_type(CONSUMER_TYPE)["g"]
     for order in (list(records), list(reversed(records))):
-        again = wake("g", {key: records[key] for key in order}, group.topics)
+        again = restore_group("g", {key: records[key] for key in order}, group.topics)
         assert (again.owners, again.targets, again.unsettled) == (group.owners, group.targets, set())
         assert {name: m.current for name, m in again.members.items()} == {
             name: m.current for name, m in group.members.items()

@@ -1,6 +1,6 @@
 """Heartbeats that are held until there is news of their members.
 
-Covers: coordinator/consumer_groups/holding.py.
+Covers: coordinator/consumer_groups/holding.py, coordinator/consumer_groups/shard_state.py.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from kohort.coordinator.consumer_groups import holding
 from kohort.coordinator.consumer_groups.changes import Changes
 from kohort.coordinator.consumer_groups.group import HOLD, SESSION
 from kohort.coordinator.consumer_groups.heartbeat import replace_member
+from kohort.coordinator.consumer_groups.shard_state import state_of
 from kohort.coordinator.engine.effects import Reply, Request
 from kohort.coordinator.offsets.commit import CommitRequest, CommitTopic
 from kohort.offsets_topic import OffsetCommitted
@@ -58,7 +59,7 @@ def test_who_waits_for_a_partition_hears_of_it_when_it_is_free() -> None:
     world.advance(0)
     (answer,) = held
     assert (answer.member_epoch, world.told(answer)) == (3, {"t": (2, 3)})
-    assert not world.shard.state.held
+    assert not state_of(world.shard).held
 
 
 def test_who_gives_up_at_once_is_told_of_too() -> None:
@@ -340,7 +341,7 @@ def test_of_each_member_one_is_held_and_its_next_request_lets_it_go() -> None:
     assert not second
     world.beat("a", 2)
     assert second
-    assert not world.shard.state.held
+    assert not state_of(world.shard).held
     assert (HOLD, "g", "a") not in world.shard.timers
 
 
@@ -401,7 +402,7 @@ def test_a_static_member_that_another_has_replaced_hears_it_at_once() -> None:
     world = World()
     epoch = world.join("a", instance_id="i").member_epoch
     held = hold(world, "a", epoch, instance_id="i")
-    world.shard.state.held["g"]["other"] = world.shard.state.held["g"]["a"]
+    state_of(world.shard).held["g"]["other"] = state_of(world.shard).held["g"]["a"]
     assert not held
     # for Apache Kafka a member that is away has no requests; one of a stopped process may be on its way
     group = world.group()
@@ -411,7 +412,7 @@ def test_a_static_member_that_another_has_replaced_hears_it_at_once() -> None:
     world._carry_out()
     world.advance(0)
     assert held[0].error_code == ErrorCode.FENCED_INSTANCE_ID
-    assert world.shard.state.held["g"].keys() == {"other"}
+    assert state_of(world.shard).held["g"].keys() == {"other"}
 
 
 def test_a_shard_that_goes_refuses_what_it_holds() -> None:
@@ -420,7 +421,7 @@ def test_a_shard_that_goes_refuses_what_it_holds() -> None:
     world.shard.unload(world.now_ms)
     world._carry_out()
     assert held[0].error_code == ErrorCode.NOT_COORDINATOR
-    assert not world.shard.state.held
+    assert not state_of(world.shard).held
 
 
 def test_a_write_that_fails_lets_all_of_the_group_look_again() -> None:

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kohort.coordinator import GroupSettings, Shard
+from kohort.coordinator.consumer_groups.group import CONSUMER_TYPE
 from kohort.coordinator.groups import durable as module
 from kohort.coordinator.groups.durable import Durable
 from kohort.coordinator.groups.shards import OFFSETS_TOPIC, new_groups
@@ -30,6 +31,10 @@ from kohort.offsets_topic import (
 from kohort.protocol import TopicPartition
 
 T0 = TopicPartition("t", 0)
+
+
+def new_durable() -> Durable:
+    return new_groups(GroupSettings(), str).durable
 
 
 def apply(durable: Durable, what: Record | Sequence[Record], offset: int, producer_id: int = NONE) -> None:
@@ -69,13 +74,13 @@ def test_of_a_consumer_group_the_last_word_on_each_key_is_kept() -> None:
         ConsumerGroupRecord(types.EPOCH, "h", "", GroupEpoch(7)),
     ]
     apply(durable, list(first), 0)
-    assert durable.consumer_groups == {
+    assert durable.of_type(CONSUMER_TYPE) == {
         "g": {(types.EPOCH, ""): GroupEpoch(2), (types.TARGET, "m"): TargetAssignment({})},
         "h": {(types.EPOCH, ""): GroupEpoch(7)},
     }
     gone = [record._replace(value=None) for record in (*first, *first)]
     apply(durable, list(gone), 4)
-    assert durable.consumer_groups == {}
+    assert durable.of_type(CONSUMER_TYPE) == {}
 
 
 @pytest.mark.row("5.7/any-order", "5.7/replace")
@@ -189,7 +194,7 @@ RECORDS: st.SearchStrategy[Record] = st.one_of(
 @pytest.mark.row("5.7/any-order")
 @given(st.lists(RECORDS, max_size=40), st.booleans())
 def test_a_compacted_log_loads_to_the_same_state(records: list[Record], drop_tombstones: bool) -> None:
-    full, compacted = Durable(), Durable()
+    full, compacted = new_durable(), new_durable()
     last = {encode(record)[0]: offset for offset, record in enumerate(records)}
     for offset, record in enumerate(records):
         apply(full, record, offset)

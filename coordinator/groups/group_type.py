@@ -1,0 +1,20 @@
+"""A type of groups: its name and its states."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Generic, TypeVar
+
+V = TypeVar("V")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GroupType(Generic[V]):
+    """A type of groups, by Kafka's name; the values of ``states`` are Kafka's names of its states.
+
+    Groups of the type are stored in records; ``V`` is what durable state keeps of the records of one group.
+    """
+
+    name: str
+    states: type[Enum]
