@@ -7,12 +7,13 @@ one request for each.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from ..protocol import ErrorCode
-from ..protocol.messages.delete_groups import DeletableGroupResult
+from ..protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsResponse
 from ..protocol.messages.list_groups import ListedGroup
 from .engine.effects import Request
+from .engine.shard import FanOut
 from .groups.events import GroupRemoved
 from .groups.groups import Group, GroupShard, forget
 from .offsets.expiry import group_tombstones
@@ -38,6 +39,13 @@ class ListRequest:
 def split_delete(body: Any) -> list[GroupRequest]:
     """Split a DeleteGroups body into one request for each group, without duplicates."""
     return [GroupRequest(group_id or "") for group_id in dict.fromkeys(body.groups_names)]
+
+
+DELETE_FAN_OUT: Final = FanOut(
+    lambda _version, body, _topics: split_delete(body),
+    lambda _version, results, _topics: DeleteGroupsResponse(results=results),
+    reads=False,
+)
 
 
 def list_request(body: Any) -> ListRequest:

@@ -44,7 +44,7 @@ CLASSIC_GROUPS: Final = GroupKind(
             ErrorCode.NONE,
         ),
         ApiKey.LEAVE_GROUP: Api(leave.handle_leave, lambda _request, error: LeaveGroupResponse(0, error)),
-        ApiKey.DESCRIBE_GROUPS: Api(describe.handle_describe, describe.refusal),
+        ApiKey.DESCRIBE_GROUPS: Api(describe.handle_describe, describe.refusal, fan_out=describe.FAN_OUT),
     },
     applies={
         GroupStored: _store_groups,

@@ -9,11 +9,16 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ...protocol import ErrorCode
-from ...protocol.messages.describe_groups import DescribedGroup, DescribedGroupMember
+from ...protocol.messages.describe_groups import (
+    DescribedGroup,
+    DescribedGroupMember,
+    DescribeGroupsResponse,
+)
 from ...statemachine import GroupState
 from ..admin import GroupRequest
 from ..element_limits import RepeatLimit
 from ..engine.effects import Request
+from ..engine.shard import FanOut
 from ..groups.groups import GroupShard
 from ..replies import GROUP_OPERATIONS
 from .group import find
@@ -30,6 +35,12 @@ def split_describe(body: Any) -> list[GroupRequest]:
         )
         for group_id in (named or "" for named in body.groups)
     ]
+
+
+FAN_OUT: Final = FanOut(
+    lambda _version, body, _topics: split_describe(body),
+    lambda _version, groups, _topics: DescribeGroupsResponse(groups=groups),
+)
 
 
 def handle_describe(shard: GroupShard, request: Request, _now_ms: int) -> None:

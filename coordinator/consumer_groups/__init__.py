@@ -5,13 +5,15 @@ from typing import Final
 
 from ...offsets_topic import ConsumerGroupRecord
 from ...protocol import ApiKey
-from ..engine.shard import Api, Waits
-from ..groups.groups import GroupKind, Groups, GroupShard
+from ..engine.shard import Api
+from ..groups.groups import CommandWorker, GroupKind, Groups, GroupShard
+from ..settings import GroupSettings
 from . import classic_members, describe, heartbeat, regex
 from .changes import start_sessions
 from .group import CONSUMER_TYPE, HOLD, REGEX, RESUME, REVOCATION, SESSION, live, restore_group
 from .holding import refuse_held
 from .shard_state import ConsumerState
+from .target import ComputeTarget
 
 
 def _activate(shard: GroupShard, now_ms: int) -> None:
@@ -42,11 +44,19 @@ def _store(groups: Groups, records: Sequence[ConsumerGroupRecord], _at: int, _pr
             del by_group[group_id]
 
 
+def _assignor_processes(settings: GroupSettings) -> CommandWorker:
+    # most brokers never need one
+    from .assignor_processes import AssignorProcesses
+
+    return AssignorProcesses(settings.kohort_consumer_assignor_timeout_ms)
+
+
 #: The table of consumer groups.
 CONSUMER_GROUPS: Final = GroupKind(
     group_type=CONSUMER_TYPE,
     restore=lambda groups, group_id, stored: restore_group(group_id, stored, groups.topics),
     new_state=ConsumerState.from_settings,
+    commands={ComputeTarget: _assignor_processes},
     # members that speak the classic protocol
     overrides={
         ApiKey.JOIN_GROUP: classic_members.handle_join,
@@ -56,7 +66,9 @@ CONSUMER_GROUPS: Final = GroupKind(
     },
     apis={
         ApiKey.CONSUMER_GROUP_HEARTBEAT: Api(heartbeat.handle_heartbeat, heartbeat.refusal),
-        ApiKey.CONSUMER_GROUP_DESCRIBE: Api(describe.handle_describe, describe.refusal, Waits.REMOVAL),
+        ApiKey.CONSUMER_GROUP_DESCRIBE: Api(
+            describe.handle_describe, describe.refusal, fan_out=describe.FAN_OUT
+        ),
     },
     applies={
         ConsumerGroupRecord: _store,

@@ -7,16 +7,22 @@ they were, and lists the partitions of each when it is written, so that other re
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from ...offsets_topic import CurrentAssignment, MemberMetadata, Partitions
 from ...protocol import ErrorCode
-from ...protocol.messages.consumer_group_describe import Assignment, DescribedGroup, TopicPartitions
+from ...protocol.messages.consumer_group_describe import (
+    Assignment,
+    ConsumerGroupDescribeResponse,
+    DescribedGroup,
+    TopicPartitions,
+)
 from ...protocol.messages.consumer_group_describe import Member as DescribedMember
 from ..admin import GroupRequest
 from ..element_limits import RepeatLimit
 from ..engine.effects import Request
+from ..engine.shard import FanOut
 from ..groups.groups import GroupShard
 from ..replies import GROUP_OPERATIONS
 from .group import ConsumerGroup, find
@@ -36,6 +42,12 @@ def split_describe(body: Any) -> list[GroupRequest]:
         )
         for group_id in (named or "" for named in body.group_ids)
     ]
+
+
+FAN_OUT: Final = FanOut(
+    lambda _version, body, _topics: split_describe(body),
+    lambda _version, groups, _topics: ConsumerGroupDescribeResponse(groups=groups),
+)
 
 
 def handle_describe(shard: GroupShard, request: Request, _now_ms: int) -> None:

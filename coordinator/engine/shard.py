@@ -53,11 +53,26 @@ Handler: TypeAlias = "Callable[[Shard[S], Request, int], None]"
 Refusal: TypeAlias = Callable[[Request, int], Any]
 
 
+class FanOut(NamedTuple):
+    """How a request that names many keys is handled: ``split`` makes a request body for each, ``join`` a
+    response of their responses; both are given the version and what the coordinator looks topics up in.
+
+    ``reads`` is true if it changes nothing: other work runs in between then. An ``exact`` one waits until
+    shards are loaded: see ``ShardRuntime.submit_all``.
+    """
+
+    split: Callable[[int, Any, Any], list[Any]]
+    join: Callable[[int, list[Any], Any], Any]
+    reads: bool = True
+    exact: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class Api(Generic[S]):
     """One API of a kind. ``refusal`` makes a response body that is only an error. ``while_loading`` is the
     error until the shard is loaded, ``overdue`` the error when writes that the request waits for take too
-    long; None: the request is handled then, and sees what is committed.
+    long; None: the request is handled then, and sees what is committed. With a ``fan_out`` the handler is
+    given one request for each key.
     """
 
     handler: Handler[S]
@@ -65,6 +80,7 @@ class Api(Generic[S]):
     waits: Waits = Waits.REMOVAL
     while_loading: ErrorCode = LOADING
     overdue: ErrorCode | None = _OVERDUE
+    fan_out: FanOut | None = None
 
 
 def _nothing(_shard: Shard[Any], _now_ms: int) -> None:
@@ -128,6 +144,7 @@ class CoordinatorTopic(Generic[S]):
 
     def __post_init__(self) -> None:
         self.apis = {key: api for kind in self.kinds for key, api in kind.apis.items()}
+        self.fan_outs = {key: api.fan_out for key, api in self.apis.items() if api.fan_out is not None}
         self.applies = {record: apply for kind in self.kinds for record, apply in kind.applies.items()}
         self.timers = {name: fire for kind in self.kinds for name, fire in kind.timers.items()}
 

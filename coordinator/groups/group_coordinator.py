@@ -10,19 +10,13 @@ from __future__ import annotations
 import uuid
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, TypeVar
 
 from ...protocol import ApiKey, ErrorCode, KafkaError, KohortError, RequestContext
-from ...protocol.messages.consumer_group_describe import ConsumerGroupDescribeResponse
-from ...protocol.messages.delete_groups import DeleteGroupsResponse
-from ...protocol.messages.describe_groups import DescribeGroupsResponse
 from ...protocol.messages.list_groups import ListedGroup, ListGroupsResponse
 from ...protocol.messages.offset_commit import OffsetCommitResponse
 from ...statemachine import GroupState
-from ..admin import list_request, split_delete
-from ..classic_groups.describe import split_describe
-from ..consumer_groups.describe import split_describe as split_consumer_describe
-from ..consumer_groups.target import ComputeTarget
+from ..admin import list_request
 from ..engine.effects import Command, Marker, Request
 from ..engine.events import MAX_WAITING, CoordinatorEvent, EventStream, Listeners
 from ..engine.readiness import Unready, unready_error
@@ -31,15 +25,12 @@ from ..engine.runtime import ShardRuntime, steady_clock_ms
 from ..offsets.commit import CommitRequest, refusal, resolve_commit, resolve_transactional
 from ..offsets.delete import resolve_delete
 from ..offsets.expiry import remove_topics
-from ..offsets.fetch import join_fetches, split_fetch
 from ..settings import GroupSettings
 from .durable import OpenTransaction
-from .groups import Groups, GroupShard, TopicDirectory
+from .groups import CommandWorker, Groups, GroupShard, TopicDirectory
 from .history import History, HistoryEntry
+from .kinds import KINDS
 from .shards import OFFSETS_TOPIC, new_groups
-
-if TYPE_CHECKING:
-    from ..assignor_processes import AssignorProcesses
 
 T = TypeVar("T")
 
@@ -47,32 +38,7 @@ T = TypeVar("T")
 _COMMIT: Final = int(ApiKey.OFFSET_COMMIT)
 _DELETE_OFFSETS: Final = int(ApiKey.OFFSET_DELETE)
 
-
-class FanOut(NamedTuple):
-    """Functions that split a request by group, and merge the groups' responses."""
-
-    split: Callable[[int, Any, TopicDirectory], list[Any]]
-    join: Callable[[int, list[Any], TopicDirectory], Any]
-
-
-#: APIs whose requests name many groups.
-FAN_OUT: Final[dict[int, FanOut]] = {
-    ApiKey.OFFSET_FETCH: FanOut(split_fetch, join_fetches),
-    ApiKey.DESCRIBE_GROUPS: FanOut(
-        lambda _version, body, _directory: split_describe(body),
-        lambda _version, groups, _directory: DescribeGroupsResponse(groups=groups),
-    ),
-    ApiKey.CONSUMER_GROUP_DESCRIBE: FanOut(
-        lambda _version, body, _directory: split_consumer_describe(body),
-        lambda _version, groups, _directory: ConsumerGroupDescribeResponse(groups=groups),
-    ),
-    ApiKey.DELETE_GROUPS: FanOut(
-        lambda _version, body, _directory: split_delete(body),
-        lambda _version, results, _directory: DeleteGroupsResponse(results=results),
-    ),
-}
-#: Those that change nothing.
-_READS: Final = (ApiKey.OFFSET_FETCH, ApiKey.DESCRIBE_GROUPS, ApiKey.CONSUMER_GROUP_DESCRIBE)
+_COMMANDS: Final = {command: make for kind in KINDS for command, make in kind.commands.items()}
 
 
 class LoadError(KohortError):
@@ -96,7 +62,8 @@ class GroupCoordinator:
     configs that were set for a single group, by Kafka's names. ``clock_ms`` must not go backwards.
     ``on_event`` is called with each event, in the order of ``events``. ``fsync`` puts each batch on the disk
     before it is acknowledged; without it an acknowledged commit survives a crash of the process, but not of
-    the machine. ``replicas``: see ``ShardRuntime``.
+    the machine. ``replicas``: see ``ShardRuntime``. ``workers`` carry out commands of these types, instead of
+    those that the kinds of groups make.
     """
 
     def __init__(
@@ -116,6 +83,7 @@ class GroupCoordinator:
         on_event: Callable[[CoordinatorEvent], None] | None = None,
         fsync: bool = False,
         replicas: Replicas | None = None,
+        workers: Mapping[type[Command], CommandWorker] | None = None,
     ) -> None:
         make_id = new_id or (lambda: str(uuid.uuid4()))
         self._settings = settings
@@ -127,7 +95,7 @@ class GroupCoordinator:
         # when the load of partitions began
         self._loaded_ms: dict[int, int] = {}
         self._listeners = Listeners(on_event)
-        self._assignors: AssignorProcesses | None = None
+        self._workers = dict(workers or {})
         self._shards = ShardRuntime(
             topic=OFFSETS_TOPIC,
             new_state=lambda: new_groups(settings, make_id, self._topics, group_configs),
@@ -167,8 +135,8 @@ class GroupCoordinator:
 
     async def stop(self) -> None:
         """Write what is pending, then answer waiting requests NOT_COORDINATOR."""
-        if self._assignors is not None:
-            await self._assignors.stop()
+        for worker in self._workers.values():
+            await worker.stop()
         self._shards.stop()
         self._listeners.close()
 
@@ -187,14 +155,13 @@ class GroupCoordinator:
         """Return the response body to a decoded request body. JoinGroup and SyncGroup may be parked for
         minutes. Cancelling the call gives up the response, not the request.
         """
-        fan_out = FAN_OUT.get(api_key)
+        fan_out = OFFSETS_TOPIC.fan_outs.get(api_key)
         if fan_out is not None:
             requests = [
                 Request(api_key, version, part, context, Call())
                 for part in fan_out.split(version, body, self._topics)
             ]
-            fetches = api_key == ApiKey.OFFSET_FETCH
-            await self._shards.submit_all(requests, reads=api_key in _READS, exact=fetches)
+            await self._shards.submit_all(requests, reads=fan_out.reads, exact=fan_out.exact)
             answers = [await request.handle.answer() for request in requests]
             return fan_out.join(version, answers, self._topics)
         if api_key == ApiKey.LIST_GROUPS:
@@ -333,13 +300,10 @@ class GroupCoordinator:
         self._shards.time_moved()
 
     def _carry_out(self, runner: ShardRunner[Groups], command: Command) -> None:
-        assert isinstance(command, ComputeTarget), "its shards give no others"
-        if self._assignors is None:
-            # most brokers never need one
-            from ..assignor_processes import AssignorProcesses
-
-            self._assignors = AssignorProcesses(self._settings.kohort_consumer_assignor_timeout_ms)
-        self._assignors.carry_out(runner, command)
+        worker = self._workers.get(type(command))
+        if worker is None:
+            worker = self._workers[type(command)] = _COMMANDS[type(command)](self._settings)
+        worker.carry_out(runner, command)
 
     def _tell(self, groups: Groups, event: CoordinatorEvent) -> None:
         event.timestamp_ms = self._clock_ms()

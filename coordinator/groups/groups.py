@@ -15,7 +15,8 @@ from typing import Any, ClassVar, Final, Protocol, TypeAlias, TypeVar
 
 from ...offsets_topic import Record
 from ...protocol import ErrorCode, RequestContext, TopicPartition
-from ..engine.effects import NO_PRODUCER, Request
+from ..engine.effects import NO_PRODUCER, Command, Request
+from ..engine.runner import ShardRunner
 from ..engine.shard import Kind, Shard
 from ..engine.timers import Timers
 from ..settings import GroupSettings
@@ -229,6 +230,13 @@ GroupShard: TypeAlias = Shard[Groups]
 GroupHandler: TypeAlias = Callable[[GroupShard, Any, Request, int], None]
 
 
+class CommandWorker(Protocol):
+    """Carries out commands of shards, outside of them, and reports each result in steps of the runner."""
+
+    def carry_out(self, runner: ShardRunner[Groups], command: Any, /) -> None: ...
+    async def stop(self) -> None: ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupKind(Kind[Groups]):
     """The table of one type of groups: all that the coordinator and the broker need to know of it.
@@ -236,13 +244,15 @@ class GroupKind(Kind[Groups]):
     ``restore`` makes a group from what durable state keeps of its records (``Durable.of_type``), or, for the
     first kind, from None: a group with offsets only. The kind's ``applies`` keep them, and are for no other
     records. ``new_state`` makes what the kind keeps in each shard (``Groups.state_of``); it raises an error
-    of its own for settings that it cannot use. ``overrides`` are APIs of other kinds that groups of this type
-    answer themselves.
+    of its own for settings that it cannot use. ``commands`` are those that its shards give, with functions
+    that make a worker when the first one comes. ``overrides`` are APIs of other kinds that groups of this
+    type answer themselves.
     """
 
     group_type: GroupType[Any]
     restore: Callable[[Groups, str, Any], Group]
     new_state: Callable[[GroupSettings], object] | None = None
+    commands: Mapping[type[Command], Callable[[GroupSettings], CommandWorker]] = field(default_factory=dict)
     overrides: Mapping[int, GroupHandler] = field(default_factory=dict)
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from ...offsets_topic import decode, encode_all
 from ...protocol import ApiKey
-from ..admin import delete_refusal, handle_delete, handle_list, list_refusal
+from ..admin import DELETE_FAN_OUT, delete_refusal, handle_delete, handle_list, list_refusal
 from ..engine.effects import Request
 from ..engine.shard import Api, CoordinatorTopic, Handler, Kind, Shard, Waits
 from ..offsets import OFFSETS
@@ -21,7 +21,7 @@ from .kinds import KINDS
 _ADMIN: Final[Kind[Groups]] = Kind(
     apis={
         ApiKey.LIST_GROUPS: Api(handle_list, list_refusal, Waits.NEVER),
-        ApiKey.DELETE_GROUPS: Api(handle_delete, delete_refusal, Waits.WRITES),
+        ApiKey.DELETE_GROUPS: Api(handle_delete, delete_refusal, Waits.WRITES, fan_out=DELETE_FAN_OUT),
     }
 )
 

@@ -5,7 +5,7 @@ from typing import Final
 from ...offsets_topic import OffsetCommitted, OffsetDeleted
 from ...protocol import ApiKey
 from ...protocol.messages.offset_delete import OffsetDeleteResponse
-from ..engine.shard import Api, Kind, Waits
+from ..engine.shard import Api, FanOut, Kind, Waits
 from ..groups.durable import Durable
 from ..groups.groups import Groups, GroupShard
 from . import commit, delete, expiry, fetch
@@ -26,7 +26,13 @@ OFFSETS: Final[Kind[Groups]] = Kind(
         ApiKey.OFFSET_COMMIT: Api(commit.handle_commit, commit.refusal),
         # a commit that waited could come after the marker that ends its transaction
         ApiKey.TXN_OFFSET_COMMIT: Api(commit.handle_commit, commit.refusal, Waits.NEVER),
-        ApiKey.OFFSET_FETCH: Api(fetch.handle_fetch, fetch.fetch_refusal, Waits.WRITES, overdue=None),
+        ApiKey.OFFSET_FETCH: Api(
+            fetch.handle_fetch,
+            fetch.fetch_refusal,
+            Waits.WRITES,
+            overdue=None,
+            fan_out=FanOut(fetch.split_fetch, fetch.join_fetches, exact=True),
+        ),
         ApiKey.OFFSET_DELETE: Api(
             delete.handle_delete, lambda _request, error: OffsetDeleteResponse(error), Waits.WRITES
         ),

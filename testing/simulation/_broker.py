@@ -8,10 +8,11 @@ from typing import Any, Final
 from uuid import UUID, uuid5
 
 from ...coordinator import GroupCoordinator, GroupSettings, group_shard
+from ...coordinator.consumer_groups.target import ComputeTarget
 from ...coordinator.engine.loader import Loader
 from ...coordinator.engine.runner import READ_TURNS
 from ...coordinator.groups.durable import Durable
-from ...coordinator.groups.group_coordinator import FAN_OUT
+from ...coordinator.groups.shards import OFFSETS_TOPIC
 from ...log import Cleaning, CorruptLogError, LogConfig, PartitionLog
 from ...offsets_topic import OffsetsStore
 from ...protocol import KafkaError
@@ -126,7 +127,7 @@ class Broker(FailingDisk):
         self._schedule.stats.requests += 1
         self._checks.asked(call)
         call.on_set = self._checks.answered
-        if call.api_key in FAN_OUT:
+        if call.api_key in OFFSETS_TOPIC.fan_outs:
             answer = coordinator.handle(call.api_key, call.version, call.body, call.client.context)
             self._fanned_out.add(answer)
             self._fan_out(call, answer)
@@ -203,9 +204,8 @@ class Broker(FailingDisk):
             new_id=schedule.new_id,
             on_event=self._checks.noted,
             fsync=schedule.plan.fsync,
+            workers={ComputeTarget: PlugInProcess(schedule, loop, self._plug_in_fault)},
         )
-        if schedule.plan.beside:
-            self._coordinator._assignors = PlugInProcess(schedule, loop, self._plug_in_fault)
         self._coordinator.open()
         self.reachable = True
         loading_ms = (0, 0, 5) if schedule.plan.crashes else (0, 0, 5, 100)

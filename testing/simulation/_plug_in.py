@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from ...assignors import Member, StickyAssignor, TopicInfo
 from ...assignors.server import changed_targets
-from ...coordinator.assignor_processes import AssignorProcesses
 from ...coordinator.consumer_groups.assigning import Step, failed, steps
+from ...coordinator.consumer_groups.assignor_processes import AssignorProcesses
 from ...coordinator.consumer_groups.group import ConsumerGroup, live
 from ...coordinator.consumer_groups.target import ComputeTarget
 from ...coordinator.engine.runner import ShardRunner

@@ -17,7 +17,7 @@ OUTSIDE = {
     "engine/runner.py",
     "engine/runtime.py",
     "group_coordinator.py",
-    "assignor_processes.py",
+    "consumer_groups/assignor_processes.py",
     "__init__.py",
 }
 FORBIDDEN = {"asyncio", "logging", "os", "random", "secrets", "selectors", "socket", "threading", "time"}

@@ -19,6 +19,7 @@ import pytest
 
 from kohort.assignors import AssignorError
 from kohort.coordinator import AssignorFailed, CoordinatorEvent, GroupCoordinator, GroupSettings
+from kohort.coordinator.consumer_groups.assignor_processes import AssignorProcesses
 from kohort.protocol import ApiKey, RequestContext
 from tests.coordinator.bodies import DIRECTORY
 from tests.coordinator.memory_log import MemoryLog
@@ -67,6 +68,12 @@ def do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[st
     tell("assign")
     yield lambda what: (tell(what), None)[1]
     sys.modules.pop("kohort_by_tenant", None)
+
+
+def processes_of(c: GroupCoordinator) -> AssignorProcesses:
+    (worker,) = c._workers.values()
+    assert isinstance(worker, AssignorProcesses)
+    return worker
 
 
 @asynccontextmanager
@@ -149,10 +156,10 @@ async def test_an_assignor_that_fails_costs_the_group_nothing(
         await beat(c, "m", 0)
         await until_at(c, "m", 1, 2)
         do(what)
-        assert c._assignors is not None
-        patient_s = c._assignors._timeout_s
+        assignors = processes_of(c)
+        patient_s = assignors._timeout_s
         if what == "hang":
-            c._assignors._timeout_s = 0.2
+            assignors._timeout_s = 0.2
         await beat(c, "n", 0)
         # another assignor's groups do not wait for it
         await beat(c, "other", 0, "h", server_assignor="uniform")
@@ -162,7 +169,7 @@ async def test_an_assignor_that_fails_costs_the_group_nothing(
         assert why in answer.error_message
         # once it does what it should, the next epoch has a target
         do("assign")
-        c._assignors._timeout_s = patient_s
+        assignors._timeout_s = patient_s
         await beat(c, "n", 2, subscribed_topic_names=[])
         await until_at(c, "m", 2, 4)
 
@@ -173,8 +180,7 @@ async def test_a_process_that_was_killed_is_replaced() -> None:
     async with serving(events) as c:
         await beat(c, "m", 0)
         await until_at(c, "m", 1, 2)
-        assert c._assignors is not None
-        (process,) = c._assignors._processes.values()
+        (process,) = processes_of(c)._processes.values()
         assert process.child is not None
         os.kill(process.child.pid, signal.SIGKILL)
         await process.child.wait()
@@ -192,8 +198,7 @@ async def test_the_system_ends_an_assignor_before_the_broker_when_memory_runs_ou
     async with serving([]) as c:
         await beat(c, "m", 0)
         await until_at(c, "m", 1, 2)
-        assert c._assignors is not None
-        (process,) = c._assignors._processes.values()
+        (process,) = processes_of(c)._processes.values()
         assert process.child is not None
         assert Path(f"/proc/{process.child.pid}/oom_score_adj").read_text() == "1000\n"
 

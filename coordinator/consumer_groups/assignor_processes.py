@@ -13,13 +13,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
-from ..assignors import AssignorError
-from ..assignors.server import Numbers, from_frame, length_of, numbers_of, to_frame, to_frames
-from ..protocol import KohortError
-from .consumer_groups.assigning import failed, steps
-from .consumer_groups.target import ComputeTarget
-from .engine.runner import ShardRunner
-from .groups.groups import Groups
+from ...assignors import AssignorError
+from ...assignors.server import Numbers, from_frame, length_of, numbers_of, to_frame, to_frames
+from ...protocol import KohortError
+from ..engine.runner import ShardRunner
+from ..groups.groups import Groups
+from .assigning import failed, steps
+from .target import ComputeTarget
 
 #: Time in seconds after which an idle process is ended.
 _IDLE_S: Final = 60.0
