@@ -101,7 +101,7 @@ class ClassicGroup:
     rebalance ended, ``leaving`` the assignments, by owner, of members removed since.
     """
 
-    type: ClassVar[GroupType[GroupStored]] = CLASSIC_TYPE
+    type: ClassVar[GroupType[object]] = CLASSIC_TYPE
 
     group_id: str
     state: GroupState = GroupState.EMPTY

@@ -159,7 +159,7 @@ class ConsumerGroup:
     ``readers`` has the member of each partition in the targets, None until it is looked up.
     """
 
-    type: ClassVar[GroupType[ConsumerGroupRecords]] = CONSUMER_TYPE
+    type: ClassVar[GroupType[object]] = CONSUMER_TYPE
 
     group_id: str
     topics: TopicDirectory

@@ -21,7 +21,12 @@ from uuid import UUID
 
 from ...offsets_topic import CurrentAssignment, OffsetCommitted, PartitionEpochs
 from ...protocol import ErrorCode, TopicPartition
-from ...protocol.messages.consumer_group_heartbeat import PartitionOffset, TopicOffsets, TopicPartitions
+from ...protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatResponse,
+    PartitionOffset,
+    TopicOffsets,
+    TopicPartitions,
+)
 from ..engine.effects import Request
 from ..groups.groups import GroupShard
 from .group import HOLD, ConsumerGroup, find, live
@@ -38,7 +43,13 @@ MOST_OFFSETS: Final = 500
 EVERYONE: Final = ""
 
 
-def hold(shard: GroupShard, group: ConsumerGroup, request: Request, answer: Any, now_ms: int) -> bool:
+def hold(
+    shard: GroupShard,
+    group: ConsumerGroup,
+    request: Request,
+    answer: ConsumerGroupHeartbeatResponse,
+    now_ms: int,
+) -> bool:
     """Hold a heartbeat whose response would have no news; return False if it may not be held."""
     config = config_of(shard.state, group.group_id)
     session_ms = config.session_timeout_ms
@@ -61,7 +72,9 @@ def least_rest_ms(session_ms: int) -> int:
     return session_ms - session_ms // _SESSIONS
 
 
-def let_go(shard: GroupShard, group_id: str, member_id: str) -> tuple[Request, Any] | None:
+def let_go(
+    shard: GroupShard, group_id: str, member_id: str
+) -> tuple[Request, ConsumerGroupHeartbeatResponse] | None:
     """Stop holding this member's heartbeat, and return it with its response; None if none is held."""
     members = state_of(shard).held.get(group_id, {})
     held = members.pop(member_id, None)

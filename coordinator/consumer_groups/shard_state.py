@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from ...protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 from ..engine.effects import Request
 from ..groups.groups import Groups, GroupShard
 from ..settings import GroupSettings
@@ -19,7 +20,7 @@ class ConsumerState:
     #: The spec that loads each assignor, by name; the first is the default.
     assignors: Mapping[str, str]
     #: Held heartbeats by group and member, each with its response if nothing changes.
-    held: dict[str, dict[str, tuple[Request, Any]]] = field(default_factory=dict)
+    held: dict[str, dict[str, tuple[Request, ConsumerGroupHeartbeatResponse]]] = field(default_factory=dict)
 
     @classmethod
     def from_settings(cls, settings: GroupSettings) -> ConsumerState:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, Final, NamedTuple, Protocol, TypeAlias
+from typing import Final, NamedTuple, Protocol, TypeAlias, TypeVar, cast
 
 from ...offsets_topic import (
     NONE,
@@ -28,7 +28,7 @@ from ...offsets_topic import (
 from ...protocol import TopicPartition
 from ..engine.loader import LoadedBatch
 from ..engine.shard import LoadedRecord
-from .group_type import GroupType, V
+from .group_type import GroupType
 
 # makes a named tuple in half the time of calling its class
 _new: Final = tuple.__new__
@@ -62,6 +62,8 @@ _NO_OFFSETS: Final[Entries] = {}
 #: Number of remembered partitions at which those that are no longer committed are dropped.
 _KEYS: Final = 10_000
 
+V = TypeVar("V")
+
 
 class OffsetsBatch(LoadedBatch, Protocol):
     """A batch of the offsets topic; ``load_commits`` enters plain commits encoded, each to be decoded when it
@@ -92,7 +94,7 @@ class Durable:
     ms of the first one.
     """
 
-    by_type: dict[str, dict[str, Any]] = field(default_factory=dict)
+    by_type: dict[str, dict[str, object]] = field(default_factory=dict)
     offsets: dict[str, Entries] = field(default_factory=dict)
     pending: dict[int, dict[str, Entries]] = field(default_factory=dict)
     open_producers: dict[str, dict[int, int]] = field(default_factory=dict)
@@ -116,7 +118,7 @@ class Durable:
 
     def of_type(self, group_type: GroupType[V]) -> dict[str, V]:
         """What the log says of the groups of a type, by group. Only the type's kind changes it."""
-        return self.by_type.setdefault(group_type.name, {})
+        return cast("dict[str, V]", self.by_type.setdefault(group_type.name, {}))
 
     def group_ids(self) -> dict[str, None]:
         """All groups of the log, in a stable order."""

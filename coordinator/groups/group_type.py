@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Generic, TypeVar
 
-V = TypeVar("V")
+V_co = TypeVar("V_co", covariant=True)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class GroupType(Generic[V]):
+class GroupType(Generic[V_co]):
     """A type of groups, by Kafka's name; the values of ``states`` are Kafka's names of its states.
 
-    Groups of the type are stored in records; ``V`` is what durable state keeps of the records of one group.
+    Groups of the type are stored in records; ``V_co`` is what durable state keeps of the records of a group.
     """
 
     name: str

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final, Protocol, TypeAlias, TypeVar
+from typing import Any, ClassVar, Final, Protocol, TypeAlias, TypeVar, cast
 
 from ...offsets_topic import Record
 from ...protocol import ErrorCode, RequestContext, TopicPartition
@@ -69,7 +69,7 @@ class CommittedPartition(Protocol):
 class Group(Protocol):
     """A group, whatever its type."""
 
-    type: ClassVar[GroupType[Any]]
+    type: ClassVar[GroupType[object]]
     group_id: str
 
     @property
@@ -161,7 +161,7 @@ class Groups:
     orphans: dict[tuple[str, TopicPartition], OffsetEntry | bytes] = field(default_factory=dict)
     #: Ticket of the last write of committed offsets.
     last_commit: int = 0
-    _own: dict[type[Any], Any] = field(init=False)
+    _own: dict[type[object], object] = field(init=False)
 
     def __post_init__(self) -> None:
         self.durable = Durable({kind.group_type.name: {} for kind in self.kinds})
@@ -181,11 +181,10 @@ class Groups:
 
     def state_of(self, own: type[T]) -> T:
         """The state of the kind that makes such states (``GroupKind.new_state``)."""
-        state: T = self._own[own]
-        return state
+        return cast("T", self._own[own])
 
     @contextmanager
-    def ahead(self, group_id: str, records: Iterable[Any]) -> Iterator[None]:
+    def ahead(self, group_id: str, records: Iterable[Record]) -> Iterator[None]:
         """In the block, what records of one group say counts as stored: they are on their way to the log."""
         durable = self.durable
         known = [(stored, stored.get(group_id)) for stored in durable.by_type.values()]
@@ -249,7 +248,7 @@ class GroupKind(Kind[Groups]):
     type answer themselves.
     """
 
-    group_type: GroupType[Any]
+    group_type: GroupType[object]
     restore: Callable[[Groups, str, Any], Group]
     new_state: Callable[[GroupSettings], object] | None = None
     commands: Mapping[type[Command], Callable[[GroupSettings], CommandWorker]] = field(default_factory=dict)

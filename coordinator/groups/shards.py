@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 from ...offsets_topic import decode, encode_all
 from ...protocol import ApiKey
@@ -58,7 +58,7 @@ def _make_overrides(kinds: Sequence[GroupKind]) -> Kind[Groups]:
     )
 
 
-def _by_type(own: Mapping[GroupType[Any], GroupHandler], others: Handler[Groups]) -> Handler[Groups]:
+def _by_type(own: Mapping[GroupType[object], GroupHandler], others: Handler[Groups]) -> Handler[Groups]:
     """Handle a request by the type of its group, even if that is only in the log."""
 
     def handle(shard: GroupShard, request: Request, now_ms: int) -> None:

@@ -52,7 +52,7 @@ TOY_TYPE: Final[GroupType[ToyRecord]] = GroupType("toy", ToyState)
 class ToyGroup:
     """A group without members and offsets, which is empty when it has run down."""
 
-    type: ClassVar[GroupType[ToyRecord]] = TOY_TYPE
+    type: ClassVar[GroupType[object]] = TOY_TYPE
 
     group_id: str
     turns: int
