@@ -63,7 +63,7 @@ def jvm_of(spark: SparkSession) -> Any:
 
 def name_jobs(spark: SparkSession, words: str | None) -> None:
     """Set the description of this thread's jobs in Spark's UI (None: none), unless the user has set one."""
-    context = _context(spark)
+    context = context_of(spark)
     if context is None:
         return
     now = context.getLocalProperty(_DESCRIPTION)
@@ -76,7 +76,7 @@ def readings_of(spark: SparkSession) -> Readings | None:
     """Return the accumulator of the tasks' figures; None in a Spark Connect session, which has none."""
     from ._readings import Readings
 
-    context = _context(spark)
+    context = context_of(spark)
     return None if context is None else Readings(context)
 
 
@@ -94,7 +94,7 @@ def cores(spark: SparkSession, *, for_good: bool = False) -> int:
     ``for_good``: the number is asked for once. So the executors of now do not count, and where the settings
     of a cluster do not tell how many there will be, there is no limit.
     """
-    context = _context(spark)
+    context = context_of(spark)
     now = (os.cpu_count() or 1) if context is None else context.defaultParallelism
     return most_tasks(now, lambda name: spark.conf.get(name, None), for_good=for_good)
 
@@ -117,11 +117,12 @@ def most_tasks(now: int, setting: Callable[[str], str | None], *, for_good: bool
     return max(1, 0 if for_good else now, int(most) * each)
 
 
-def _context(spark: SparkSession) -> SparkContext | None:
+def context_of(spark: SparkSession) -> SparkContext | None:
+    """Return the session's context; None for a Spark Connect session, which has none and raises an error."""
     try:
         return spark.sparkContext
     except Exception:
-        return None  # a Spark Connect session has none and raises an error of its own
+        return None
 
 
 def _reader(
@@ -231,7 +232,7 @@ class _QuickWay:
     def of(cls, spark: SparkSession) -> _QuickWay | None:
         """Return None for a Spark Connect session, a session that encrypts its files, and PySpark 3."""
         try:
-            context: Any = _context(spark)
+            context: Any = context_of(spark)
             return None if context is None or context._encryption_enabled else cls(spark)
         except Exception:
             return None

@@ -6,14 +6,19 @@ modules that read and write are imported on demand.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, ClassVar
+from weakref import WeakSet
 
 from pyspark.sql.datasource import DataSource
 
 from ._schema import COLUMNS, COLUMNS_WITH_HEADERS
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
     from pyspark.sql.datasource import (
         DataSourceReader,
@@ -97,11 +102,43 @@ class KohortDataSource(DataSource):
 
 def register(spark: SparkSession) -> None:
     """Register ``format("kohort")`` in a session; ``spark_session`` does this itself. Safe to call again."""
-    from ._frames import cores
+    from ._frames import context_of, cores
 
+    if spark in _registered:
+        return  # Spark would warn that it is replaced
     # a class that cannot be imported is sent with its attributes
     known = {"cores": cores(spark, for_good=True)}
-    spark.dataSource.register(type(KohortDataSource.__name__, (KohortDataSource,), known))
+    with _sent_archives(context_of(spark)):
+        spark.dataSource.register(type(KohortDataSource.__name__, (KohortDataSource,), known))
+    _registered.add(spark)
+
+
+#: Sessions that have the source.
+_registered: WeakSet[SparkSession] = WeakSet()
+
+
+@contextmanager
+def _sent_archives(context: SparkContext | None) -> Iterator[None]:
+    """Let the source's processes on the driver's machine import the archives of ``spark-submit --py-files``.
+
+    Spark gives them to tasks only. It takes the environment of these processes when a source is registered.
+    """
+    archives = [path for path in sys.path if _is_archive(path)]
+    if context is None or not archives:
+        yield
+        return
+    before = context.environment
+    paths = [*filter(None, [before.get("PYTHONPATH")]), *archives]
+    context.environment = before | {"PYTHONPATH": os.pathsep.join(paths)}
+    try:
+        yield
+    finally:
+        context.environment = before
+
+
+def _is_archive(path: str) -> bool:
+    is_sparks = os.path.basename(path).startswith(("pyspark", "py4j"))
+    return path.endswith((".zip", ".egg", ".whl")) and os.path.isfile(path) and not is_sparks
 
 
 def _check_schema(schema: StructType, options: SourceOptions) -> None:

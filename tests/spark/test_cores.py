@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 from pyspark import cloudpickle
 
-from kohort.spark import KohortDataSource, OffsetRange, register
+from kohort.spark import OffsetRange, register
 from kohort.spark._frames import cores
 from kohort.spark._plan import split_tasks
 from kohort.spark._schema import COLUMNS
 from kohort.spark._source_options import SourceOptions
 from kohort.spark._stream import SourceOffsets
+from tests.spark.fake_session import FakeSession
 
 GROWS = {"spark.master": "yarn", "spark.dynamicAllocation.enabled": "true"}
 
@@ -26,8 +27,7 @@ SCHEMA = f"struct<{COLUMNS.replace(', ', ',').replace(' ', ':')}>"
 
 def session(now: int, settings: dict[str, str]) -> Any:
     """A session whose executors of now run ``now`` tasks at the same time."""
-    conf = SimpleNamespace(get=lambda name, default: settings.get(name, default))
-    return SimpleNamespace(sparkContext=SimpleNamespace(defaultParallelism=now), conf=conf)
+    return FakeSession({"spark.master": "local[2]"} | settings, parallelism=now)
 
 
 @pytest.mark.parametrize(
@@ -73,11 +73,9 @@ def test_cores_of_the_options_come_before_those_of_the_session() -> None:
 
 def options_of_a_query(spark: Any, **given: str) -> SourceOptions:
     """Options of ``readStream``, in the process that Spark has plan the query."""
-    registered: list[type[KohortDataSource]] = []
-    spark.dataSource = SimpleNamespace(register=registered.append)
     register(spark)
     pickler: Any = cloudpickle
-    sent = pickler.loads(pickler.dumps(registered[0]))
+    sent = pickler.loads(pickler.dumps(spark.dataSource.registered[0]))
     source = sent({"kafka.bootstrap.servers": "localhost:9092", "groupId": "etl", "subscribe": "t", **given})
     schema: Any = SimpleNamespace(simpleString=lambda: SCHEMA)
     options: SourceOptions = source.streamReader(schema).options

@@ -219,8 +219,8 @@ def submitted(
         "SPARK_LOCAL_IP": "127.0.0.1",
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
-        # the driver's: Spark does not give --py-files to the process there that plans a query of mode B
-        "PYTHONPATH": str(package[shipped]),
+        # the driver's, which has --py-files from spark-submit
+        "PYTHONPATH": str(package["wheel"]) if shipped == "wheel" else "",
     }
     done = subprocess.run(
         [*command, str(JOB), json.dumps(job)],
