@@ -108,7 +108,7 @@ log = logging.getLogger(__name__)
 
 # settings of Java's clients: of both kinds, of consumers, of producers
 _CLIENT = """
-    auto.include.jmx.reporter client.dns.lookup client.rack connections.max.idle.ms default.api.timeout.ms
+    auto.include.jmx.reporter client.dns.lookup connections.max.idle.ms default.api.timeout.ms
     enable.metrics.push metadata.recovery.rebootstrap.trigger.ms metadata.recovery.strategy metric.reporters
     metrics.num.samples metrics.recording.level metrics.sample.window.ms receive.buffer.bytes
     reconnect.backoff.max.ms reconnect.backoff.ms retry.backoff.max.ms retry.backoff.ms send.buffer.bytes
@@ -122,7 +122,7 @@ _CONSUMER = """
 """
 
 _PRODUCER = """
-    acks batch.size buffer.memory delivery.timeout.ms enable.idempotence linger.ms max.block.ms
+    acks batch.size buffer.memory client.rack delivery.timeout.ms enable.idempotence linger.ms max.block.ms
     max.in.flight.requests.per.connection max.request.size metadata.max.age.ms metadata.max.idle.ms retries
 """
 

@@ -376,6 +376,7 @@ class GroupBatches:
             include_headers=options.include_headers,
             read_committed=options.isolation_level == "read_committed",
             fail_on_data_loss=options.fail_on_data_loss,
+            client_rack=options.client_rack,
         )
 
     def _idle_pause(self) -> float:

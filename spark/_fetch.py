@@ -6,6 +6,7 @@ Nothing here imports pyspark: a task gets a :class:`ReadTask`, which is plain da
 from __future__ import annotations
 
 import logging
+import os
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from ..client import EARLIEST, Cluster, FetchedPartition
+from ..client import EARLIEST, BrokerConnectionError, Cluster, FetchedPartition
 from ..protocol import ErrorCode, KafkaError, KohortError, TopicPartition
 from ._client import Client, ConnectionOptions, process_client
 from ._offsets import OffsetRange
@@ -47,6 +48,35 @@ class ReadTask:
     include_headers: bool = False
     read_committed: bool = False
     fail_on_data_loss: bool = True
+    client_rack: str = ""
+
+
+#: Begins a rack that is the value of an environment variable on the machine that reads.
+FROM_VARIABLE = "env:"
+
+
+def rack_here(given: str) -> str:
+    """Return the rack of this machine: ``given``, or the variable that it names; empty if that is not set."""
+    return os.environ.get(given.removeprefix(FROM_VARIABLE), "") if given.startswith(FROM_VARIABLE) else given
+
+
+class Replica:
+    """The replica from which a range is read: the leader, or one in this rack that it names (KIP-392)."""
+
+    def __init__(self, rack: str = "") -> None:
+        #: Given to the leader; empty once its records are to come from itself.
+        self.rack = rack
+        #: Node that the leader has named.
+        self.node: int | None = None
+
+    def follow(self, cluster: Cluster, named: int) -> None:
+        if named in cluster.known.nodes:
+            self.node = named
+        else:
+            self.return_to_leader()
+
+    def return_to_leader(self) -> None:
+        self.rack, self.node = "", None
 
 
 class UnreadableRangeError(KohortError):
@@ -93,6 +123,7 @@ class _RangeReader:
         self._task = task
         self._span = span
         self._fetch_bytes = FIRST_FETCH_BYTES
+        self._replica = Replica(rack_here(task.client_rack))
         self._under_way = self._start(span.start)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
@@ -126,10 +157,10 @@ class _RangeReader:
             offset = behind
 
     def _start(self, offset: int) -> Future[FetchedPartition]:
-        partition, size = self._span.topic_partition, self._fetch_bytes
+        partition, size, replica = self._span.topic_partition, self._fetch_bytes, self._replica
         read_committed = self._task.read_committed
         return self._client.submit(
-            lambda cluster: fetch_records(cluster, partition, offset, size, read_committed)
+            lambda cluster: fetch_records(cluster, partition, offset, size, read_committed, replica)
         )
 
     def _size_up(self, size: int, offsets: int, left: int) -> None:
@@ -152,22 +183,53 @@ class _RangeReader:
 
 
 async def fetch_records(
-    cluster: Cluster, partition: TopicPartition, offset: int, size: int, read_committed: bool
+    cluster: Cluster,
+    partition: TopicPartition,
+    offset: int,
+    size: int,
+    read_committed: bool,
+    replica: Replica | None = None,
 ) -> FetchedPartition:
     """Fetch up to ``size`` bytes of record batches from ``offset`` on, with retries.
 
     OFFSET_OUT_OF_RANGE is in the result; other errors are raised as KafkaError or BrokerConnectionError.
+    What ``replica`` does not give, its leader does.
     """
+    replica = replica or Replica()
 
-    async def attempt() -> FetchedPartition:
+    async def ask() -> FetchedPartition | None:
         answers = await cluster.fetch(
             {partition: offset},
+            node_id=replica.node,
             max_bytes=size,
             partition_max_bytes=size,
             max_wait_ms=_MAX_WAIT_MS,
             read_committed=read_committed,
+            rack=replica.rack,
         )
-        row = answers.get(partition)
+        return answers.get(partition)
+
+    async def ask_nearest() -> FetchedPartition | None:
+        """Ask the leader, or the replica that it names."""
+        if replica.node is None:
+            row = await ask()
+            if row is None or row.error_code or row.preferred_replica < 0:
+                return row
+            replica.follow(cluster, row.preferred_replica)
+        try:
+            row = await ask()
+        except (KafkaError, BrokerConnectionError):
+            if replica.node is None:
+                raise
+            row = None
+        if replica.node is not None and (row is None or row.error_code or not row.records):
+            # it is away, or behind the leader
+            replica.return_to_leader()
+            row = await ask()
+        return row
+
+    async def attempt() -> FetchedPartition:
+        row = await ask_nearest()
         code = ErrorCode.LEADER_NOT_AVAILABLE if row is None else row.error_code
         if row is not None and code == ErrorCode.OFFSET_OUT_OF_RANGE:
             return row

@@ -104,6 +104,14 @@ class ReadingOptions(SecurityOptions):
             also=("kafka.isolation.level",),
         ),
     ] = "read_uncommitted"
+    client_rack: Annotated[
+        str,
+        Row(
+            "rack of the machines that read: they read from replicas in it; env:NAME is the value of a "
+            "variable on each of them",
+            kafka="kafka.client.rack",
+        ),
+    ] = ""
     metadata_max_age_ms: Annotated[
         int,
         Row("longest time until new topics and partitions are read", 1, kafka="kafka.metadata.max.age.ms"),
