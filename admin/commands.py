@@ -15,8 +15,9 @@ from .screen import INTERRUPTED, OK, REFUSED, UNREACHABLE, WRONG_USE, drop_outpu
 
 TIMEOUT_S: Final = 15.0
 
-#: States and types of groups of every kind (KIP-518, KIP-848, KIP-932, KIP-1071). For any other name a broker
-#: lists no group at all.
+#: Apache Kafka's words for states and types of groups (KIP-518, KIP-848, KIP-932, KIP-1071), also those that
+#: kohort lacks. For any other name a broker lists no group at all. They are not taken from the coordinator's
+#: types: loading these takes longer than the command.
 _STATES: Final = (
     *("PreparingRebalance", "CompletingRebalance", "Stable", "Dead", "Empty"),
     *("Assigning", "Reconciling", "NotReady"),

@@ -117,11 +117,15 @@ def _apis(before: Look, now: Look, requests: dict[Key, float], limit: int) -> _T
 
 
 def _groups(before: Look, now: Look) -> _Table:
-    states = [
-        [name.removeprefix(_STATES), f"{now.total(name):.0f}", ""]
-        for name in sorted(now.samples)
-        if name.startswith(_STATES) and name != _STATES and now.total(name)
-    ]
+    counts = {
+        name.removeprefix(_STATES): now.total(name)
+        for name in now.samples
+        if name.startswith(_STATES) and name != _STATES
+    }
+    # Apache Kafka's metrics lack some states
+    for (state,), count in now.by("kohort_groups", "state").items():
+        counts.setdefault(state.lower(), count)
+    states = [[state, f"{count:.0f}", ""] for state, count in sorted(counts.items()) if count]
     causes = _rates(before, now, "kohort_group_rebalances_total", "cause")
     totals = now.by("kohort_group_rebalances_total", "cause")
     rows = [[f"rebalances: {key[0]}", f"{totals[key]:.0f}", _number(rate)] for key, rate in causes.items()]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from copy import copy
 from functools import partial
@@ -404,9 +405,13 @@ _COUNTS = (
 
 def _group_figures(node: Node) -> GroupFigures:
     counted = node.metrics.groups
-    by_state, members = node.coordinator.group_counts()
+    by_type, members = node.coordinator.group_counts()
+    by_state: Counter[str] = Counter()
+    for (_, state), count in by_type.items():
+        by_state[state] += count
     return GroupFigures(
-        by_state=by_state,
+        by_state=dict(+by_state),
+        by_type=by_type,
         members=members,
         offsets_committed=node.metrics.requests.offsets_committed,
         rebalances=dict(counted.rebalances),

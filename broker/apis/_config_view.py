@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from ...settings import MAX_INT, Setting, as_text, settings_of
 from ..metadata.group_configs import GROUP_CONFIGS
@@ -30,6 +30,9 @@ _Synonym = tuple[str, str | None, int]
 
 #: Kafka's numbers of config types.
 _BOOLEAN, _STRING, _INT, _LONG, _DOUBLE, _LIST, _PASSWORD = 1, 2, 3, 5, 6, 7, 9
+
+
+_GROUP_CONFIG_TYPES: Final[Mapping[type, int]] = {bool: _BOOLEAN, int: _INT, str: _STRING}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +66,16 @@ def topic_rows(node: Node, configs: Mapping[str, Any]) -> list[ConfigRow]:
 
 
 def group_rows(node: Node, group_id: str) -> list[ConfigRow]:
-    """All configs of a consumer group."""
+    """All configs of a group, whatever its type."""
     rows, own = [], node.group_configs.of(group_id)
-    for name, doc in GROUP_CONFIGS.items():
-        default = str(node.group_configs.default(name))
-        synonyms = [(name, str(own[name]), GROUP_SOURCE)] if name in own else []
-        synonyms.append((f"group.{name}", default, DEFAULT_SOURCE))
-        _, value, source = synonyms[0]
-        rows.append(ConfigRow(name, value, source, False, _INT, doc, tuple(synonyms)))
+    for name, config in GROUP_CONFIGS.items():
+        default = as_text(node.group_configs.default(config))
+        synonyms = [(name, as_text(own[name]), GROUP_SOURCE)] if name in own else []
+        if config.setting:
+            synonyms.append((config.setting, default, DEFAULT_SOURCE))
+        _, value, source = synonyms[0] if synonyms else (name, default, DEFAULT_SOURCE)
+        kind = _GROUP_CONFIG_TYPES[config.type]
+        rows.append(ConfigRow(name, value, source, False, kind, config.doc, tuple(synonyms)))
     return rows
 
 

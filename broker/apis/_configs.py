@@ -9,8 +9,9 @@ from functools import partial
 from typing import Any, Final
 
 from ...cluster import TopicImage
+from ...coordinator.groups.group_config import ConfigValue
 from ...protocol import ErrorCode, KafkaError
-from ...settings import SettingsError
+from ...settings import SettingsError, as_text
 from ..authorizer import CLUSTER_NAME, Access, Operation, ResourceType, right
 from ..event_loop.time_slices import in_slices
 from ..metadata.topics import unchanged
@@ -114,7 +115,7 @@ async def alter(node: Node, request: Request, changed: Changed) -> Any:
     """Change settings of the broker, the configs of all topics at once, and those of all groups at once."""
     times = times_named(request.body.resources)
     changes: dict[TopicImage, dict[str, Any]] = {}
-    groups: dict[str, dict[str, int]] = {}
+    groups: dict[str, dict[str, ConfigValue]] = {}
     refused: dict[tuple[int, str], KafkaError] = {}
     async for item in in_slices(request.body.resources):
         key = item.resource_type, item.resource_name
@@ -189,13 +190,13 @@ async def _alter_settings(node: Node, item: Any, changed: Changed, *, validate_o
     )
 
 
-def _group_configs(node: Node, item: Any, changed: Changed) -> dict[str, int]:
+def _group_configs(node: Node, item: Any, changed: Changed) -> dict[str, ConfigValue]:
     """All configs that a group is to have, checked. Raises KafkaError."""
     name = item.resource_name
     if not name:
         raise invalid("Default group resources are not allowed.")
 
-    own = {key: str(value) for key, value in node.group_configs.of(name).items()}
+    own = {key: as_text(value) for key, value in node.group_configs.of(name).items()}
     return node.group_configs.check(changed(own, partial(group_rows, node, name), item.configs))
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...coordinator.consumer_groups import GROUP_VERSION
 from ...protocol import ApiKey, ErrorCode
 from ..authorizer import Operation, ResourceType, right
 from ..event_loop.time_slices import in_slices
-from ..metadata.features import GROUP_VERSION
 from ._api import Asked, Guard, ServedApi, hand_over, replaced
 from ._errors import Level, in_elements
 from ._guards import groups, with_operations

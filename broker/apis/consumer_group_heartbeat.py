@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...coordinator.consumer_groups import GROUP_VERSION
 from ...protocol import ApiKey
 from ..authorizer import Operation, ResourceType, right
-from ..metadata.features import GROUP_VERSION
 from ._api import Asked, Guard, ServedApi, hand_over
 from ._errors import AT_TOP
 from ._guards import refusal

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...coordinator.consumer_groups.regex import compiled_regex
+from ...coordinator.re2_expressions import compile_regex
 from ...protocol import ApiKey, ErrorCode, KafkaError
 from ...statemachine import TransactionState
 from ..authorizer import Access, Operation, ResourceType
@@ -21,7 +21,7 @@ async def handle(node: Node, request: Request) -> Any:
     if isinstance(found, ErrorCode):
         return request.answer(error_code=found)
     pattern = body.transactional_id_pattern
-    expression, why = compiled_regex(pattern) if pattern else (None, "")
+    expression, why = compile_regex(pattern) if pattern else (None, "")
     if why:
         raise KafkaError(ErrorCode.INVALID_REGULAR_EXPRESSION, why)
     states, producers = frozenset(body.state_filters), frozenset(body.producer_id_filters)

@@ -9,14 +9,19 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ...cluster import Document
+from ...coordinator.groups.kinds import KINDS
 from ...protocol import ErrorCode, KafkaError
 from ...transactions import EPOCH_BUMP_VERSION
 
-#: Consumer groups that the broker assigns (KIP-848), and the protocol of transactions (KIP-890).
-GROUP_VERSION, TRANSACTION_VERSION = "group.version", "transaction.version"
+#: The protocol of transactions (KIP-890).
+TRANSACTION_VERSION: Final = "transaction.version"
 
-#: The highest level of each supported feature; it is in force from the first start on. The lowest is 0.
-SUPPORTED: Final = {GROUP_VERSION: 1, TRANSACTION_VERSION: EPOCH_BUMP_VERSION}
+#: The highest level of each supported feature, of types of groups and others; it is in force from the first
+#: start on. The lowest is 0.
+SUPPORTED: Final = {
+    **{kind.feature.name: kind.feature.highest for kind in KINDS if kind.feature is not None},
+    TRANSACTION_VERSION: EPOCH_BUMP_VERSION,
+}
 
 #: Types of an update. Safe and unsafe downgrades are the same for these features.
 _UPGRADE, _DOWNGRADES = 1, (2, 3)

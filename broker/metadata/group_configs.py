@@ -1,4 +1,4 @@
-"""Configs of single consumer groups (resource type GROUP, KIP-848): checked, saved and in force at once."""
+"""Configs of single groups (resource type GROUP, KIP-848): checked, saved and in force at once."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from ...cluster import Document
+from ...coordinator.groups.group_config import ConfigValue, GroupConfig
+from ...coordinator.groups.kinds import KINDS
 from ...protocol import ErrorCode, KafkaError
 from ..settings import BrokerSettings
 
-#: Names and descriptions.
+#: The configs of every type of groups, by name.
 GROUP_CONFIGS: Final = {
-    "consumer.session.timeout.ms": "how long a member may be silent",
-    "consumer.heartbeat.interval.ms": "time between two heartbeats of a member",
-    "consumer.assignment.interval.ms": "least time between two assignments",
+    name: row for kind in KINDS if kind.configs is not None for name, row in kind.configs.rows.items()
 }
 
 
@@ -26,31 +26,38 @@ class GroupConfigs:
 
     settings: BrokerSettings
     file: Document
-    of_group: dict[str, dict[str, int]] = field(default_factory=dict)
+    of_group: dict[str, dict[str, ConfigValue]] = field(default_factory=dict)
 
     def load(self) -> None:
         """Load what was saved and put it in force. Raises StateFileError."""
         self.of_group = self.file.load(_parse_configs) or {}
 
-    def of(self, group_id: str) -> Mapping[str, int]:
+    def of(self, group_id: str) -> Mapping[str, ConfigValue]:
         """The configs that were set for a group."""
         return self.of_group.get(group_id, {})
 
-    def default(self, name: str) -> int:
-        """The value of a config that was not set: the broker's."""
-        value: int = getattr(self.settings, _setting(name))
-        return value
+    def default(self, config: GroupConfig) -> ConfigValue:
+        """The value of a config that was not set."""
+        return config.default(self.settings)
 
-    def check(self, given: Mapping[str, str]) -> dict[str, int]:
+    def check(self, given: Mapping[str, str]) -> dict[str, ConfigValue]:
         """Check and convert the values that replace all configs of a group. Raises KafkaError."""
-        values = {name: self._check_value(name, text) for name, text in given.items()}
-        session, heartbeat, _ = (values.get(name, self.default(name)) for name in GROUP_CONFIGS)
-        if session <= heartbeat:
-            text = "consumer.session.timeout.ms must be greater than consumer.heartbeat.interval.ms"
-            raise KafkaError(ErrorCode.INVALID_CONFIG, text)
+        values: dict[str, ConfigValue] = {}
+        for name, text in given.items():
+            config = GROUP_CONFIGS.get(name)
+            if config is None:
+                raise KafkaError(ErrorCode.INVALID_CONFIG, f"Unknown group config name: {name}")
+            values[name] = config.parse(text, self.settings)
+        for kind in KINDS:
+            if kind.configs is not None:
+                all_values = {
+                    name: values.get(name, self.default(config)) for name, config in kind.configs.rows.items()
+                }
+                if why := kind.configs.check(all_values):
+                    raise KafkaError(ErrorCode.INVALID_CONFIG, why)
         return values
 
-    async def replace(self, changed: Mapping[str, dict[str, int]]) -> None:
+    async def replace(self, changed: Mapping[str, dict[str, ConfigValue]]) -> None:
         """Replace all configs of these groups, at once, by values that are checked. The caller makes changes
         one at a time, since each builds on the last. Raises OSError, and then changes nothing.
         """
@@ -58,29 +65,17 @@ class GroupConfigs:
         await self.file.save({"groups": of_group})
         self.of_group = of_group
 
-    def _check_value(self, name: str, text: str) -> int:
-        if name not in GROUP_CONFIGS:
-            raise KafkaError(ErrorCode.INVALID_CONFIG, f"Unknown group config name: {name}")
-        try:
-            value = int(text)
-        except ValueError:
-            why = f"Invalid value {text} for configuration {name}: Not a number of type INT"
-            raise KafkaError(ErrorCode.INVALID_CONFIG, why) from None
-        own = name.removeprefix("consumer.")
-        least, most = (f"group.consumer.{bound}.{own}" for bound in ("min", "max"))
-        if value < getattr(self.settings, least.replace(".", "_")):
-            raise KafkaError(ErrorCode.INVALID_CONFIG, f"{name} must be greater than or equal to {least}")
-        if value > getattr(self.settings, most.replace(".", "_")):
-            raise KafkaError(ErrorCode.INVALID_CONFIG, f"{name} must be less than or equal to {most}")
-        return value
 
-
-def _setting(name: str) -> str:
-    return f"group_{name.replace('.', '_')}"
-
-
-def _parse_configs(content: Mapping[str, Mapping[str, Mapping[str, int]]]) -> dict[str, dict[str, int]]:
+def _parse_configs(
+    content: Mapping[str, Mapping[str, Mapping[str, ConfigValue]]],
+) -> dict[str, dict[str, ConfigValue]]:
     return {
-        str(group): {str(name): int(value) for name, value in values.items()}
+        str(group): {str(name): _checked_type(name, value) for name, value in values.items()}
         for group, values in content["groups"].items()
     }
+
+
+def _checked_type(name: str, value: ConfigValue) -> ConfigValue:
+    config = GROUP_CONFIGS.get(name)
+    # one that is not known here comes from another version, and stays as it is
+    return value if config is None else config.type(value)

@@ -355,9 +355,11 @@ FAMILIES: Final = (
         lambda now: now.producer_ids,
     ),
     _own("request_bytes_held", "gauge", "Bytes of pending requests", lambda now: now.request_bytes_held),
+    _own("groups", "gauge", "Groups by type", lambda now: now.groups.by_type.items(), "type", "state"),
     _kafka(_GROUPS, "gauge", "Groups", lambda now: sum(now.groups.by_state.values())),
     *(
         _kafka(f"{_GROUPS}{state}", "gauge", f"Groups in the state {state}", _state(state))
+        # the bean of Apache Kafka has these, whatever the types of groups
         for state in ("PreparingRebalance", "CompletingRebalance", "Stable", "Dead", "Empty")
     ),
     *(

@@ -64,9 +64,10 @@ class PartitionFigures(NamedTuple):
 
 
 class GroupFigures(NamedTuple):
-    """Groups: how many by state, and what happened to them since the start."""
+    """Groups: how many by state, and by type and state, and what happened to them since the start."""
 
     by_state: Mapping[str, int]
+    by_type: Mapping[tuple[str, str], int]
     members: int
     rebalances: Mapping[str, int]
     abandoned: int

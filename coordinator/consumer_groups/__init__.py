@@ -6,14 +6,18 @@ from typing import Final
 from ...offsets_topic import ConsumerGroupRecord
 from ...protocol import ApiKey
 from ..engine.shard import Api
-from ..groups.groups import CommandWorker, GroupKind, Groups, GroupShard
+from ..groups.groups import CommandWorker, Feature, GroupKind, Groups, GroupShard
 from ..settings import GroupSettings
 from . import classic_members, describe, heartbeat, regex
 from .changes import start_sessions
+from .configs import CONSUMER_CONFIGS
 from .group import CONSUMER_TYPE, HOLD, REGEX, RESUME, REVOCATION, SESSION, live, restore_group
 from .holding import refuse_held
 from .shard_state import ConsumerState
 from .target import ComputeTarget
+
+#: The feature whose level says whether clients may use consumer groups.
+GROUP_VERSION: Final = "group.version"
 
 
 def _activate(shard: GroupShard, now_ms: int) -> None:
@@ -57,6 +61,8 @@ CONSUMER_GROUPS: Final = GroupKind(
     restore=lambda groups, group_id, stored: restore_group(group_id, stored, groups.topics),
     new_state=ConsumerState.from_settings,
     commands={ComputeTarget: _assignor_processes},
+    configs=CONSUMER_CONFIGS,
+    feature=Feature(GROUP_VERSION, 1),
     # members that speak the classic protocol
     overrides={
         ApiKey.JOIN_GROUP: classic_members.handle_join,

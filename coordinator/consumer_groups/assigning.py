@@ -16,8 +16,9 @@ from ...protocol import ErrorCode, KohortError
 from ..groups.events import AssignorFailed, quoted
 from ..groups.groups import GroupShard
 from .changes import Changes
+from .configs import config_of
 from .group import ConsumerGroup, Failure, live
-from .shard_state import config_of, state_of
+from .shard_state import state_of
 from .target import ComputeTarget, TargetMember, compute
 
 if TYPE_CHECKING:

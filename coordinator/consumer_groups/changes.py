@@ -28,9 +28,10 @@ from ..classic_groups.members import answer_join_error, answer_sync
 from ..classic_groups.rebalance import resume
 from ..groups.events import Cause, MemberGone, RebalanceCompleted, RebalanceStarted, RevocationAsked
 from ..groups.groups import CONSUMER, GroupShard, forget
+from .configs import config_of
 from .group import REVOCATION, SESSION, ConsumerGroup, Member, Rebalance, find, stop_member_timers
 from .holding import answer_soon, tell
-from .shard_state import config_of, state_of
+from .shard_state import state_of
 
 _TYPES = GroupRecordType
 _EPOCHS: Final = (_TYPES.EPOCH, _TYPES.TARGET_EPOCH)

@@ -36,12 +36,13 @@ from ..groups.events import Cause, JoinRefused, MemberFenced, MemberGone, Member
 from ..groups.groups import Group, GroupShard
 from .assigning import refresh_target
 from .changes import Changes, restart_session, session_timeout_ms
+from .configs import config_of
 from .group import AWAY, LEAVING, SESSION, ConsumerGroup, Member, find, live, subscription_bytes, text_bytes
 from .holding import EVERYONE, answer_soon, hold, least_rest_ms, let_go, starts, with_given_up
 from .migration import downgrade, leave_classic, turns_back, upgraded
 from .reconciliation import NEW_MEMBER, Owned, is_settled, reconcile
 from .regex import check_regex, maybe_resolve
-from .shard_state import config_of, state_of
+from .shard_state import state_of
 
 #: From this version on the member chooses its id.
 _OWN_ID_VERSION: Final = 1

@@ -29,9 +29,10 @@ from ...protocol.messages.consumer_group_heartbeat import (
 )
 from ..engine.effects import Request
 from ..groups.groups import GroupShard
+from .configs import config_of
 from .group import HOLD, ConsumerGroup, find, live
 from .reconciliation import has_all
-from .shard_state import config_of, state_of
+from .shard_state import state_of
 
 #: A heartbeat is held for at most a session timeout divided by this.
 _SESSIONS: Final = 3

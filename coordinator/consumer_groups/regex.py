@@ -1,21 +1,16 @@
-"""Regular expressions that members subscribe to, in the syntax of RE2: checked, and resolved to topics.
-
-RE2's time is linear in the text, whatever the expression, so any client may send one. It comes with
-google-re2, which ``kohort[regex]`` installs; without it subscriptions by expression are refused.
-"""
+"""Regular expressions that members subscribe to: checked, resolved to topics, refused without RE2."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Mapping
-from functools import lru_cache
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Final
 
 from ...offsets_topic import GroupRecordType, ResolvedRegex
 from ...protocol import CauseKind, ErrorCode, KafkaError, RequestContext
 from ..engine.timers import TimerKey
 from ..groups.events import Cause, JoinRefused, quoted
 from ..groups.groups import GroupShard
+from ..re2_expressions import compile_regex
 from .changes import Changes
 from .group import REGEX, ConsumerGroup, Member, Resolution, live
 
@@ -32,26 +27,6 @@ _MATCHES: Final = 3_000
 #: Time in ms between two resolutions of a group: a constant in Kafka too.
 RESOLUTION_PAUSE_MS: Final = 10_000
 
-#: Error texts of RE2 in C++, and the same in Java.
-_IN_JAVA: Final = {
-    "missing ]": "missing closing ]",
-    "missing )": "missing closing )",
-    "unexpected )": "regexp/syntax: internal error",
-    "trailing \\": "trailing backslash at end of expression",
-    "invalid named capture group": "invalid named capture",
-    "no argument for repetition operator": "missing argument to repetition operator",
-    "bad repetition operator": "invalid nested repetition operator",
-    "invalid perl operator": "invalid or unsupported Perl syntax",
-    "invalid repetition size": "invalid repeat count",
-}
-#: Parts of a valid expression: escaped characters, a character class, and the start of a named group.
-_LITERAL: Final = re.compile(r"\\Q.*?(?:\\E|\Z)|\\[^C]", re.DOTALL)
-_CLASS: Final = re.compile(r"\[\^?\]?(?:\[:\^?\w+:\]|[^\]])*\]")
-_NAMED_GROUP: Final = re.compile(r"\(\?P?<")
-#: Number of compiled expressions that are kept, and the most bytes that one may take.
-_REMEMBERED: Final = 128
-_MOST_BYTES: Final = 1 << 20
-
 
 def check_regex(group: ConsumerGroup, known: Member | None, regex: str) -> None:
     """Raises KafkaError (INVALID_REGULAR_EXPRESSION) for an expression that cannot be parsed, or that is too
@@ -67,7 +42,7 @@ def check_regex(group: ConsumerGroup, known: Member | None, regex: str) -> None:
         )
     if regex in group.too_broad:
         raise _invalid(group.too_broad[regex])
-    why = compiled_regex(regex)[1]
+    why = compile_regex(regex)[1]
     if why:
         raise _invalid(f"SubscribedTopicRegex `{regex}` is not a valid regular expression: {why}.")
 
@@ -111,7 +86,7 @@ def on_regex_timer(shard: GroupShard, key: TimerKey, now_ms: int) -> None:
         )
     end = task.at + max(1, _MATCHES // max(1, len(task.found)))
     for regex, topics in task.found.items():
-        expression = compiled_regex(regex)[0]
+        expression = compile_regex(regex)[0]
         # an expression in the log may come from a broker with another syntax
         if expression is not None:
             matching = filter(expression.fullmatch, task.names[task.at : end])
@@ -159,38 +134,3 @@ def _too_broad(changes: Changes, regex: str, count: int) -> tuple[str, ...]:
     error = ErrorCode.INVALID_REGULAR_EXPRESSION
     changes.shard.tell(JoinRefused(group.group_id, generation=group.epoch, cause=text, error_code=error))
     return ()
-
-
-@lru_cache(maxsize=_REMEMBERED)
-def compiled_regex(regex: str) -> tuple[Any, str]:
-    """Compile an expression in the syntax of RE2; None and the reason if it is invalid."""
-    try:
-        import re2
-    except ImportError:
-        return None, "this broker has no RE2: install google-re2 (kohort[regex])"
-    options = re2.Options()
-    options.log_errors = False
-    options.max_mem = _MOST_BYTES
-    try:
-        compiled = re2.compile(regex, options)
-        why = _refused_by_java(regex, compiled.groupindex)
-        return None if why else compiled, why
-    except re2.error as error:
-        text = error.args[0]
-        what, _, where = (text.decode() if isinstance(text, bytes) else str(text)).partition(": ")
-        # a look behind, too, begins as a named group does in Java
-        return None, "invalid named capture" if where.startswith("(?<") else _IN_JAVA.get(what, what)
-
-
-def _refused_by_java(regex: str, names: Collection[str]) -> str:
-    """The reason why RE2J refuses an expression that RE2 accepts, with these group names; "" if it does
-    not.
-    """
-    syntax = _LITERAL.sub("x", regex)
-    if r"\C" in syntax:
-        return "invalid escape sequence"
-    if len(_NAMED_GROUP.findall(_CLASS.sub("x", syntax))) > len(names):
-        return "duplicate capture group name"
-    if not "".join(names).isascii():
-        return "invalid named capture"
-    return ""

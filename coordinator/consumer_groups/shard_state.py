@@ -1,14 +1,13 @@
-"""What consumer groups keep in each shard, and the timeouts of a group."""
+"""What consumer groups keep in each shard."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from ...protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 from ..engine.effects import Request
-from ..groups.groups import Groups, GroupShard
+from ..groups.groups import GroupShard
 from ..settings import GroupSettings
 from .target import server_assignors
 
@@ -31,21 +30,3 @@ class ConsumerState:
 def state_of(shard: GroupShard) -> ConsumerState:
     """The state of consumer groups in this shard."""
     return shard.state.state_of(ConsumerState)
-
-
-class ConsumerGroupConfig(NamedTuple):
-    """Configs that may be set for a single consumer group, in ms."""
-
-    session_timeout_ms: int
-    heartbeat_interval_ms: int
-    assignment_interval_ms: int
-
-
-def config_of(groups: Groups, group_id: str) -> ConsumerGroupConfig:
-    """Timeouts and intervals of a consumer group: its own, or the broker's."""
-    own, settings = groups.configs(group_id), groups.settings
-    return ConsumerGroupConfig(
-        own.get("consumer.session.timeout.ms", settings.group_consumer_session_timeout_ms),
-        own.get("consumer.heartbeat.interval.ms", settings.group_consumer_heartbeat_interval_ms),
-        own.get("consumer.assignment.interval.ms", settings.group_consumer_assignment_interval_ms),
-    )

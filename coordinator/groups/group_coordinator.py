@@ -8,14 +8,12 @@ jumps: it is the wall clock at the start plus monotonic time.
 from __future__ import annotations
 
 import uuid
-from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from typing import Any, Final, TypeVar
 
 from ...protocol import ApiKey, ErrorCode, KafkaError, KohortError, RequestContext
 from ...protocol.messages.list_groups import ListedGroup, ListGroupsResponse
 from ...protocol.messages.offset_commit import OffsetCommitResponse
-from ...statemachine import GroupState
 from ..admin import list_request
 from ..engine.effects import Command, Marker, Request
 from ..engine.events import MAX_WAITING, CoordinatorEvent, EventStream, Listeners
@@ -27,6 +25,8 @@ from ..offsets.delete import resolve_delete
 from ..offsets.expiry import remove_topics
 from ..settings import GroupSettings
 from .durable import OpenTransaction
+from .group_config import ConfigValue
+from .group_type import EMPTY
 from .groups import CommandWorker, Groups, GroupShard, TopicDirectory
 from .history import History, HistoryEntry
 from .kinds import KINDS
@@ -77,7 +77,7 @@ class GroupCoordinator:
         topic_names: Callable[[], Iterable[str]] = tuple,
         topics_version: Callable[[], object] = object,
         shows_topic: Callable[[RequestContext, str], bool] = lambda _context, _name: True,
-        group_configs: Callable[[str], Mapping[str, int]] = lambda _group_id: {},
+        group_configs: Callable[[str], Mapping[str, ConfigValue]] = lambda _group_id: {},
         clock_ms: Callable[[], int] | None = None,
         new_id: Callable[[], str] | None = None,
         on_event: Callable[[CoordinatorEvent], None] | None = None,
@@ -262,18 +262,22 @@ class GroupCoordinator:
         """
         return self._loaded_ms.get(self._shards.partition_of(group_id), -1)
 
-    def group_counts(self) -> tuple[dict[str, int], int]:
-        """Number of groups by Kafka's name of their state, and the number of all their members."""
-        states: Counter[str] = Counter()
+    def group_counts(self) -> tuple[dict[tuple[str, str], int], int]:
+        """Number of groups by type and state, in Kafka's words and for every state that there is, and the
+        number of all their members.
+        """
+        counts = {
+            (kind.group_type.name, state.value): 0 for kind in KINDS for state in kind.group_type.states
+        }
         members = 0
         for runner in self._shards:
             groups = runner.shard.state
-            states.update(group.state_name for group in groups.groups.values())
-            members += sum(group.member_count for group in groups.groups.values())
-            sleeping = len(groups.durable.group_ids().keys() - groups.groups.keys())
-            if sleeping:
-                states[GroupState.EMPTY.value] += sleeping
-        return dict(states), members
+            for group in groups.groups.values():
+                counts[group.type.name, group.state_name] += 1
+                members += group.member_count
+            for group_type, count in groups.count_sleeping().items():
+                counts[group_type.name, EMPTY] += count
+        return counts, members
 
     def open_transactions(self) -> list[OpenTransaction]:
         """Transactions that hold offsets of groups here, the oldest first."""

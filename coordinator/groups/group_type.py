@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
+
+#: The state of a group without members, in all types.
+EMPTY: Final = "Empty"
 
 V_co = TypeVar("V_co", covariant=True)
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final, Protocol, TypeAlias, TypeVar, cast
+from typing import Any, ClassVar, Final, NamedTuple, Protocol, TypeAlias, TypeVar, cast
 
 from ...offsets_topic import Record
 from ...protocol import ErrorCode, RequestContext, TopicPartition
@@ -22,6 +22,7 @@ from ..engine.timers import Timers
 from ..settings import GroupSettings
 from .durable import Durable, OffsetEntry
 from .events import quoted
+from .group_config import ConfigValue, GroupConfigTable
 from .group_type import GroupType
 
 #: The protocol type of consumers, the only one whose metadata is ever parsed.
@@ -152,7 +153,7 @@ class Groups:
     kinds: Sequence[GroupKind]
     topics: TopicDirectory = NO_TOPICS
     #: Configs that are set for a single group, by Kafka's names.
-    configs: Callable[[str], Mapping[str, int]] = lambda _group_id: {}
+    configs: Callable[[str], Mapping[str, ConfigValue]] = lambda _group_id: {}
     durable: Durable = field(init=False)
     groups: dict[str, Group] = field(default_factory=dict)
     #: Groups that the retention pass in progress has not visited yet.
@@ -207,6 +208,17 @@ class Groups:
             if from_transactions:
                 durable.from_transactions.add(group_id)
 
+    def count_sleeping(self) -> dict[GroupType[object], int]:
+        """Number of groups that are only in the log, by type: they have no members."""
+        sleeping = self.durable.group_ids().keys() - self.groups.keys()
+        counts = {}
+        for kind in reversed(self.kinds[1:]):
+            own = sleeping & self.durable.of_type(kind.group_type).keys()
+            counts[kind.group_type] = len(own)
+            sleeping -= own
+        counts[self.kinds[0].group_type] = len(sleeping)
+        return counts
+
     def _restore(self, group_id: str) -> Group:
         """Restore a group from its records. If there are some of a type that it had before, because
         compaction has dropped their tombstones, the later kind in the list counts.
@@ -229,6 +241,13 @@ GroupShard: TypeAlias = Shard[Groups]
 GroupHandler: TypeAlias = Callable[[GroupShard, Any, Request, int], None]
 
 
+class Feature(NamedTuple):
+    """A feature of the cluster (KIP-584) with its highest level, in force from the first start on."""
+
+    name: str
+    highest: int
+
+
 class CommandWorker(Protocol):
     """Carries out commands of shards, outside of them, and reports each result in steps of the runner."""
 
@@ -245,7 +264,8 @@ class GroupKind(Kind[Groups]):
     records. ``new_state`` makes what the kind keeps in each shard (``Groups.state_of``); it raises an error
     of its own for settings that it cannot use. ``commands`` are those that its shards give, with functions
     that make a worker when the first one comes. ``overrides`` are APIs of other kinds that groups of this
-    type answer themselves.
+    type answer themselves. ``configs`` may be set for a single group of the type. With a ``feature`` clients
+    may use the type while the feature's level is not 0: its APIs in the broker name it.
     """
 
     group_type: GroupType[object]
@@ -253,6 +273,8 @@ class GroupKind(Kind[Groups]):
     new_state: Callable[[GroupSettings], object] | None = None
     commands: Mapping[type[Command], Callable[[GroupSettings], CommandWorker]] = field(default_factory=dict)
     overrides: Mapping[int, GroupHandler] = field(default_factory=dict)
+    configs: GroupConfigTable | None = None
+    feature: Feature | None = None
 
 
 def forget(shard: GroupShard, group_id: str) -> None:

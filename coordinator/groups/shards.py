@@ -14,6 +14,7 @@ from ..engine.shard import Api, CoordinatorTopic, Handler, Kind, Shard, Waits
 from ..offsets import OFFSETS
 from ..settings import GroupSettings
 from .events import append_refused
+from .group_config import ConfigValue
 from .group_type import GroupType
 from .groups import NO_TOPICS, GroupHandler, GroupKind, Groups, GroupShard, TopicDirectory
 from .kinds import KINDS
@@ -80,7 +81,7 @@ def new_groups(
     settings: GroupSettings,
     new_id: Callable[[], str],
     topics: TopicDirectory = NO_TOPICS,
-    configs: Callable[[str], Mapping[str, int]] = lambda _group_id: {},
+    configs: Callable[[str], Mapping[str, ConfigValue]] = lambda _group_id: {},
 ) -> Groups:
     """State of a shard before its log is read. ``new_id`` returns a new unique string for each member id.
     Raises AssignorError if an assignor of the settings cannot be used.

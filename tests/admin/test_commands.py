@@ -18,7 +18,9 @@ from collections.abc import Callable
 import pytest
 
 from kohort.admin import GroupAdmin
+from kohort.admin.commands import _STATES, _TYPES
 from kohort.consumer import Cluster
+from kohort.coordinator.groups.kinds import KINDS
 from kohort.protocol import TopicPartition
 from tests.admin.conftest import Groups, Ran, ran, stable
 from tests.consumer.members import Maker
@@ -50,6 +52,12 @@ def one_line(done: Ran, code: int) -> str:
     [line] = done.err.splitlines()
     assert line.startswith("kohort groups")
     return line
+
+
+def test_groups_of_every_type_and_state_can_be_listed() -> None:
+    types = [kind.group_type for kind in KINDS]
+    assert {each.name for each in types} <= set(_TYPES)
+    assert {state.value for each in types for state in each.states} <= set(_STATES)
 
 
 def test_list(groups: Groups, orders: tuple[str, str]) -> None:

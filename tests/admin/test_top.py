@@ -30,6 +30,10 @@ kafka_server_brokertopicmetrics_bytesin_total{topic="a"} 10
 kafka_server_brokertopicmetrics_bytesin_total{topic="b"} 2000
 kafka_coordinator_group_groupmetadatamanager_numgroups 3
 kafka_coordinator_group_groupmetadatamanager_numgroupsstable 2
+kohort_groups{type="classic",state="Stable"} 1
+kohort_groups{type="consumer",state="Stable"} 1
+kohort_groups{type="consumer",state="Assigning"} 1
+kohort_groups{type="consumer",state="Reconciling"} 0
 kohort_client_requests_total{user="ANONYMOUS",client_id="x"} 30
 kohort_group_rebalances_total{cause="join"} 5
 """
@@ -47,7 +51,8 @@ def test_rates_are_what_was_between_two_looks_the_busiest_first() -> None:
 
 
 def test_groups_are_shown_by_state_and_rebalances_by_cause() -> None:
-    assert tables()["Groups"] == [["stable", "2", ""], ["rebalances: join", "5", "0.4"]]
+    states = [["assigning", "1", ""], ["stable", "2", ""]]
+    assert tables()["Groups"] == [*states, ["rebalances: join", "5", "0.4"]]
 
 
 def test_a_broker_that_was_started_anew_has_no_negative_rates() -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
 
+from kohort.broker.metadata.group_configs import GROUP_CONFIGS
 from kohort.cluster import Document
+from kohort.coordinator.groups.group_config import GroupConfig
 from kohort.protocol import ApiKey, ErrorCode
 from tests.broker.wire import Wire
 
@@ -58,6 +61,26 @@ def test_what_cannot_be_is_refused_in_kafkas_words(
     wire: Wire, name: str, config: str, value: str, message: str
 ) -> None:
     assert change(wire, name, config, value) == (40, message)
+
+
+def test_a_config_may_be_of_another_type_and_without_a_setting_of_the_broker(
+    wire: Wire, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def get_default(default: int | str, _settings: object) -> int | str:
+        return default
+
+    def parse(text: str, _settings: object) -> int | str:
+        return {"true": True, "false": False}.get(text, text)
+
+    for config, kind, default in (("toy.enable", bool, True), ("toy.level", str, "all")):
+        row = GroupConfig(config, kind, "", "", partial(get_default, default), parse)
+        monkeypatch.setitem(GROUP_CONFIGS, config, row)
+    assert shown(wire, name) | {"toy.enable": ("true", 5), "toy.level": ("all", 5)} == shown(wire, name)
+    assert change(wire, name, "toy.enable", "false") == (0, None)
+    assert change(wire, name, "toy.level", "some") == (0, None)
+    assert shown(wire, name) | {"toy.enable": ("false", 8), "toy.level": ("some", 8)} == shown(wire, name)
+    for config in ("toy.enable", "toy.level"):
+        assert change(wire, name, config, None) == (0, None)
 
 
 def test_there_are_no_defaults_of_all_groups(wire: Wire) -> None:

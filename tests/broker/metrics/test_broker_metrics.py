@@ -80,6 +80,7 @@ async def test_what_clients_do_is_counted_by_api_client_and_topic(broker: Broker
     assert now.apis["OffsetCommit"].errors == {}
     assert now.groups.offsets_committed == 40
     assert now.groups.by_state == {"Empty": 1}
+    assert {each: count for each, count in now.groups.by_type.items() if count} == {("classic", "Empty"): 1}
     assert (now.groups.refusals, now.groups.assignor_failures) == (40, 0)
     topic = now.topics["t"]
     assert (topic.messages_in, topic.produce_requests, topic.fetch_requests) == (3, 3, 1)
@@ -108,6 +109,7 @@ async def test_prometheus_reads_the_same(broker: Broker) -> None:
     assert found["kafka_server_brokertopicmetrics_messagesin_total"][(("topic", "t"),)] == 1
     assert found["kafka_network_requestmetrics_requests_total"][(("request", "Produce"),)] == 1
     assert found["kafka_network_requestmetrics_totaltimems_count"][(("request", "Produce"),)] == 1
+    assert found["kohort_groups"][(("state", "Assigning"), ("type", "consumer"))] == 0
     produce_p99 = (("quantile", "0.99"), ("request", "Produce"))
     assert found["kafka_network_requestmetrics_totaltimems"][produce_p99] > 0
     quota = (("client_id", "wire"), ("quota", "producer_byte_rate"), ("user", ""))

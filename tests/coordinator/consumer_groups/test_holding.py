@@ -1,6 +1,7 @@
 """Heartbeats that are held until there is news of their members.
 
-Covers: coordinator/consumer_groups/holding.py, coordinator/consumer_groups/shard_state.py.
+Covers: coordinator/consumer_groups/configs.py, coordinator/consumer_groups/holding.py.
+Covers: coordinator/consumer_groups/shard_state.py.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Regular expressions of members: refused in Kafka's words, resolved beside the request, looked up anew."""
+"""Regular expressions of members: refused in Kafka's words, resolved beside the request, looked up anew.
+
+Covers: coordinator/re2_expressions.py.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from kohort.coordinator import re2_expressions
 from kohort.coordinator.consumer_groups import regex
 from kohort.coordinator.consumer_groups.regex import RESOLUTION_PAUSE_MS
 from kohort.coordinator.groups.events import JoinRefused
@@ -119,9 +123,9 @@ def test_without_re2_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch)
         return really_import(name, *arguments, **named)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    regex.compiled_regex.cache_clear()
+    re2_expressions.compile_regex.cache_clear()
     answer = World().join("m", subscribed_topic_regex="t.*")
-    regex.compiled_regex.cache_clear()
+    re2_expressions.compile_regex.cache_clear()
     assert answer.error_code == ErrorCode.INVALID_REGULAR_EXPRESSION
     assert "install google-re2 (kohort[regex])" in answer.error_message
 
@@ -129,7 +133,7 @@ def test_without_re2_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch)
 def test_one_whose_topics_stay_is_looked_up_again_after_its_interval_and_not_with_every_heartbeat(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(regex, "compiled_regex", lambda text: (re.compile(text), ""))
+    monkeypatch.setattr(regex, "compile_regex", lambda text: (re.compile(text), ""))
     world = World({"orders": 1}, group_consumer_regex_refresh_interval_ms=60_000)
     lookups: list[int] = []
 
@@ -148,7 +152,7 @@ def test_one_whose_topics_stay_is_looked_up_again_after_its_interval_and_not_wit
 def test_a_resolution_that_changes_nothing_is_kept_with_its_time_and_raises_no_epoch(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(regex, "compiled_regex", lambda text: (re.compile(text), ""))
+    monkeypatch.setattr(regex, "compile_regex", lambda text: (re.compile(text), ""))
     world = World({"orders": 1}, group_consumer_regex_refresh_interval_ms=60_000)
     world.join("m", subscribed_topic_regex="orders")
     world.advance(INTERVAL_MS)
@@ -165,7 +169,7 @@ def test_a_resolution_that_changes_nothing_is_kept_with_its_time_and_raises_no_e
 
 
 def test_it_stands_for_topics_that_the_sender_may_describe(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(regex, "compiled_regex", lambda text: (re.compile(text), ""))
+    monkeypatch.setattr(regex, "compile_regex", lambda text: (re.compile(text), ""))
     world = World({"seen": 1, "secret": 1})
     asked: list[str] = []
 

@@ -1,6 +1,6 @@
 """What a type of groups brings: a made-up one takes part in everything that is common to all types.
 
-Covers: coordinator/groups/group_type.py, coordinator/groups/shards.py.
+Covers: coordinator/groups/group_type.py, coordinator/groups/group_config.py, coordinator/groups/shards.py.
 """
 
 from __future__ import annotations
