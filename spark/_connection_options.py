@@ -122,7 +122,7 @@ _CONSUMER = """
 """
 
 _PRODUCER = """
-    acks batch.size buffer.memory client.rack delivery.timeout.ms enable.idempotence linger.ms max.block.ms
+    acks buffer.memory client.rack delivery.timeout.ms enable.idempotence linger.ms max.block.ms
     max.in.flight.requests.per.connection max.request.size metadata.max.age.ms metadata.max.idle.ms retries
 """
 

@@ -9,6 +9,7 @@ import asyncio
 import random
 import time
 from dataclasses import dataclass, field
+from weakref import WeakKeyDictionary
 
 from ..client import Cluster
 from ..client.transactions import Transaction
@@ -28,10 +29,23 @@ from ._client import Client
 from ._group import UnknownTopicError
 from ._transaction import NoTransactionsError, TransactionRules, describe_missing_right
 
-#: A batch is sent when it has this many bytes; brokers accept 1 MiB by default.
+#: A batch is sent when it has this many bytes, by default; brokers accept 1 MiB by default.
 BATCH_BYTES = 512 * 1024
 #: Most memory for batches that are not acknowledged. The batches that are being filled come on top.
 _BUFFER_BYTES = 64 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class WriteSettings:
+    """``batch_bytes``: size of a full batch. ``ignore_keys``: records with keys are spread like others."""
+
+    codec: Codec = Codec.NONE
+    batch_bytes: int = BATCH_BYTES
+    ignore_keys: bool = False
+
+
+#: Producers without transactions that the next task of this process takes over, by codec.
+_kept: WeakKeyDictionary[Client, dict[Codec, Producer]] = WeakKeyDictionary()
 
 
 @dataclass(slots=True)
@@ -53,11 +67,16 @@ class RecordWriter:
     """
 
     def __init__(
-        self, client: Client, codec: Codec = Codec.NONE, rules: TransactionRules | None = None
+        self,
+        client: Client,
+        settings: WriteSettings = WriteSettings(),
+        rules: TransactionRules | None = None,
     ) -> None:
         self._client = client
+        self._settings = settings
         self._transactional = rules is not None
-        self._producer = client.run(lambda cluster: _start_producer(cluster, codec, rules))
+        kept = None if rules is not None else _kept.get(client, {}).pop(settings.codec, None)
+        self._producer = kept or client.run(lambda cluster: _start_producer(cluster, settings.codec, rules))
         self._filling: dict[TopicPartition, _Batch] = {}
         self._partitions: dict[str, int] = {}
         self._first = random.randrange(MAX_INT)
@@ -81,7 +100,7 @@ class RecordWriter:
         filling.records.append((key, value, headers, now))
         filling.size += record_size(key, value, headers)
         self.records += 1
-        if filling.size >= BATCH_BYTES:
+        if filling.size >= self._settings.batch_bytes:
             self._send(place, self._filling.pop(place))
             # the next records without a key go to another partition
             self._keyless[topic] = self._keyless.get(topic, self._first) + 1
@@ -90,7 +109,16 @@ class RecordWriter:
         """Send the remaining rows and wait for all acknowledgements. Return the transaction unless empty."""
         for place, filling in self._filling.items():
             self._send(place, filling)
-        return self._client.run(lambda _: self._finish())
+        transaction = self._client.run(lambda _: self._finish())
+        if not self._transactional:
+            self._keep_producer()
+        return transaction
+
+    def _keep_producer(self) -> None:
+        """Leave the producer to the next task, unless one is kept already."""
+        kept = _kept.setdefault(self._client, {})
+        if kept.setdefault(self._settings.codec, self._producer) is not self._producer:
+            self.abort()
 
     def abort(self) -> None:
         """Drop rows that are not sent, and abort the transaction."""
@@ -98,7 +126,9 @@ class RecordWriter:
 
     async def _finish(self) -> Transaction | None:
         await asyncio.gather(*self._under_way)
-        transaction = await self._producer.detach_transaction() if self._transactional else None
+        if not self._transactional:
+            return None
+        transaction = await self._producer.detach_transaction()
         await self._producer.close()
         return transaction
 
@@ -110,7 +140,7 @@ class RecordWriter:
             if not 0 <= asked < count:
                 raise UnknownTopicError(f"topic {topic!r} has {count} partitions, not number {asked}")
             return asked
-        if key is None:
+        if key is None or self._settings.ignore_keys:
             return self._keyless.get(topic, self._first) % count
         return partition_of_key(key, count)
 

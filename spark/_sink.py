@@ -176,7 +176,7 @@ class TopicWriter:
         """Return what a task is to do, and for new rows their writer."""
         options = self.options
         if prefix is None and key is None:
-            return Order(Work.WRITE), RecordWriter(self._client, options.compression)
+            return Order(Work.WRITE), RecordWriter(self._client, options.write_settings)
         try:
             order = self._steps(prefix).run(begin_task(prefix, key, at.task, at.attempt))
             if order.work is not Work.WRITE:
@@ -185,12 +185,12 @@ class TopicWriter:
             if order.name:
                 self._refuse_more_tasks_than_fit(at.task)
                 rules = TransactionRules(order.name, options.transaction_timeout_ms)
-            return order, RecordWriter(self._client, options.compression, rules)
+            return order, RecordWriter(self._client, options.write_settings, rules)
         except NoTransactionsError as error:
             if options.transactions == "required":
                 raise
             _say_once(options.bootstrap, str(error))
-            return Order(Work.WRITE), RecordWriter(self._client, options.compression)
+            return Order(Work.WRITE), RecordWriter(self._client, options.write_settings)
 
     def _refuse_more_tasks_than_fit(self, task: int) -> None:
         """Raise LedgerError before anything is written if the ledger cannot hold that many transactions."""

@@ -9,9 +9,10 @@ from pydantic import field_validator, model_validator
 from pyspark.sql.types import StructType
 
 from ..protocol import Codec
-from ..settings import SPARK_SINK, Row, Scope
+from ..settings import MAX_INT, SPARK_SINK, Row, Scope
 from ._connection_options import WRITING, SecurityOptions, from_spark, read_connected, without_tuning
 from ._options import OptionsError
+from ._produce import BATCH_BYTES, WriteSettings
 
 _TYPES: Mapping[str, tuple[str, ...]] = {
     "topic": ("string",),
@@ -38,6 +39,24 @@ class SinkOptions(SecurityOptions):
             allowed=f"one of {', '.join(_CODECS)}",
         ),
     ] = Codec.NONE
+    batch_size: Annotated[
+        int,
+        Row(
+            "bytes of one partition's records that make a batch full",
+            1,
+            MAX_INT,
+            unit="bytes",
+            kafka="kafka.batch.size",
+        ),
+    ] = BATCH_BYTES
+    ignore_keys: Annotated[
+        bool,
+        Row(
+            "whether records with keys are spread over the partitions like those without, and do not go to "
+            "the partition of their key",
+            kafka="kafka.partitioner.ignore.keys",
+        ),
+    ] = False
     ledger_group: Annotated[
         str | None,
         Row(
@@ -79,6 +98,10 @@ class SinkOptions(SecurityOptions):
             kafka="kafka.transaction.timeout.ms",
         ),
     ] = 900_000
+
+    @property
+    def write_settings(self) -> WriteSettings:
+        return WriteSettings(self.compression, self.batch_size, self.ignore_keys)
 
     @field_validator("compression", mode="before")
     @classmethod

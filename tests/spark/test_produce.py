@@ -2,14 +2,16 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as Place
 
-from kohort.protocol import Codec
-from kohort.spark import UnknownTopicError, _produce
-from kohort.spark._produce import RecordWriter
+from kohort.protocol import Codec, TopicPartition
+from kohort.spark import UnknownTopicError
+from kohort.spark._client import Client, ConnectionOptions
+from kohort.spark._produce import RecordWriter, WriteSettings
 from tests.spark.conftest import Side
 from tests.spark.loops import NewTopic
 
@@ -52,7 +54,7 @@ def read_back(bootstrap: str, topic: str, count: int) -> list[Found]:
 def test_records_come_back_as_they_were_written(codec: Codec, side: Side, new_topic: NewTopic) -> None:
     # the broker must not take records of that age for old ones
     topic = new_topic("out", partitions=1, retention_ms="-1")
-    writer = RecordWriter(side.client, codec)
+    writer = RecordWriter(side.client, WriteSettings(codec))
     writer.add(topic, b"k", b"v" * 1000, headers=[("a", b"1"), ("b", None)], timestamp_ms=1_700_000_000_123)
     writer.add(topic, None, None, timestamp_ms=1_700_000_000_023)
     writer.add(topic, b"", b"")
@@ -78,12 +80,29 @@ def test_keys_go_where_other_producers_send_them(side: Side, new_topic: NewTopic
     assert len({partition for _, partition in by_us}) == 7
 
 
-def test_many_batches_arrive_in_order_and_once(
+def test_keys_are_spread_like_other_records_if_they_are_to_be_ignored(
+    side: Side, new_topic: NewTopic
+) -> None:
+    topic = new_topic("out", partitions=7)
+    writer = RecordWriter(side.client, WriteSettings(batch_bytes=100, ignore_keys=True))
+    for n in range(50):
+        writer.add(topic, b"the same", b"%d" % n)
+    writer.close()
+    assert {record.partition for record in read_back(side.bootstrap, topic, 50)} == set(range(7))
+
+
+def test_a_batch_is_full_as_the_settings_say_and_many_arrive_in_order_and_once(
     side: Side, new_topic: NewTopic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_produce, "BATCH_BYTES", 500)
+    sizes, send = list[int](), RecordWriter._send
+
+    def send_counted(writer: RecordWriter, place: TopicPartition, batch: Any) -> None:
+        sizes.append(batch.size)
+        send(writer, place, batch)
+
+    monkeypatch.setattr(RecordWriter, "_send", send_counted)
     topic = new_topic("out", partitions=2)
-    writer = RecordWriter(side.client)
+    writer = RecordWriter(side.client, WriteSettings(batch_bytes=500))
     for n in range(600):
         writer.add(topic, None, b"%d" % n, partition=n % 2)
     writer.close()
@@ -92,6 +111,36 @@ def test_many_batches_arrive_in_order_and_once(
     for record in read_back(side.bootstrap, topic, 600):
         values[record.partition].append(int(record.value or b""))
     assert values == {0: list(range(0, 600, 2)), 1: list(range(1, 600, 2))}
+    assert len(sizes) > 2
+    assert all(500 <= size < 600 for size in sizes[:-2])
+
+
+def test_tasks_of_a_process_share_a_producer_and_not_one_that_has_failed(
+    side: Side, new_topic: NewTopic
+) -> None:
+    topic = new_topic("out", partitions=1)
+    client = Client(ConnectionOptions(side.bootstrap))
+
+    def write(rows: list[bytes]) -> RecordWriter:
+        writer = RecordWriter(client)
+        for row in rows:
+            writer.add(topic, None, row)
+        return writer
+
+    first, beside = write([b"0"]), write([b"1"])
+    first.close()
+    beside.close()
+    assert beside._producer is not first._producer
+    again = write([b"2"])
+    again.close()
+    assert again._producer is first._producer
+    failed = write([b"never sent"])
+    failed.abort()
+    after = write([b"3"])
+    after.close()
+    assert failed._producer is first._producer is not after._producer
+    assert [record.value for record in read_back(side.bootstrap, topic, 4)] == [b"0", b"1", b"2", b"3"]
+    client.close()
 
 
 def test_a_place_that_is_not_there_is_named(side: Side, new_topic: NewTopic) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from kohort.protocol import Codec
 from kohort.spark import OptionsError, stream
+from kohort.spark._produce import WriteSettings
 from tests.spark.conftest import Side
 from tests.spark.loops import Named, NewTopic
 from tests.spark.queries import run_to_end
@@ -30,6 +31,14 @@ def test_options_name_a_codec_and_a_ledger() -> None:
         GIVEN | {"kafka.compression.type": "lz4", "ledgerGroup": "l", "batchKey": "3-f00d"}
     )
     assert (options.compression, options.ledger_group, options.batch_key) == (Codec.LZ4, "l", "3-f00d")
+
+
+def test_batches_and_partitions_are_set_as_for_javas_producers() -> None:
+    from kohort.spark._sink_options import read_sink_options
+
+    given = {"kafka.batch.size": "16384", "kafka.partitioner.ignore.keys": "true"}
+    assert read_sink_options(GIVEN | given).write_settings == WriteSettings(Codec.NONE, 16_384, True)
+    assert read_sink_options(GIVEN).write_settings == WriteSettings()
 
 
 def test_settings_of_javas_producers_that_change_no_record_are_taken() -> None:
