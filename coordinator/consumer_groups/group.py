@@ -135,9 +135,12 @@ class Failure(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Resolution:
-    """A resolution of regular expressions in progress: ``at`` of the ``names`` are done."""
+    """A resolution of regular expressions in progress: those ``left`` are to be matched, from the last one
+    on, with which ``at`` of the ``names`` are done.
+    """
 
     names: list[str]
+    left: list[str]
     found: dict[str, list[str]]
     at: int = 0
 

@@ -10,19 +10,22 @@ from ...protocol import CauseKind, ErrorCode, KafkaError, RequestContext
 from ..engine.timers import TimerKey
 from ..groups.events import Cause, JoinRefused, quoted
 from ..groups.groups import GroupShard
-from ..re2_expressions import compile_regex
+from ..re2_expressions import MOST_REGEX_BYTES, compile_regex
 from .changes import Changes
 from .group import REGEX, ConsumerGroup, Member, Resolution, live
 
-#: Most regular expressions of one group, and the longest one. A record's key has room for 32,767 bytes.
+#: Most regular expressions of one group.
 MOST_REGEXES: Final = 100
-MOST_REGEX_BYTES: Final = 10_000
 
 #: Most bytes of the record with the topics that an expression matches.
 MOST_RECORD_BYTES: Final = 1_000_000
 
-#: Most names matched in one step, over all expressions: a few milliseconds.
-_MATCHES: Final = 3_000
+#: Most work of one step, and of one millisecond of the pause after it, which leaves others half of the time.
+#: A match takes up to 10 ns for each instruction of the expression's program and each character of the name.
+_STEP_WORK: Final = 300_000
+_PAUSE_WORK: Final = 100_000
+#: Work of any match.
+_MATCH_WORK: Final = 100
 
 #: Time in ms between two resolutions of a group: a constant in Kafka too.
 RESOLUTION_PAUSE_MS: Final = 10_000
@@ -81,22 +84,37 @@ def on_regex_timer(shard: GroupShard, key: TimerKey, now_ms: int) -> None:
     task = group.resolving
     if task is None:
         group.topics_resolved, group.resolved_ms = group.topics.version(), now_ms
-        task = group.resolving = Resolution(
-            sorted(group.topics.names()), {regex: [] for regex in sorted(group.patterns)}
-        )
-    end = task.at + max(1, _MATCHES // max(1, len(task.found)))
-    for regex, topics in task.found.items():
-        expression = compile_regex(regex)[0]
-        # an expression in the log may come from a broker with another syntax
-        if expression is not None:
-            matching = filter(expression.fullmatch, task.names[task.at : end])
-            topics += [name for name in matching if group.topics.shows(group.resolver, name)]
-    task.at = end
-    if end < len(task.names) and group.patterns:
-        shard.timers.start(key, now_ms + 1)
+        names, regexes = sorted(group.topics.names()), sorted(group.patterns)
+        task = group.resolving = Resolution(names, regexes[::-1], {regex: [] for regex in regexes})
+    work = 0
+    while work < _STEP_WORK and task.left and group.patterns:
+        work += _match_some(group, task, _STEP_WORK - work)
+    if task.left and group.patterns:
+        shard.timers.start(key, now_ms + 1 + work // _PAUSE_WORK)
     else:
         group.resolving = None
         _on_resolved(Changes(shard, group, now_ms), task.found)
+
+
+def _match_some(group: ConsumerGroup, task: Resolution, most_work: int) -> int:
+    """Match topics with the next expression until that has taken so much work; returns how much it took."""
+    regex = task.left[-1]
+    expression = compile_regex(regex)[0]
+    work = 0
+    # an expression in the log may come from a broker with another syntax
+    if expression is not None:
+        size, topics = expression.programsize, task.found[regex]
+        while task.at < len(task.names) and work < most_work:
+            name = task.names[task.at]
+            task.at += 1
+            work += _MATCH_WORK + size * len(name)
+            if expression.fullmatch(name) and group.topics.shows(group.resolver, name):
+                topics.append(name)
+        if task.at < len(task.names):
+            return work
+    task.left.pop()
+    task.at = 0
+    return work
 
 
 def _on_resolved(changes: Changes, found: Mapping[str, list[str]]) -> None:

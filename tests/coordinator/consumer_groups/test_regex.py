@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import builtins
 import re
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -20,6 +20,23 @@ from kohort.protocol import ErrorCode, RequestContext
 from tests.coordinator.consumer_groups.group_world import World
 
 INTERVAL_MS = 1_000
+
+
+@dataclass
+class Plain:
+    """An expression of Python's own, where there is no RE2. ``matched``: names that it was asked about."""
+
+    text: str
+    programsize: int = 20
+    matched: list[str] = field(default_factory=list)
+
+    def fullmatch(self, name: str) -> bool:
+        self.matched.append(name)
+        return re.fullmatch(self.text, name) is not None
+
+
+def plainly(text: str) -> tuple[Plain, str]:
+    return Plain(text), ""
 
 
 @pytest.fixture
@@ -133,7 +150,7 @@ def test_without_re2_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch)
 def test_one_whose_topics_stay_is_looked_up_again_after_its_interval_and_not_with_every_heartbeat(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(regex, "compile_regex", lambda text: (re.compile(text), ""))
+    monkeypatch.setattr(regex, "compile_regex", plainly)
     world = World({"orders": 1}, group_consumer_regex_refresh_interval_ms=60_000)
     lookups: list[int] = []
 
@@ -152,7 +169,7 @@ def test_one_whose_topics_stay_is_looked_up_again_after_its_interval_and_not_wit
 def test_a_resolution_that_changes_nothing_is_kept_with_its_time_and_raises_no_epoch(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(regex, "compile_regex", lambda text: (re.compile(text), ""))
+    monkeypatch.setattr(regex, "compile_regex", plainly)
     world = World({"orders": 1}, group_consumer_regex_refresh_interval_ms=60_000)
     world.join("m", subscribed_topic_regex="orders")
     world.advance(INTERVAL_MS)
@@ -169,7 +186,7 @@ def test_a_resolution_that_changes_nothing_is_kept_with_its_time_and_raises_no_e
 
 
 def test_it_stands_for_topics_that_the_sender_may_describe(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(regex, "compile_regex", lambda text: (re.compile(text), ""))
+    monkeypatch.setattr(regex, "compile_regex", plainly)
     world = World({"seen": 1, "secret": 1})
     asked: list[str] = []
 
@@ -186,7 +203,7 @@ def test_it_stands_for_topics_that_the_sender_may_describe(monkeypatch: pytest.M
 
 
 def test_many_topics_are_looked_up_step_by_step(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(regex, "_MATCHES", 1)
+    monkeypatch.setattr(regex, "_STEP_WORK", 1)
     world.join("m", subscribed_topic_regex="orders-.*")
     for step_ms in (0, 1):
         world.advance(step_ms)
@@ -199,10 +216,56 @@ def test_many_topics_are_looked_up_step_by_step(world: World, monkeypatch: pytes
     assert world.group().state_name == "Stable"
 
 
+def test_a_step_is_the_shorter_the_larger_an_expression_is_and_the_pause_the_longer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    large = Plain(".*", programsize=10_000)
+    monkeypatch.setattr(regex, "compile_regex", lambda text: (large if text == "large" else Plain(text), ""))
+    world = World({f"{number:0>100}": 1 for number in range(3)} | {f"t{number}": 1 for number in range(500)})
+    world.join("m", subscribed_topic_regex="large")
+    world.join("n", subscribed_topic_regex="t.*")
+    matched: list[int] = []
+    while not world.group().regexes:
+        world.advance(1)
+        matched.append(len(large.matched) - sum(matched))
+    # a long name is a step of its own, and leaves others as much time as it may have taken
+    assert [count for count in matched if count][:3] == [1, 1, 1]
+    assert max(matched) <= 1 + regex._STEP_WORK // (10_000 * len("t1"))
+    assert len(matched) > 3 * 100 * 10_000 // regex._PAUSE_WORK
+    assert set(world.group().regexes["t.*"].topics) == {f"t{number}" for number in range(500)}
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "\\pL" * 3_300,
+        "[\\P{Greek}]" * 900,
+        "x{0,1000}" * 1_100,
+        "a{1000}" * 1_400,
+        "a{10000000000}",
+        "x" * 10_001,
+    ],
+    ids=lambda expression: expression[:12],
+)
+def test_one_that_grows_as_it_is_read_is_refused_unread(
+    expression: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    re2 = pytest.importorskip("re2")
+    monkeypatch.setattr(re2, "compile", None)
+    assert re2_expressions.compile_regex(expression) == (None, "pattern too large - compile failed")
+
+
+def test_a_match_finds_no_groups_and_a_program_has_so_many_instructions_and_no_more() -> None:
+    pytest.importorskip("re2")
+    expression, why = re2_expressions.compile_regex("(a|aa)?" * 100)
+    assert (expression.groups, why) == (0, "")
+    assert re2_expressions.compile_regex(".{200}" * 10)[1] == "pattern too large - compile failed"
+
+
 def test_a_member_that_leaves_meanwhile_leaves_nothing_behind(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(regex, "_MATCHES", 1)
+    monkeypatch.setattr(regex, "_STEP_WORK", 1)
     world.join("m", subscribed_topic_regex="orders-.*")
     world.advance(1)
     world.beat("m", -1)
@@ -232,11 +295,11 @@ def test_a_group_has_so_many_expressions_and_no_more(world: World, monkeypatch: 
 
 
 def test_one_that_is_too_long_is_refused_and_one_that_is_not_is_written(world: World) -> None:
-    refused = world.join("m", subscribed_topic_regex="x" * (regex.MOST_REGEX_BYTES + 1))
+    refused = world.join("m", subscribed_topic_regex="x" * (re2_expressions.MOST_REGEX_BYTES + 1))
     assert refused.error_code == ErrorCode.INVALID_REGULAR_EXPRESSION
     assert refused.error_message.endswith("is too long: name the topics.")
     assert not world.shard.state.knows("g")
-    assert world.join("m", subscribed_topic_regex="x" * regex.MOST_REGEX_BYTES).error_code == 0
+    assert world.join("m", subscribed_topic_regex="x" * re2_expressions.MOST_REGEX_BYTES).error_code == 0
     world.restart()
 
 
