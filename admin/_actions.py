@@ -11,9 +11,9 @@ from typing import Final
 
 from ..protocol import ErrorCode, KafkaError, UnsupportedVersionError
 from . import notation, tables
-from ._errors import advised
+from ._errors import advise_error
 from ._watch import watch
-from .connection import connected
+from .connection import open_cluster
 from .group_admin import GroupAdmin
 from .reset import ResetTo
 from .results import GroupDescription, HeldBack, Outcome, ResetPlan
@@ -25,7 +25,7 @@ Action = Callable[[GroupAdmin, argparse.Namespace, Screen], Awaitable[int]]
 async def perform(options: argparse.Namespace) -> int:
     """Connect and run the command."""
     screen = Screen(as_json=options.json)
-    async with connected(options, "kohort-admin") as cluster:
+    async with open_cluster(options, "kohort-admin") as cluster:
         return await ACTIONS[options.action](GroupAdmin.on_cluster(cluster), options, screen)
 
 
@@ -34,7 +34,7 @@ async def _list(admin: GroupAdmin, options: argparse.Namespace, screen: Screen) 
     if screen.as_json:
         screen.document({"groups": rows})
     elif rows:
-        screen.show(tables.listed(rows))
+        screen.show(tables.groups_table(rows))
     else:
         screen.remark("no groups")
     return OK
@@ -43,11 +43,11 @@ async def _list(admin: GroupAdmin, options: argparse.Namespace, screen: Screen) 
 async def _describe(admin: GroupAdmin, options: argparse.Namespace, screen: Screen) -> int:
     found = (await admin.describe([options.group]))[options.group]
     if not found.exists:
-        raise advised(ErrorCode.GROUP_ID_NOT_FOUND, f"group {options.group!r} does not exist")
+        raise advise_error(ErrorCode.GROUP_ID_NOT_FOUND, f"group {options.group!r} does not exist")
     if screen.as_json:
         screen.document(_with_lag(found))
     else:
-        screen.show(*tables.described(found))
+        screen.show(*tables.group_report(found))
     return OK
 
 
@@ -65,7 +65,7 @@ async def _timeline(admin: GroupAdmin, options: argparse.Namespace, screen: Scre
         every_move=options.html is not None,
     )
     if not (now.exists or history.generations or history.entries):
-        raise advised(ErrorCode.GROUP_ID_NOT_FOUND, f"group {options.group!r} does not exist")
+        raise advise_error(ErrorCode.GROUP_ID_NOT_FOUND, f"group {options.group!r} does not exist")
     if options.html is not None:
         from .lanes import lanes_of
         from .lanes_page import page
@@ -101,7 +101,7 @@ async def _reset(admin: GroupAdmin, options: argparse.Namespace, screen: Screen)
     topics = None if options.all_topics else notation.topic_partitions(options.topics)
     plan = await admin.plan_reset(options.group, _target(options), topics)
     if not plan.changes:
-        raise advised(ErrorCode.GROUP_ID_NOT_FOUND, f"group {options.group!r} has no offsets to reset")
+        raise advise_error(ErrorCode.GROUP_ID_NOT_FOUND, f"group {options.group!r} has no offsets to reset")
     return await _carried_out(admin, options, screen, plan)
 
 
@@ -121,7 +121,7 @@ async def _carried_out(
         elif plan.refusal is None:
             screen.remark("nothing has been changed: add --execute to commit these offsets")
     if plan.refusal is not None:
-        raise advised(ErrorCode.NON_EMPTY_GROUP, plan.refusal)
+        raise advise_error(ErrorCode.NON_EMPTY_GROUP, plan.refusal)
     return OK if all(change.new_offset is not None for change in plan.changes) else REFUSED
 
 
@@ -131,7 +131,9 @@ async def _import(admin: GroupAdmin, options: argparse.Namespace, screen: Screen
     plan = await admin.plan_import(options.group, options.zookeeper)
     if not plan.changes:
         where = f"below /consumers/{options.group}/offsets in ZooKeeper"
-        raise advised(ErrorCode.GROUP_ID_NOT_FOUND, f"there are no offsets {where}: is --zookeeper right?")
+        raise advise_error(
+            ErrorCode.GROUP_ID_NOT_FOUND, f"there are no offsets {where}: is --zookeeper right?"
+        )
     return await _carried_out(admin, options, screen, plan)
 
 

@@ -33,7 +33,7 @@ class Listed(NamedTuple):
     error: str | None
 
 
-def listed(rows: Iterable[Listed]) -> Table:
+def assignors_table(rows: Iterable[Listed]) -> Table:
     cells = (
         (row.name, row.origin, row.version, ", ".join(row.protocols), row.error or row.description)
         for row in rows
@@ -41,7 +41,7 @@ def listed(rows: Iterable[Listed]) -> Table:
     return table(["NAME", "FROM", "VERSION", "PROTOCOLS", "WHAT IT DOES"], cells)
 
 
-def tried(now: GroupSnapshot, then: GroupSnapshot, trial: Trial, *, every_move: bool) -> list[Any]:
+def trial_report(now: GroupSnapshot, then: GroupSnapshot, trial: Trial, *, every_move: bool) -> list[Any]:
     """The summary, loads with bars, and which member gives which partitions to which."""
     parts: list[Any] = [_summary(now, [trial])]
     if not trial.usable:
@@ -65,7 +65,7 @@ def _moves(now: GroupSnapshot, then: GroupSnapshot, trial: Trial, every_move: bo
     return table(["FROM", "TO", "PARTITIONS"], ((*pair, assignment(pairs[pair])) for pair in sorted(pairs)))
 
 
-def compared(now: GroupSnapshot, trials: Sequence[Trial]) -> list[Any]:
+def comparison_table(now: GroupSnapshot, trials: Sequence[Trial]) -> list[Any]:
     """A row for each assignor, and what went wrong."""
     return [_summary(now, trials), *_failures(trials)]
 
@@ -116,7 +116,7 @@ def _loads(now: GroupSnapshot, then: GroupSnapshot, trial: Trial) -> Table:
     return table([*headings, "LOAD", "GAINS", "GIVES UP"], rows)
 
 
-def explained(limits: Iterable[BalanceLimit]) -> list[Any]:
+def limit_lines(limits: Iterable[BalanceLimit]) -> list[Any]:
     """A line for each block of members, the fullest first."""
     return ["\n".join(str(limit) for limit in limits) or "no member wants a topic that has partitions"]
 

@@ -27,7 +27,7 @@ from ..offsets_topic import (
 )
 from ..protocol import TopicPartition
 from ..statemachine import AssignmentState, ConsumerGroupState
-from ._moves import Owned, moved
+from ._moves import Owned, moves_between
 from .results import Generation
 
 DEAD: Final = "Dead"
@@ -173,7 +173,7 @@ class EpochLog:
             members = members if before is None else before
         return counted[::-1]
 
-    def owned(self) -> Owned:
+    def owned_partitions(self) -> Owned:
         """What members have after the last record; of a group that is gone, what they had."""
         self._apply_pending()
         return _owned_partitions_of(self._members) if self._members else self._last
@@ -292,7 +292,7 @@ class EpochLog:
             self._rows.append(_Row(row, None))
             return
         change = _difference(epoch, self._members, self._is_known)
-        moves = moved(change.before, change.after)
+        moves = moves_between(change.before, change.after)
         causes = [*_comings_and_goings(change), *epoch.changes]
         about = [*change.joined.items(), *change.left.items()]
         who, metadata = (about[0][0], about[0][1].metadata) if about else (None, None)

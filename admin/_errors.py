@@ -31,7 +31,7 @@ ADVICE: Final = {
 }
 
 
-def advised(code: int, message: str) -> KafkaError:
+def advise_error(code: int, message: str) -> KafkaError:
     """KafkaError with this number; its text ends with advice."""
     error = KafkaError(code, message)
     advice = ADVICE.get(error.code)
@@ -42,13 +42,13 @@ def with_advice(call: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
     """Wrap a call so that its KafkaErrors end with advice."""
 
     @functools.wraps(call)
-    async def wrapped(*arguments: P.args, **named: P.kwargs) -> T:
+    async def call_with_advice(*arguments: P.args, **named: P.kwargs) -> T:
         try:
             return await call(*arguments, **named)
         except KafkaError as error:
             advice = ADVICE.get(error.code)
             if advice is None or (error.message or "").endswith(advice):
                 raise
-            raise advised(error.code, error.message or "") from error
+            raise advise_error(error.code, error.message or "") from error
 
-    return wrapped
+    return call_with_advice

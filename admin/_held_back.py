@@ -13,7 +13,7 @@ from ..client.offsets import Errors
 from ..offsets_topic import partition_for
 from ..protocol import ErrorCode, KafkaError, TopicPartition
 from ._past import OFFSETS_TOPIC
-from ._transactions import OPEN, coordinated, list_transactions, open_partitions
+from ._transactions import OPEN, describe_at_coordinator, list_transactions, open_partitions
 from .results import GroupDescription, HeldBack
 
 
@@ -54,7 +54,7 @@ async def _open_transactions(cluster: Cluster) -> list[_Open]:
     found = []
     for listed in await list_transactions(cluster, OPEN):
         try:
-            row = await coordinated(cluster, listed.transactional_id)
+            row = await describe_at_coordinator(cluster, listed.transactional_id)
         except KafkaError as error:
             if error.code is ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
                 continue  # forgotten meanwhile

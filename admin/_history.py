@@ -14,7 +14,7 @@ from typing import Any, Final
 from ..offsets_topic import ConsumerGroupRecord, GroupDeleted, GroupStored
 from ..protocol import EventName, MalformedMessageError, TopicPartition, decode_assignment
 from ._epochs import DEAD, EpochLog, Member
-from ._moves import Owned, composed, moved
+from ._moves import Owned, compose_moves, moves_between
 from ._past import StoredPast, StoredRecord
 from ._requests import CONSUMER
 from .results import Generation, GroupDescription, GroupHistory, HistoryEntry, PartitionMove
@@ -63,7 +63,7 @@ def with_records(
     return replace(told, generations=generations, unknown=remarks)
 
 
-def shortened(told: GroupHistory) -> bool:
+def is_shortened(told: GroupHistory) -> bool:
     """Return whether events name some of the moves of a generation only."""
     return any(not row.every_move for row in told.generations)
 
@@ -94,7 +94,7 @@ def _steps(row: Generation, after: int, records: Iterable[Generation]) -> list[G
 
 
 def _with_moves_of(row: Generation, steps: Iterable[Generation]) -> Generation:
-    moves = composed(step.moves or () for step in steps)
+    moves = compose_moves(step.moves or () for step in steps)
     # the listed moves are among them, if these are the records of this rebalance
     return replace(row, moves=moves) if moves and {*moves}.issuperset(row.moves or ()) else row
 
@@ -229,7 +229,7 @@ class _Records:
                 log.add(row.timestamp_ms, row.record)
         made = log.generations(len(owners) if now is not None else None)
         self.has_left_out = self.has_left_out or log.has_left_out
-        self._before, self._members = log.owned(), {}
+        self._before, self._members = log.owned_partitions(), {}
         if made and made[-1].state == DEAD:
             if changes_type:
                 made.pop()
@@ -264,7 +264,7 @@ def _compare_records(
     state = DEAD
     if isinstance(record, GroupStored):
         state, last = "Stable" if record.members else "Empty", record.generation
-    moves = None if before is None else moved(before, after)
+    moves = None if before is None else moves_between(before, after)
     return Generation(
         generation=last,
         timestamp_ms=timestamp_ms,

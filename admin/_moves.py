@@ -11,7 +11,7 @@ from .results import PartitionMove
 Owned = dict[str, frozenset[TopicPartition] | None]
 
 
-def moved(before: Owned, after: Owned) -> tuple[PartitionMove, ...] | None:
+def moves_between(before: Owned, after: Owned) -> tuple[PartitionMove, ...] | None:
     """Partitions that moved between two generations; None when an assignment cannot be read."""
     old, new = _owners(before), _owners(after)
     if old is None or new is None:
@@ -23,7 +23,7 @@ def moved(before: Owned, after: Owned) -> tuple[PartitionMove, ...] | None:
     )
 
 
-def composed(steps: Iterable[Sequence[PartitionMove]]) -> tuple[PartitionMove, ...]:
+def compose_moves(steps: Iterable[Sequence[PartitionMove]]) -> tuple[PartitionMove, ...]:
     """The moves of several steps as those of one: from the first owner to the last."""
     first: dict[TopicPartition, str | None] = {}
     last: dict[TopicPartition, str | None] = {}

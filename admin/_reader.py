@@ -14,7 +14,7 @@ from ..client.requests import leader_or_raise, partition_name
 from ..consumer.reading.fetched_records import ChunkReader, end_of_run
 from ..consumer.record import Record
 from ..protocol import CorruptBatchError, ErrorCode, KafkaError, TopicPartition
-from ._errors import advised
+from ._errors import advise_error
 from .topics import ranges
 
 #: Longest wait of a Fetch for records that are not written yet, and most bytes of its response.
@@ -108,7 +108,7 @@ class Reader:
     def _begin(self, partition: TopicPartition, offset: int) -> None:
         end = None if self.ends is None else self.ends[partition]
         self._positions[partition] = _Position(partition, offset, end, self._now())
-        self._ids.setdefault(partition.topic, self.cluster.known.topic_id(partition.topic))
+        self._ids.setdefault(partition.topic, self.cluster.known_metadata.topic_id(partition.topic))
 
     def _now(self) -> float:
         return asyncio.get_running_loop().time() - self._away_s
@@ -151,7 +151,7 @@ class Reader:
                 task.result()
 
     async def _fetch(self, leader: int, positions: Iterable[_Position]) -> None:
-        epoch = self.cluster.known.leader_epoch
+        epoch = self.cluster.known_metadata.leader_epoch
         asked = [(position, position.jumps) for position in positions]
         try:
             answer = await self.cluster.fetch(
@@ -237,7 +237,7 @@ class Reader:
     def _retry_later(self, position: _Position, error: KafkaError | BrokerConnectionError) -> None:
         """Try the partition again later. Raises errors that will not go away."""
         if isinstance(error, KafkaError) and not (error.retriable or error.code in STALE_METADATA):
-            raise advised(error.code, error.message or "")
+            raise advise_error(error.code, error.message or "")
         if self.ends is None and isinstance(error, BrokerConnectionError) and not self._lost:
             self._lost = True
             self.remark(f"{error}: trying again until Ctrl-C")

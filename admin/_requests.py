@@ -33,7 +33,7 @@ from ..protocol.messages.offset_delete import (
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
 )
-from ._errors import advised
+from ._errors import advise_error
 from .results import (
     Coordinator,
     GroupDescription,
@@ -223,7 +223,7 @@ def _hold_ups(members: Sequence[MemberDescription]) -> Iterator[HoldUp]:
 async def _of_another_type(cluster: Cluster, found: GroupDescription) -> GroupDescription:
     """Look the group up in the coordinator's ListGroups: DescribeGroups knows classic groups only."""
     node = found.coordinator.node_id
-    if node not in cluster.known.nodes:
+    if node not in cluster.known_metadata.nodes:
         return found
     for row in await _list_of(cluster, node, [], []):
         if row.group == found.group and row.group_type not in (None, _CLASSIC):
@@ -311,7 +311,7 @@ async def delete_offsets(
 
 def outcome(code: int, message: str = "") -> Outcome:
     """The outcome for an error number; 0 is none."""
-    return Outcome(int(code), str(advised(code, message)) if code else None)
+    return Outcome(int(code), str(advise_error(code, message)) if code else None)
 
 
 async def lag_rows(

@@ -91,7 +91,7 @@ async def list_transactions(cluster: Cluster, states: Sequence[str] = ()) -> lis
     return sorted((row for rows in found for row in rows), key=lambda row: row.transactional_id)
 
 
-async def coordinated(cluster: Cluster, name: str) -> Any:
+async def describe_at_coordinator(cluster: Cluster, name: str) -> Any:
     """The row of DescribeTransactions: a transaction as its coordinator knows it. Raises KafkaError."""
 
     async def ask() -> Any:
@@ -105,7 +105,7 @@ async def coordinated(cluster: Cluster, name: str) -> Any:
 
 async def describe_transaction(cluster: Cluster, name: str) -> Described:
     """A transaction and the partitions in which it is open. Raises KafkaError TRANSACTIONAL_ID_NOT_FOUND."""
-    row = await coordinated(cluster, name)
+    row = await describe_at_coordinator(cluster, name)
     places = [TopicPartition(each.topic, number) for each in row.topics for number in each.partitions]
     is_open = row.transaction_state in OPEN and row.transaction_start_time_ms >= 0
     known = await cluster.metadata({place.topic for place in places})
@@ -201,7 +201,7 @@ async def find_hanging(
     of = {each.producer_id for each in old}
     for listed in await list_transactions(cluster, OPEN):
         if listed.producer_id in of:
-            row = await coordinated(cluster, listed.transactional_id)
+            row = await describe_at_coordinator(cluster, listed.transactional_id)
             owned |= {(row.producer_id, topic.topic, n) for topic in row.topics for n in topic.partitions}
     return [
         Hanging(each, max(0, now_ms - each.last_record_ms))

@@ -19,7 +19,7 @@ from typing import Any, Final
 from ..client import BrokerConnectionError
 from ..protocol import ErrorCode, EventName, KafkaError, TopicPartition
 from . import notation, tables
-from ._errors import advised
+from ._errors import advise_error
 from .group_admin import GroupAdmin
 from .results import GroupDescription, HistoryEntry
 from .screen import Screen, plain
@@ -54,13 +54,13 @@ class Watcher:
             self.sequence = entries[-1].sequence if entries else self.sequence
             # `timeline` shows the past; the last few events explain the group's present state
             shown = entries[-3:] if self.before is None else entries
-            news = [News(entry.timestamp_ms, told(entry)) for entry in shown]
+            news = [News(entry.timestamp_ms, event_line(entry)) for entry in shown]
         self.before = now
         self.news.extend(news)
         return now, news
 
 
-def told(entry: HistoryEntry) -> str:
+def event_line(entry: HistoryEntry) -> str:
     """An event in one line."""
     words, details = tables.short(entry.cause), entry.details
     if entry.kind == EventName.REBALANCE_COMPLETED:
@@ -104,7 +104,7 @@ async def watch(admin: GroupAdmin, options: argparse.Namespace, screen: Screen) 
     watcher = Watcher(options.group)
     now, news = await watcher.look(admin)
     if not now.exists:
-        raise advised(ErrorCode.GROUP_ID_NOT_FOUND, f"group {options.group!r} does not exist")
+        raise advise_error(ErrorCode.GROUP_ID_NOT_FOUND, f"group {options.group!r} does not exist")
     with _view(watcher, screen) as view:
         view.show(now, news)
         looks = 1
@@ -200,13 +200,13 @@ class Picture(View):
         from rich.console import Group
         from rich.text import Text
 
-        told = ((notation.utc(piece.timestamp_ms), piece.text) for piece in self._watcher.news)
-        head, *rest = tables.described(now)
+        news = ((notation.utc(piece.timestamp_ms), piece.text) for piece in self._watcher.news)
+        head, *rest = tables.group_report(now)
         # what matters comes first: what does not fit on the screen is cut off below
         parts: list[Any] = [
             Text(f"{notation.utc(_now_ms())}  {words}"),
             head,
-            tables.table(["WHEN (UTC)", "WHAT"], told),
+            tables.table(["WHEN (UTC)", "WHAT"], news),
             *rest,
         ]
         spaced = [piece for part in parts for piece in (part, Text(""))]

@@ -15,7 +15,7 @@ from ..assignors.server import load_server_assignor
 from ..client import Cluster
 from . import _assignor_report as tables
 from ._errors import with_advice
-from .connection import connected
+from .connection import open_cluster
 from .group_file import read_group
 from .group_snapshot import read_topics, take_snapshot, weights_of
 from .screen import OK, REFUSED, Screen, plain
@@ -63,7 +63,7 @@ async def _list(_: argparse.Namespace, screen: Screen) -> int:
     if screen.as_json:
         screen.document({"assignors": rows})
     else:
-        screen.show(tables.listed(rows))
+        screen.show(tables.assignors_table(rows))
     return OK if all(row.error is None for row in rows) else REFUSED
 
 
@@ -73,7 +73,7 @@ async def _try(options: argparse.Namespace, screen: Screen) -> int:
     if screen.as_json:
         screen.document(_document(scene, [trial]))
     else:
-        screen.show(*tables.tried(scene.now, scene.then, trial, every_move=options.moves))
+        screen.show(*tables.trial_report(scene.now, scene.then, trial, every_move=options.moves))
     return OK if trial.usable else REFUSED
 
 
@@ -88,7 +88,7 @@ async def _compare(options: argparse.Namespace, screen: Screen) -> int:
     if screen.as_json:
         screen.document(_document(scene, trials))
     else:
-        screen.show(*tables.compared(scene.now, trials))
+        screen.show(*tables.comparison_table(scene.now, trials))
         if options.html is not None:
             screen.remark(f"the page is in {options.html}")
     return OK if all(trial.usable for trial in trials) else REFUSED
@@ -101,7 +101,7 @@ async def _explain(options: argparse.Namespace, screen: Screen) -> int:
         rows = [{**plain(limit), "text": str(limit)} for limit in limits]
         screen.document({"group": scene.now.group, "limits": rows})
     else:
-        screen.show(*tables.explained(limits))
+        screen.show(*tables.limit_lines(limits))
     return OK
 
 
@@ -122,7 +122,7 @@ async def _scene(options: argparse.Namespace, specs: Sequence[str]) -> Scene:
 
 async def _live_scene(options: argparse.Namespace, change: WhatIf, measures: set[Measure]) -> Scene:
     weights = Measure(options.weights) if options.weights else None
-    async with connected(options, "kohort-workbench") as cluster:
+    async with open_cluster(options, "kohort-workbench") as cluster:
         return await live_scene(
             cluster, options.group, change, measures, wait_s=options.timeout, weights=weights
         )

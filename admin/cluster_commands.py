@@ -14,7 +14,7 @@ from .commands import add_commands, reader, run_program, whole
 from .reassignment import (
     Moving,
     check_reassign,
-    listed,
+    join_numbers,
     reassign_replicas,
     reassignments,
     tell_outcomes,
@@ -188,7 +188,7 @@ def run(options: argparse.Namespace) -> int:
 
 async def _perform(options: argparse.Namespace) -> int:
     from ..client import ConfigError
-    from .connection import connected
+    from .connection import open_cluster
 
     if options.action == "status":
         if options.wait:
@@ -200,7 +200,7 @@ async def _perform(options: argparse.Namespace) -> int:
     if options.action == "elect" and options.partitions and len(options.topics) != 1:
         raise ConfigError("--partition is one of one topic: name the topic")
     screen = Screen(as_json=options.json)
-    async with connected(options, _CLIENT) as cluster:
+    async with open_cluster(options, _CLIENT) as cluster:
         return await _ACTIONS[options.action](cluster, options, screen)
 
 
@@ -401,8 +401,8 @@ def _to_cells(found: Status) -> Iterable[Any]:
                     each.topic,
                     str(each.partition),
                     "none" if each.leader is None else str(each.leader),
-                    listed(each.replicas),
-                    listed(each.in_sync),
+                    join_numbers(each.replicas),
+                    join_numbers(each.in_sync),
                 )
                 for each in found.under_replicated
             ),
@@ -415,10 +415,10 @@ def _to_cells(found: Status) -> Iterable[Any]:
                 (
                     each.topic,
                     str(each.partition),
-                    listed(each.replicas),
-                    listed(each.adding),
-                    listed(each.removing),
-                    listed(each.missing) or "-",
+                    join_numbers(each.replicas),
+                    join_numbers(each.adding),
+                    join_numbers(each.removing),
+                    join_numbers(each.missing) or "-",
                 )
                 for each in found.reassignments
             ),

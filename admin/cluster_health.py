@@ -73,7 +73,7 @@ async def lacks(
             await cluster.connect(timeout_ms)
     except (BrokerConnectionError, TimeoutError) as error:
         return [f"no broker answers ({error or 'in time'})"]
-    known = sorted(cluster.known.nodes)
+    known = sorted(cluster.known_metadata.nodes)
     found = [f"broker {node_id} is not registered" for node_id in sorted({*wanted}.difference(known))]
     views = {}
     answers = await asyncio.gather(*(_view_of(cluster, node_id, timeout_ms) for node_id in known))
@@ -132,7 +132,7 @@ async def _controller_lacks(cluster: Cluster, views: Mapping[int, _View], timeou
         RequestPartitionData,
         RequestTopicData,
     )
-    from ._errors import advised
+    from ._errors import advise_error
 
     body = DescribeQuorumRequest([RequestTopicData(_QUORUM_TOPIC, [RequestPartitionData(0)])])
     try:
@@ -142,7 +142,7 @@ async def _controller_lacks(cluster: Cluster, views: Mapping[int, _View], timeou
     except BrokerConnectionError as error:
         return [f"the controllers do not answer ({error})"]
     if answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
-        raise advised(answer.error_code, "the controllers' quorum")
+        raise advise_error(answer.error_code, "the controllers' quorum")
     rows = [each for topic in answer.topics for each in topic.partitions]
     if answer.error_code or not rows or rows[0].error_code or rows[0].leader_id < 0:
         return ["there is no active controller"]

@@ -176,7 +176,7 @@ async def connect_soon(cluster: Cluster, topics: Iterable[str] = ()) -> None:
 
 
 @asynccontextmanager
-async def connected(
+async def open_cluster(
     options: argparse.Namespace, client_id: str, topics: Iterable[str] = ()
 ) -> AsyncIterator[Cluster]:
     """The cluster of a command's ``--bootstrap`` and ``--timeout``, connected; it knows ``topics``."""

@@ -114,7 +114,7 @@ def run(options: argparse.Namespace) -> int:
 
 async def _perform(options: argparse.Namespace) -> int:
     from ..client import ConfigError
-    from .connection import connected
+    from .connection import open_cluster
 
     if options.group is not None and options.partitions:
         raise ConfigError("--partition and --group: a group gives out the partitions itself, leave one out")
@@ -122,7 +122,7 @@ async def _perform(options: argparse.Namespace) -> int:
         raise ConfigError(
             "--from an offset and --group: set the group's offsets with `kohort groups reset-offsets`"
         )
-    async with connected(options, _CLIENT, options.topics) as cluster:
+    async with open_cluster(options, _CLIENT, options.topics) as cluster:
         starts, ends = await _range(cluster, options)
         if options.group is None:
             return await _print_all(cluster, options, starts, ends)
@@ -246,10 +246,10 @@ def _as_text(options: argparse.Namespace) -> Callable[[Record], bytes]:
     if not sys.stdout.isatty():
         return line
 
-    def shown(record: Record) -> bytes:
+    def format_record(record: Record) -> bytes:
         from .tables import clean
 
         text = line(record)[:-1].decode(errors="replace")
         return "\t".join(map(clean, text.split("\t"))).encode() + b"\n"
 
-    return shown
+    return format_record

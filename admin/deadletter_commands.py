@@ -118,13 +118,13 @@ async def _letters(
 
 
 async def _list(options: argparse.Namespace, screen: Screen) -> int:
-    from .connection import connected
+    from .connection import open_cluster
     from .tables import clean, table
 
     takes = _filter(options)
     counts: Counter[str] = Counter()
     shown: list[_Letter] = []
-    async with connected(options, _CLIENT, [options.topic]) as cluster:
+    async with open_cluster(options, _CLIENT, [options.topic]) as cluster:
         starts, ends = await _ranges(cluster, options.topic)
         async with aclosing(_letters(cluster, options, screen, starts, ends)) as read:
             async for letters in read:
@@ -181,7 +181,7 @@ async def _replay(options: argparse.Namespace, screen: Screen) -> int:
     from ..client import ConfigError
     from ..producer import Producer
     from ..settings import MAX_INT, MAX_LONG
-    from .connection import connected, connection_of
+    from .connection import connection_of, open_cluster
     from .topics import existing
 
     takes = _filter(options)
@@ -194,7 +194,7 @@ async def _replay(options: argparse.Namespace, screen: Screen) -> int:
     strange = 0
     there: set[str] = set()
     async with AsyncExitStack() as stack:
-        cluster = await stack.enter_async_context(connected(options, _CLIENT, [options.topic]))
+        cluster = await stack.enter_async_context(open_cluster(options, _CLIENT, [options.topic]))
         starts, ends = await _ranges(cluster, options.topic)
         producer = None
         if options.execute:

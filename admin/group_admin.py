@@ -12,7 +12,7 @@ from typing import Any, Final, Self, TypeVar
 from ..client import Cluster, CommittedOffset
 from ..protocol import ErrorCode, EventName, KafkaError, TopicPartition, UnsupportedVersionError
 from . import _requests, reset
-from ._errors import advised, with_advice
+from ._errors import advise_error, with_advice
 from ._requests import lag_rows
 from .connection import cluster_of, connect_soon, read_connection
 from .results import (
@@ -197,7 +197,7 @@ class GroupAdmin:
     async def execute(self, planned: ResetPlan) -> ResetPlan:
         """Commit a plan of ``plan_reset``, as ``reset_offsets`` does; the plan as executed."""
         if planned.refusal is not None:
-            raise advised(ErrorCode.NON_EMPTY_GROUP, planned.refusal)
+            raise advise_error(ErrorCode.NON_EMPTY_GROUP, planned.refusal)
         offsets = {
             TopicPartition(change.topic, change.partition): change.new_offset
             for change in planned.changes
@@ -255,7 +255,11 @@ class GroupAdmin:
 
         kept = await self._events(group, -1)
         told = None if kept is None else _history.from_events(group, kept.entries, limit)
-        if told is not None and _history.whole(told, limit) and not (every_move and _history.shortened(told)):
+        if (
+            told is not None
+            and _history.whole(told, limit)
+            and not (every_move and _history.is_shortened(told))
+        ):
             return told
         try:
             past = await _past.read_past(self._cluster, group, limit + 1, max_offsets, progress)

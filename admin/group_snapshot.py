@@ -17,7 +17,7 @@ from ..protocol import (
     decode_assignment,
     decode_subscription,
 )
-from ._errors import advised
+from ._errors import advise_error
 from ._requests import CONSUMER, classic_group, consumer_group
 from .workbench import GroupSnapshot, WorkbenchError
 
@@ -98,7 +98,7 @@ async def _wait_until_settled(cluster: Cluster, group: str, wait_s: float) -> An
             f"group {group!r} is rebalancing for {wait_s:g} s now: try again when it is stable"
         ) from None
     if row.group_state == "Dead" or row.error_code:
-        raise advised(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no classic group {group!r}")
+        raise advise_error(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no classic group {group!r}")
     if row.protocol_type not in ("", CONSUMER):
         raise WorkbenchError(
             f"group {group!r} is of protocol type {row.protocol_type!r}: only consumers have assignors"

@@ -239,7 +239,7 @@ def _owners(ids: Collection[str], people: Mapping[str, Person]) -> tuple[Owner, 
     return tuple(rows)
 
 
-def kept(samples: list[Sample], sample: Sample) -> None:
+def keep_sample(samples: list[Sample], sample: Sample) -> None:
     """Add a point of lag; old ones are thinned out."""
     samples.append(sample)
     if len(samples) > MOST_SAMPLES:

@@ -81,14 +81,14 @@ def run(options: argparse.Namespace) -> int:
 async def _perform(options: argparse.Namespace) -> int:
     from ..client import ConfigError
     from ..producer import Producer
-    from .connection import connected
+    from .connection import open_cluster
     from .topics import existing
 
     if options.key_separator == "":
         raise ConfigError("--key-separator is empty: give the text between key and value")
     source = 0 if options.file in (None, "-") else os.open(options.file, os.O_RDONLY)
     try:
-        async with connected(options, _CLIENT, [options.topic]) as cluster:
+        async with open_cluster(options, _CLIENT, [options.topic]) as cluster:
             await existing(cluster, [options.topic])
             timeout_ms = cluster.request_timeout_ms
             producer = Producer.on_cluster(

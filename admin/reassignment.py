@@ -202,7 +202,7 @@ def _show_plan(
     from .tables import table
 
     head = ["TOPIC", "PARTITION", "REPLICAS", "THEN"]
-    screen.show(table(head, ((t, str(n), listed(a), listed(b or ())) for t, n, a, b in rows)))
+    screen.show(table(head, ((t, str(n), join_numbers(a), join_numbers(b or ())) for t, n, a, b in rows)))
     screen.remark("nothing is changed: --execute does it")
 
 
@@ -360,7 +360,7 @@ async def end_throttle(cluster: Cluster, topics: Iterable[str]) -> list[str]:
     return throttled
 
 
-def listed(numbers: Iterable[int]) -> str:
+def join_numbers(numbers: Iterable[int]) -> str:
     return ",".join(map(str, numbers))
 
 

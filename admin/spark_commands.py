@@ -40,10 +40,10 @@ async def _status(options: argparse.Namespace, screen: Screen) -> int:
     from ..protocol import KohortError, TopicPartition
     from ..spark import format_offsets
     from ..spark.status import job_status
-    from .connection import connected
+    from .connection import open_cluster
     from .tables import table
 
-    async with connected(options, "kohort-spark") as cluster:
+    async with open_cluster(options, "kohort-spark") as cluster:
         status = await job_status(cluster, options.group)
     if screen.as_json:
         rows = [dataclasses.asdict(row) | {"lag": row.lag} for row in status.partitions]
@@ -69,14 +69,14 @@ async def _import(options: argparse.Namespace, screen: Screen) -> int:
     from ..client import CommittedOffset, ConfigError
     from ..spark import format_offsets
     from ..spark.status import CheckpointError, read_checkpoint
-    from .connection import connected
+    from .connection import open_cluster
 
     try:
         number, offsets = read_checkpoint(options.folder)
     except (CheckpointError, OSError, ValueError) as error:
         raise ConfigError(str(error)) from error
     if options.execute:
-        async with connected(options, "kohort-spark") as cluster:
+        async with open_cluster(options, "kohort-spark") as cluster:
             await cluster.commit(options.group, {p: CommittedOffset(at) for p, at in offsets.items()})
     text = format_offsets(offsets)
     if screen.as_json:

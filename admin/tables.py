@@ -53,7 +53,7 @@ def clean(text: str) -> str:
     return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
 
 
-def listed(rows: Iterable[ListedGroup]) -> Table:
+def groups_table(rows: Iterable[ListedGroup]) -> Table:
     return table(
         ["GROUP", "STATE", "PROTOCOL TYPE", "TYPE", "COORDINATOR"],
         (
@@ -63,7 +63,7 @@ def listed(rows: Iterable[ListedGroup]) -> Table:
     )
 
 
-def described(found: GroupDescription) -> list[Any]:
+def group_report(found: GroupDescription) -> list[Any]:
     """The group in a few lines, then its members and partitions, if any."""
     where = found.coordinator
     head: list[tuple[str, object]] = [

@@ -184,7 +184,7 @@ def _ms(value: float | None) -> str:
     return "" if value is None else f"{value:,.2f}"
 
 
-def escaped(text: str) -> str:
+def escape_text(text: str) -> str:
     """Client-supplied text without sequences that control a terminal."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
@@ -278,7 +278,7 @@ def _screen(before: Look, now: Look, options: argparse.Namespace) -> Group:
     from rich.text import Text
 
     shown = rows_of(before, now, options.rows)
-    tables: list[Table | Text] = [Text(escaped(f"{options.address}  {shown.headline}"), style="bold")]
+    tables: list[Table | Text] = [Text(escape_text(f"{options.address}  {shown.headline}"), style="bold")]
     for title, columns, rows in shown.tables:
         if not rows:
             continue
@@ -286,7 +286,7 @@ def _screen(before: Look, now: Look, options: argparse.Namespace) -> Group:
         for number, column in enumerate(columns):
             table.add_column(column, justify="left" if number == 0 else "right", no_wrap=True)
         for row in rows:
-            table.add_row(*(Text(escaped(cell)) for cell in row))
+            table.add_row(*(Text(escape_text(cell)) for cell in row))
         tables.append(table)
     return Group(*tables)
 

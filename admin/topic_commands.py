@@ -112,12 +112,12 @@ def run(options: argparse.Namespace) -> int:
 
 async def _perform(options: argparse.Namespace) -> int:
     from ..client import ConfigError
-    from .connection import connected
+    from .connection import open_cluster
 
     if options.action == "alter" and not (options.partitions or options.configs or options.deleted):
         raise ConfigError("nothing to change: give --partitions, --config or --delete-config")
     screen = Screen(as_json=options.json)
-    async with connected(options, _CLIENT) as cluster:
+    async with open_cluster(options, _CLIENT) as cluster:
         return await _ACTIONS[options.action](cluster, options, screen)
 
 

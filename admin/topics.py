@@ -13,7 +13,7 @@ from ..client import EARLIEST, LATEST, BrokerConnectionError, Cluster, ClusterMe
 from ..client.requests import controller
 from ..protocol import ApiKey, ErrorCode, KafkaError, TopicPartition
 from ..protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from ._errors import advised
+from ._errors import advise_error
 
 #: DescribeConfigs: types of resources, and the source of configs that were set on the topic itself.
 _TOPIC, _BROKER = 2, 4
@@ -93,7 +93,7 @@ async def existing(cluster: Cluster, topics: Iterable[str]) -> ClusterMetadata:
 
     Raises KafkaError for one that does not exist.
     """
-    known = cluster.known
+    known = cluster.known_metadata
     if missing := [topic for topic in topics if topic not in known.topics and topic not in known.errors]:
         known = await cluster.metadata(missing)
     for topic in topics:
@@ -106,7 +106,7 @@ def _refusal_of(topic: str, code: int) -> KafkaError:
     if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
         text = f"topic {topic!r} does not exist; `kohort topics list` shows which topics there are"
         return KafkaError(code, text)
-    return advised(code, f"topic {topic!r}")
+    return advise_error(code, f"topic {topic!r}")
 
 
 def _replication(row: Any) -> int:

@@ -83,9 +83,9 @@ def run(options: argparse.Namespace) -> int:
 
 async def _perform(options: argparse.Namespace) -> int:
     from . import _transactions
-    from .connection import connected
+    from .connection import open_cluster
 
-    async with connected(options, _CLIENT) as cluster:
+    async with open_cluster(options, _CLIENT) as cluster:
         if options.action == "list":
             wanted = [*options.states, *(_OPEN if options.open else ())]
             _show(options, await _transactions.list_transactions(cluster, wanted))

@@ -143,7 +143,7 @@ class Cluster:
     # metadata
 
     @property
-    def known(self) -> ClusterMetadata:
+    def known_metadata(self) -> ClusterMetadata:
         """The cached metadata; sends no request."""
         return self._state
 
@@ -182,7 +182,7 @@ class Cluster:
             raise KafkaError(response.error_code, "the broker refused Metadata")
         if not response.brokers:
             raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, "the cluster has no live broker yet")
-        self._state = self._state.updated(response, names)
+        self._state = self._state.update_from(response, names)
         return self._state
 
     async def consumer_group_version(self) -> int:
@@ -237,7 +237,7 @@ class Cluster:
         tried = "; ".join(map(str, failures))
         raise BrokerConnectionError(failures[0].address, f"no broker could be reached ({tried})")
 
-    def connected(self, node_id: int, channel: Channel) -> Connection | None:
+    def open_connection(self, node_id: int, channel: Channel) -> Connection | None:
         """Return the open connection to a node; None if there is none."""
         node = self._state.nodes.get(node_id)
         return None if node is None else self._pool.ready(node.address, channel)
@@ -312,11 +312,11 @@ class Cluster:
                     if not _is_retriable(error) or self._closed or loop.time() + delay > deadline:
                         raise
                     if isinstance(error, KafkaError):
-                        self._outages.refused(this_call, error)
+                        self._outages.on_refused(this_call, error)
                 attempt += 1
                 await asyncio.sleep(delay)
         finally:
-            self._outages.ended(this_call)
+            self._outages.on_ended(this_call)
 
     async def prepare_fetches(self, topics: Iterable[str]) -> None:
         """Open the connections to the known leaders of these topics, which ``fetch`` will use.
@@ -356,7 +356,7 @@ class Cluster:
         """Known brokers, connected ones first, failing ones last, then the bootstrap addresses (KIP-899)."""
         known = [node.address for node in self._state.nodes.values()]
         self._rng.shuffle(known)
-        known.sort(key=lambda a: (self._pool.failing(a), not self._pool.connected(a)))
+        known.sort(key=lambda a: (self._pool.failing(a), not self._pool.is_connected(a)))
         return list(dict.fromkeys([*known, *self._bootstrap]))
 
     # coordinators

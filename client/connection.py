@@ -100,7 +100,7 @@ class Connection(asyncio.BufferedProtocol):
         self._writable.set()
 
     def __repr__(self) -> str:
-        state = f"closed: {self._closed_because}" if self.closed else f"{len(self._waiting)} under way"
+        state = f"closed: {self._closed_because}" if self.is_closed else f"{len(self._waiting)} under way"
         return f"Connection({self.address}, {state})"
 
     @classmethod
@@ -139,11 +139,11 @@ class Connection(asyncio.BufferedProtocol):
         return connection
 
     @property
-    def closed(self) -> bool:
+    def is_closed(self) -> bool:
         return self._transport is None or self._closed_because is not None
 
     @property
-    def retired(self) -> bool:
+    def is_retired(self) -> bool:
         """Return whether the authentication expires soon (KIP-368).
 
         Pending requests may finish; new ones are sent over another connection.
@@ -156,9 +156,9 @@ class Connection(asyncio.BufferedProtocol):
 
     def is_usable(self) -> bool:
         """Return whether requests may be sent. Closes the connection if it is retired and idle."""
-        if self.retired and self.idle:
+        if self.is_retired and self.idle:
             self.close("its authentication ends soon")
-        return not self.closed
+        return not self.is_closed
 
     def version_for(self, api_key: int, max_version: int | None = None) -> int:
         """Return the highest version that client and broker support, up to ``max_version``.
@@ -327,7 +327,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         try:
-            for frame in self._frames.received(nbytes):
+            for frame in self._frames.on_received(nbytes):
                 self._answer(frame)
         except FrameTooLargeError as error:
             self._too_large(error)

@@ -140,7 +140,7 @@ class FetchSession:
             gone,
         )
 
-    def answered(self, error: ErrorCode, session_id: int) -> None:
+    def on_answer(self, error: ErrorCode, session_id: int) -> None:
         """Take in the error code and session id of the response to the last plan."""
         if error is not ErrorCode.NONE or session_id == _NO_SESSION:
             self.session_id, self.epoch = _NO_SESSION, _FIRST_EPOCH
@@ -148,7 +148,7 @@ class FetchSession:
         self.epoch = 1 if session_id != self.session_id or self.epoch == _LAST_EPOCH else self.epoch + 1
         self.session_id = session_id
 
-    def lost(self) -> None:
+    def on_lost_answer(self) -> None:
         """No response came, so the broker may have processed the request or not: start a new session next."""
         self.epoch = _FIRST_EPOCH
 
@@ -215,11 +215,11 @@ async def _fetch_from(
         )
     except BaseException:
         if session is not None:
-            session.lost()
+            session.on_lost_answer()
         raise
     if session is not None:
         code = KafkaError(response.error_code).code if response.error_code else ErrorCode.NONE
-        session.answered(code, response.session_id)
+        session.on_answer(code, response.session_id)
         if code in SESSION_ERRORS:
             return {}
     if response.error_code:

@@ -118,7 +118,7 @@ class ClusterMetadata:
         known = self.topics.get(topic)
         return [TopicPartition(topic, number) for number in sorted(known.partitions)] if known else []
 
-    def updated(self, response: Any, asked: frozenset[str] | None) -> ClusterMetadata:
+    def update_from(self, response: Any, asked: frozenset[str] | None) -> ClusterMetadata:
         """Return new metadata: this, updated by a Metadata response to a request for the topics ``asked``.
 
         ``asked`` is None if all topics were requested. For each partition the highest leader epoch wins,

@@ -257,7 +257,7 @@ async def epoch_ends(
     async def ask(node: int, part: Mapping[TopicPartition, int]) -> Any:
         topics = defaultdict(list)
         for partition, epoch in part.items():
-            current = cluster.known.leader_epoch(partition)
+            current = cluster.known_metadata.leader_epoch(partition)
             topics[partition.topic].append(OffsetForLeaderPartition(partition.partition, current, epoch))
         body = OffsetForLeaderEpochRequest(
             replica_id=-1,

@@ -59,21 +59,21 @@ class Outages:
             outage.text = str(error)
             raise
         except BaseException:
-            self.ended(address)
+            self.on_ended(address)
             raise
         else:
-            self.ended(address)
+            self.on_ended(address)
         finally:
             outage.pending -= 1
             outage.last = asyncio.get_running_loop().time()
 
-    def refused(self, call: Hashable, error: KafkaError) -> None:
+    def on_refused(self, call: Hashable, error: KafkaError) -> None:
         """A call got an error for which it is retried."""
         outage = self._note_outage(call, "")
         outage.text = str(error)
         outage.last = asyncio.get_running_loop().time()
 
-    def ended(self, place: Hashable) -> None:
+    def on_ended(self, place: Hashable) -> None:
         """An address is connected to, or a call is over."""
         self._outages.pop(place, None)
         if not self._outages:

@@ -76,12 +76,12 @@ class ConnectionPool:
         self._failures: dict[Address, _Failures] = {}
 
     def __repr__(self) -> str:
-        alive = sum(not connection.closed for connection in self._open.values())
+        alive = sum(not connection.is_closed for connection in self._open.values())
         return f"ConnectionPool({alive} open, {len(self._failures)} addresses failing)"
 
-    def connected(self, address: Address) -> bool:
+    def is_connected(self, address: Address) -> bool:
         """Return whether some connection to the address is open."""
-        return any(key[0] == address and not open_.closed for key, open_ in self._open.items())
+        return any(key[0] == address and not open_.is_closed for key, open_ in self._open.items())
 
     def failing(self, address: Address) -> bool:
         """Return whether the last attempt to connect to the address failed."""
@@ -90,7 +90,7 @@ class ConnectionPool:
     def ready(self, address: Address, channel: Channel) -> Connection | None:
         """Return the open connection, if there is one."""
         connection = self._open.get((address, channel))
-        if connection is None or connection.closed or connection.retired:
+        if connection is None or connection.is_closed or connection.is_retired:
             return None
         return connection
 
@@ -105,10 +105,10 @@ class ConnectionPool:
         key = address, channel
         async with self._locks.setdefault(key, asyncio.Lock()):
             connection = self._open.get(key)
-            if connection is not None and connection.retired and not connection.closed:
+            if connection is not None and connection.is_retired and not connection.is_closed:
                 self._leaving.append(connection)
                 connection = None
-            if connection is None or connection.closed:
+            if connection is None or connection.is_closed:
                 connection = self._open[key] = await self._connect(address)
             self._close_idle()
             return connection
@@ -118,7 +118,7 @@ class ConnectionPool:
         for connection in self._leaving:
             if connection.idle:
                 connection.close("its authentication ends")
-        self._leaving = [connection for connection in self._leaving if not connection.closed]
+        self._leaving = [connection for connection in self._leaving if not connection.is_closed]
 
     async def _connect(self, address: Address) -> Connection:
         failures = self._failures.get(address)

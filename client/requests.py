@@ -26,7 +26,7 @@ class Requests(Protocol):
     request_timeout_ms: int
 
     @property
-    def known(self) -> ClusterMetadata: ...
+    def known_metadata(self) -> ClusterMetadata: ...
 
     def leader(self, partition: TopicPartition) -> int | None: ...
 
@@ -82,7 +82,7 @@ def leader_or_raise(cluster: Requests, partition: TopicPartition) -> int:
     leader = cluster.leader(partition)
     if leader is not None:
         return leader
-    code = cluster.known.errors.get(partition.topic)
+    code = cluster.known_metadata.errors.get(partition.topic)
     if (
         code is None
         and (topic := cluster.topic(partition.topic))

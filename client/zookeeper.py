@@ -279,7 +279,7 @@ def _or_raised(found: Any) -> Any:
     raise error()
 
 
-def unanswered(error: Exception) -> OSError:
+def outage_error(error: Exception) -> OSError:
     """Return the error for a failed request: ConnectionError if ZooKeeper did not answer, else OSError."""
     from kazoo.exceptions import ConnectionClosedError, ConnectionLoss, SessionExpiredError
 

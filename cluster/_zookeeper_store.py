@@ -22,7 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from ..client.zookeeper import ZooKeeperSession, ZooKeeperSettings, unanswered
+from ..client.zookeeper import ZooKeeperSession, ZooKeeperSettings, outage_error
 from ..client.zookeeper_requests import Node
 from ._format import NewerFormatError, stamped, unstamped
 from ._session_note import SessionNote
@@ -169,7 +169,7 @@ class ZooKeeperStore(TreeStore):
                 await self._zookeeper.call(self._client.create_async, path, piece, self._acl_of(path))
             results = await self._zookeeper.call(self._transaction(changes, values).commit_async)
         except KazooException as error:
-            raise unanswered(error) from error
+            raise outage_error(error) from error
         # ZooKeeper gives the reason of the first change that failed, and reports the others as rolled back
         conflicts = (NodeExistsError, NoNodeError, BadVersionError)
         refused = [n for n, result in enumerate(results) if isinstance(result, conflicts)]
@@ -265,7 +265,7 @@ class ZooKeeperStore(TreeStore):
             # everything that ZooKeeper has reported by then arrives before the response
             await self._zookeeper.call(self._client.sync_async, "/")
         except KazooException as error:
-            raise unanswered(error) from error
+            raise outage_error(error) from error
         await self._settle()
 
     def _connection_changed(self, state: str) -> None:

@@ -57,7 +57,7 @@ def plan_cut(segments: Sequence[Segment], producers: Producers, offset: int) -> 
     changed = _producers_before(producers, gone, before)
     if changed is None:
         return None
-    return CutPlan(last, position, end_offset, going, producers.replaced(changed))
+    return CutPlan(last, position, end_offset, going, producers.replace(changed))
 
 
 def _written_batches(

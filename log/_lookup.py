@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..protocol import BATCH_OVERHEAD, BatchHeader, Codec, CorruptBatchError, verify_batch
 from ._errors import CorruptLogError
 from ._indexes import NO_TIMESTAMP
-from ._records import record_at, unpacked
+from ._records import record_at, unpack_records
 from ._segment import Segment
 from ._segments import Segments
 from ._steps import Steps
@@ -84,7 +84,7 @@ def _first(
     """
     data = segment.read(position, position + header.size)
     try:
-        plain = yield from unpacked(header, memoryview(data)[BATCH_OVERHEAD:])
+        plain = yield from unpack_records(header, memoryview(data)[BATCH_OVERHEAD:])
         return (yield from _first_of(plain, header, timestamp_ms, start_offset))
     except (CorruptBatchError, UnreadableRecordError, IndexError, ValueError):
         try:

@@ -309,7 +309,9 @@ class PartitionLog:
             self.high_watermark,
             self.last_stable_offset,
             self.log_start_offset,
-            self._segments.aborted(offset, run.end_offset) if committed and run.end_offset > offset else [],
+            self._segments.aborted_transactions(offset, run.end_offset)
+            if committed and run.end_offset > offset
+            else [],
             run.file,
             run.position,
             run.range,
@@ -423,7 +425,7 @@ class PartitionLog:
             self._add(data, headers, markers, now_ms)
         except KafkaError:
             if from_client:
-                self.missed(headers[0])
+                self.on_missed(headers[0])
             raise
         if flush_when_due and self.flush_is_due:
             self.flush()
@@ -481,7 +483,7 @@ class PartitionLog:
                     self._epochs.cut_end(due - 1)
             self._add(data, headers, markers_of(data, headers), now_ms)
 
-    def truncated(self, offset: int, *, now_ms: int, restart: bool = False) -> PartitionLog:
+    def replace_truncated(self, offset: int, *, now_ms: int, restart: bool = False) -> PartitionLog:
         """Close this log and return the one that replaces it, without the batches that end at or after
         ``offset``. With ``restart`` all batches go, and the new log begins at ``offset``.
 
@@ -513,9 +515,9 @@ class PartitionLog:
                 self._segments.cut(offset)
                 self._epochs.cut_end(offset)
             self._fs.sync_dir(self.path)
-        return self.reopened(now_ms=now_ms)
+        return self.reopen(now_ms=now_ms)
 
-    def reopened(self, *, now_ms: int) -> PartitionLog:
+    def reopen(self, *, now_ms: int) -> PartitionLog:
         """Return this log as it is on the disk after a cut, also one that the disk has interrupted. Raises
         CorruptLogError, DataFolderError and KafkaError KAFKA_STORAGE_ERROR.
         """
@@ -568,11 +570,11 @@ class PartitionLog:
         log.cleaner_offset = min(self.cleaner_offset, plan.end_offset)
         return log
 
-    def missed(self, header: BatchHeader) -> None:
+    def on_missed(self, header: BatchHeader) -> None:
         """Record that a client's batch was not written. If it is its producer's first, later ones are refused
         until it arrives again.
         """
-        self._producers.missed(header)
+        self._producers.on_missed(header)
 
     def _add(
         self, data: bytearray, headers: Sequence[BatchHeader], markers: Sequence[Marker | None], now_ms: int

@@ -157,7 +157,7 @@ class Producers:
             producer.from_snapshot = bool(producer.batches)
         self._find_open()
 
-    def replaced(self, changed: Mapping[int, Producer]) -> Producers:
+    def replace(self, changed: Mapping[int, Producer]) -> Producers:
         """The same producers, but for the ``changed`` ones."""
         made = Producers()
         made._missed = dict(self._missed)
@@ -230,7 +230,7 @@ class Producers:
                 f"producer {producer.producer_id} is in a transaction: end it before writing outside of it",
             )
 
-    def missed(self, header: BatchHeader) -> None:
+    def on_missed(self, header: BatchHeader) -> None:
         """Record that a client's batch could not be written. Otherwise a later batch of an unknown producer
         would be taken for its first one: it would be stored before this one, or twice after both are retried.
         """

@@ -25,7 +25,7 @@ _STEP_RECORDS: Final = 256
 _TRANSACTIONAL: Final = 0x10
 
 
-def recompressed(
+def recompress_batch(
     header: BatchHeader, plain: bytes, config: LogConfig, *, unordered: bool
 ) -> Steps[bytearray]:
     """The batch with its ``plain`` records in the log's codec. ``unordered``: their offset deltas do not

@@ -148,7 +148,7 @@ PROMPT_PACKED_BYTES, PROMPT_BYTES = 64 << 10, 1 << 20
 _MODEST_BYTES = 8 << 20
 
 
-def unpacked(header: BatchHeader, payload: memoryview, most_members: int | None = None) -> Steps[bytes]:
+def unpack_records(header: BatchHeader, payload: memoryview, most_members: int | None = None) -> Steps[bytes]:
     """The records after a batch's header, decompressed. ``most_members``: see ``decompress``.
 
     Raises CorruptBatchError, and GrownTooLargeError over the limits of decompression.

@@ -145,7 +145,7 @@ class Segments:
         segment.damage = sorted([*segment.damage, found])
         return True
 
-    def aborted(self, offset: int, end_offset: int) -> list[tuple[int, int]]:
+    def aborted_transactions(self, offset: int, end_offset: int) -> list[tuple[int, int]]:
         """Producer id and first offset of the aborted transactions that overlap offset .. end offset - 1."""
         found = []
         for segment in self.since(offset):

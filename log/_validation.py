@@ -27,8 +27,8 @@ from ..protocol import (
     verify_batch,
 )
 from ._config import LogConfig
-from ._recompression import recompressed
-from ._records import signed_long, unpacked
+from ._recompression import recompress_batch
+from ._records import signed_long, unpack_records
 from ._steps import Steps
 from ._walk import RecordsEndError, RecordWalk
 
@@ -91,7 +91,7 @@ def check_batch(records: bytes | bytearray, config: LogConfig, *, now_ms: int) -
     walked = yield from _check_records(header, plain, config, now_ms, rewritten=rewritten)
     if rewritten:
         _check_rewritable(header, walked)
-        records = yield from recompressed(header, plain, config, unordered=walked.unordered)
+        records = yield from recompress_batch(header, plain, config, unordered=walked.unordered)
         header = parse_batch_header(records)
         _check_size(header, config)
     _check_fits(header.size, config)
@@ -216,7 +216,7 @@ def _plain(header: BatchHeader, payload: memoryview) -> Steps[bytes]:
     ):
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "blocks of an LZ4 frame that depend on each other")
     try:
-        return (yield from unpacked(header, payload, MOST_GZIP_MEMBERS))
+        return (yield from unpack_records(header, payload, MOST_GZIP_MEMBERS))
     except GrownTooLargeError as error:
         raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, f"{error}: send smaller batches") from error
     except CorruptBatchError as error:

@@ -117,7 +117,7 @@ class ConsumerGroupRecord(NamedTuple):
     name: str = ""
     value: GroupRecordValue | None = None
 
-    def encoded(self) -> tuple[bytes, bytes | None]:
+    def encode(self) -> tuple[bytes, bytes | None]:
         """Return key and value. Raises ValueError for a too long string, struct.error for a number."""
         kind, group, name, value = self
         make = _known_key if len(group) + len(name) <= _KNOWN_CHARACTERS else _key

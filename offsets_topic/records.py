@@ -138,7 +138,7 @@ def encode(record: Record) -> tuple[bytes, bytes | None]:
     if isinstance(record, GroupDeleted):
         return group_key(record.group), None
     if isinstance(record, ConsumerGroupRecord):
-        return record.encoded()
+        return record.encode()
     return record.key, record.value
 
 

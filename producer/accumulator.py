@@ -19,7 +19,7 @@ from bisect import insort
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
 from ..client.requests import partition_name
 from ..client.transactions import ProducerId
@@ -85,16 +85,6 @@ class RecordMetadata(NamedTuple):
     def topic_partition(self) -> TopicPartition:
         return TopicPartition(self.topic, self.partition)
 
-
-class Pending(Protocol):
-    """The methods of an asyncio future that the accumulator uses."""
-
-    def done(self) -> bool: ...
-
-    def set_result(self, result: Any, /) -> None: ...
-
-    def set_exception(self, error: BaseException, /) -> None: ...
-
     def exception(self) -> BaseException | None: ...
 
 
@@ -139,7 +129,7 @@ class Batch:
         else:
             self.payload, self.codec = plain, Codec.NONE
 
-    def sealed(self, *, transactional: bool) -> bytearray:
+    def seal(self, *, transactional: bool) -> bytearray:
         """Return the batch as bytes for a request."""
         assert self.payload is not None, "packed before it is sent"
         producer = self.queue.producer or ProducerId(-1, -1)
@@ -266,7 +256,7 @@ class Accumulator:
             found = self._queues[partition] = Queue(partition)
         return found
 
-    def unfinished(self) -> list[Batch]:
+    def unfinished_batches(self) -> list[Batch]:
         """Return the batches that callers wait for."""
         return [
             batch
@@ -504,7 +494,7 @@ class Accumulator:
 
     # outcomes
 
-    def packed(self, batch: Batch) -> None:
+    def on_packed(self, batch: Batch) -> None:
         """Called when a batch of ``to_pack`` was packed."""
         batch.packing = False
 
@@ -515,7 +505,7 @@ class Accumulator:
         self.used -= batch.held
         batch.succeed(offset, append_ms)
 
-    def refused(self, batch: Batch, error: KafkaError, now_ms: float) -> bool:
+    def on_refused(self, batch: Batch, error: KafkaError, now_ms: float) -> bool:
         """Handle a broker's refusal of the batch; return whether to refresh the cluster's metadata."""
         if error.code is ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
             self.succeeded(batch, -1)  # an earlier attempt was written
@@ -536,7 +526,7 @@ class Accumulator:
             self._again_after(batch, now_ms + CONCURRENT_MS)
             return False
         elif error.retriable:
-            self.lost(batch, error, now_ms)
+            self.on_lost(batch, error, now_ms)
             return True
         queue.under_way.remove(batch)
         end = (batch.sequence + len(batch.records)) % _SEQUENCES
@@ -550,7 +540,7 @@ class Accumulator:
         batch.queue.under_way.remove(batch)
         self._give_up(batch, error)
 
-    def lost(self, batch: Batch, error: Exception, now_ms: float) -> None:
+    def on_lost(self, batch: Batch, error: Exception, now_ms: float) -> None:
         """Queue a batch again that has a retriable error or an unknown outcome."""
         batch.last_error = error
         self._again_after(batch, now_ms + self.backoff.delay_ms(batch.tries))

@@ -155,7 +155,7 @@ class Producer:
                 restart=waiting.restart,
                 wake=lambda: sender.wake(),
             )
-            waiting.failed, waiting.admits = transactions.failed, transactions.admits
+            waiting.failed, waiting.admits = transactions.on_failed, transactions.admits
         sender = Sender(self._cluster, config, waiting, self._transactions, learned=self._take_in)
         try:
             if self._owns:
@@ -404,7 +404,10 @@ class Producer:
 
     def _take_in(self, topic: str) -> None:
         found = self._cluster.topic(topic)
-        if found is None and self._cluster.known.errors.get(topic) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        if (
+            found is None
+            and self._cluster.known_metadata.errors.get(topic) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        ):
             self._topics.pop(topic, None)  # the next ``send`` requests it again
         if found is None or not found.partitions:
             return

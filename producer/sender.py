@@ -123,7 +123,7 @@ class Sender:
 
     def _room(self, node: int) -> int:
         """Return how many requests a node takes now; 0 while there is no connection, which is then opened."""
-        if self._cluster.connected(node, Channel.DATA) is None:
+        if self._cluster.open_connection(node, Channel.DATA) is None:
             if node not in self._connecting:
                 self._connecting.add(node)
                 self._start(self._connect(node))
@@ -150,7 +150,7 @@ class Sender:
         body, timeout_ms = self._body(batches), self._config.request_timeout_ms
         sent: asyncio.Future[Any]
         try:
-            connection = self._cluster.connected(node, Channel.DATA)
+            connection = self._cluster.open_connection(node, Channel.DATA)
             if connection is None:
                 raise BrokerConnectionError(f"node {node}", "its connection has just ended")
             if self._config.acks:
@@ -170,7 +170,7 @@ class Sender:
         topics: dict[str, list[PartitionProduceData]] = {}
         for batch in batches:
             topic, number = batch.queue.partition
-            data = batch.sealed(transactional=transactions is not None)
+            data = batch.seal(transactional=transactions is not None)
             topics.setdefault(topic, []).append(PartitionProduceData(number, memoryview(data)))
         return ProduceRequest(
             transactional_id=None if transactions is None else self._config.transactional_id,
@@ -187,10 +187,10 @@ class Sender:
         self._busy[node] -= 1
         accumulator = self._accumulator
         if error is None:
-            self._answered(node, batches, sent.result())
+            self._on_answered(node, batches, sent.result())
         elif isinstance(error, BrokerConnectionError):
             for batch in batches:
-                accumulator.lost(batch, error, now_ms())
+                accumulator.on_lost(batch, error, now_ms())
             self._refresh(batch.queue.partition.topic for batch in batches)
         else:
             assert isinstance(error, Exception), "it was not cancelled"
@@ -199,7 +199,7 @@ class Sender:
         self.wake()
         self.ended.fire()
 
-    def _answered(self, node: int, batches: list[Batch], response: Any) -> None:
+    def _on_answered(self, node: int, batches: list[Batch], response: Any) -> None:
         if response is None:  # without acks
             for batch in batches:
                 self._accumulator.succeeded(batch, -1)
@@ -216,10 +216,10 @@ class Sender:
             row = rows.get(batch.queue.partition)
             if row is None:
                 missing = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "the partition is not in the response")
-                self._accumulator.lost(batch, missing, now_ms())
+                self._accumulator.on_lost(batch, missing, now_ms())
             elif not row.error_code:
                 self._accumulator.succeeded(batch, row.base_offset, row.log_append_time_ms)
-            elif self._accumulator.refused(batch, _refusal(batch, row), now_ms()):
+            elif self._accumulator.on_refused(batch, _refusal(batch, row), now_ms()):
                 stale.add(batch.queue.partition.topic)
         self._refresh(stale)
 
@@ -229,7 +229,7 @@ class Sender:
 
     async def _pack(self, batch: Batch) -> None:
         await asyncio.to_thread(batch.pack)
-        self._accumulator.packed(batch)
+        self._accumulator.on_packed(batch)
         self.wake()
 
     # metadata and producer id
@@ -290,7 +290,9 @@ class Sender:
         began_ms = now_ms()
         try:
             # a batch that was split has ended, but its parts may not have
-            while batches := [each for each in self._accumulator.unfinished() if each.created_ms <= began_ms]:
+            while batches := [
+                each for each in self._accumulator.unfinished_batches() if each.created_ms <= began_ms
+            ]:
                 self.wake()
                 await asyncio.wait([batch.ended for batch in batches])
         finally:

@@ -203,7 +203,7 @@ class Transactions:
                 await self._ask_coordinator(self._name, TRANSACTION, ask)
                 self._added |= adding
         except KohortError as error:
-            self.failed(error)
+            self.on_failed(error)
         finally:
             self._adding = None
             self._wake()
@@ -228,13 +228,15 @@ class Transactions:
                 lambda: commit_offsets(self._cluster, transaction, member, offsets, max_version=version),
             )
         except KohortError as error:
-            self.failed(error)
+            self.on_failed(error)
             self.require(Stage.OPEN)
         except asyncio.CancelledError:
-            self.failed(TransactionStateError("send_offsets was cancelled: the offsets may be added or not"))
+            self.on_failed(
+                TransactionStateError("send_offsets was cancelled: the offsets may be added or not")
+            )
             raise
 
-    def failed(self, error: Exception) -> None:
+    def on_failed(self, error: Exception) -> None:
         """Called when part of the transaction, such as a batch, has failed: it can only be aborted then."""
         if not self.writes:
             return
@@ -292,7 +294,7 @@ class Transactions:
                 if error.retriable:
                     raise  # whether it has ended is unknown; the caller repeats the call
                 if commit and error.code in (_E.INVALID_TXN_STATE, _E.TRANSACTION_ABORTABLE):
-                    self.failed(error)
+                    self.on_failed(error)
                     self.require()
                 never_began = not (commit or self.implicit or self._added or self._groups)
                 if not (never_began and error.code is _E.INVALID_TXN_STATE):

@@ -36,7 +36,7 @@ class FrameReader:
         return f"FrameReader({len(self._buffer)} bytes waiting)"
 
     @property
-    def buffered(self) -> int:
+    def buffered_bytes(self) -> int:
         """Number of bytes received of a frame that is not complete yet."""
         return len(self._buffer)
 
@@ -138,7 +138,7 @@ class FrameReceiver:
                 self._long += _ZEROS[: more - part]
         return memoryview(self._long)[self._filled : self._size]
 
-    def received(self, count: int) -> Iterator[bytes | memoryview]:
+    def on_received(self, count: int) -> Iterator[bytes | memoryview]:
         """Report ``count`` bytes received into ``buffer``; yields each frame that is complete now, without
         its length. Raises as ``FrameReader.feed`` does.
 

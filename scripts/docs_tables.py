@@ -46,7 +46,7 @@ def _summary(kind: type) -> str:
 
 def settings_table(settings: Iterable[Setting], names: Scope) -> str:
     """Return a table with a line for each setting, with the names that users in the scope ``names`` write."""
-    rows = ((_name(s, names), _default(s, names), s.allowed, s.row.doc) for s in settings)
+    rows = ((_name(s, names), _default(s, names), s.allowed_values, s.row.doc) for s in settings)
     return _table("name | default | allowed | what it does", rows)
 
 
@@ -82,7 +82,7 @@ def connection_settings() -> str:
     for name in ("bootstrap", *(row.name for row in fields(ClientRows))):
         setting = known[name]
         java = f"`{setting.kafka_name}`" if setting.row.client else ""
-        rows.append((f"`{name}`", java, _default(setting, CONSUMER), setting.allowed, setting.row.doc))
+        rows.append((f"`{name}`", java, _default(setting, CONSUMER), setting.allowed_values, setting.row.doc))
     return _table("name | Java's name | default | allowed | what it does", rows)
 
 

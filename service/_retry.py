@@ -49,7 +49,7 @@ class Retry:
     def __post_init__(self) -> None:
         for name, setting in settings_of(Retry).items():
             if not setting.takes(value := getattr(self, name)):
-                raise ConfigError(f"Retry: {name}={value!r}, but it must be {setting.allowed}")
+                raise ConfigError(f"Retry: {name}={value!r}, but it must be {setting.allowed_values}")
         if self.max_backoff_ms < self.backoff_ms:
             raise ConfigError(
                 f"Retry: max_backoff_ms={self.max_backoff_ms}, but it must be at least backoff_ms "

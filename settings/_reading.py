@@ -190,7 +190,7 @@ def _refusal_clause(known: Mapping[str, Setting], problem: Mapping[str, Any], sc
         )
         return f"{setting.shown_name(scope)} is missing: {instead}"
     own_words = problem["type"] in ("value_error", "assertion_error")
-    if setting.allowed and not own_words and (not inner or setting.row.allowed):
+    if setting.allowed_values and not own_words and (not inner or setting.row.allowed):
         return _not_allowed(setting, problem["input"], scope)
     name = ".".join([setting.shown_name(scope), *map(str, inner)])
     return f"{name}={_show_value(setting, problem['input'], scope)}: {text}"
@@ -198,7 +198,7 @@ def _refusal_clause(known: Mapping[str, Setting], problem: Mapping[str, Any], sc
 
 def _not_allowed(setting: Setting, value: object, scope: Scope) -> str:
     shown = _show_value(setting, value, scope)
-    return f"{setting.shown_name(scope)}={shown} is not allowed: it must be {setting.allowed}"
+    return f"{setting.shown_name(scope)}={shown} is not allowed: it must be {setting.allowed_values}"
 
 
 def _show_value(setting: Setting, value: object, scope: Scope) -> str:

@@ -157,7 +157,7 @@ class Setting(NamedTuple):
         return self.row.unit or next((unit for end, unit in _UNITS.items() if self.name.endswith(end)), "")
 
     @property
-    def allowed(self) -> str:
+    def allowed_values(self) -> str:
         """Allowed values in words, such as ``a whole number from 1 to 10``; "" if pydantic alone knows."""
         row = self.row
         if row.allowed:

@@ -241,7 +241,10 @@ class GroupOffsets:
         if any(at.offset > bounds[p].latest for p, at in committed.items() if p in bounds):
             # another client has read on and committed since the bounds were read, or the log was recreated
             bounds = await self._bounds(cluster)
-        ids = {topic: cluster.known.topic_id(topic) for topic in {partition.topic for partition in bounds}}
+        ids = {
+            topic: cluster.known_metadata.topic_id(topic)
+            for topic in {partition.topic for partition in bounds}
+        }
         return GroupState(
             {partition: Committed(at.offset, at.metadata) for partition, at in committed.items()},
             bounds,
@@ -288,7 +291,7 @@ class GroupOffsets:
             await cluster.metadata(options.topics or options.assign or self._matching(cluster))
             self._metadata_at, self._batch_ended = time.monotonic(), False
         if options.topic_pattern is not None:
-            return [p for topic in self._matching(cluster) for p in cluster.known.partitions(topic)]
+            return [p for topic in self._matching(cluster) for p in cluster.known_metadata.partitions(topic)]
         if options.topics is not None:
             return [p for topic in options.topics for p in self._of_topic(cluster, topic)]
         assert options.assign is not None
@@ -301,14 +304,14 @@ class GroupOffsets:
     def _matching(self, cluster: Cluster) -> list[str]:
         """The known topics that the pattern chooses."""
         wanted = re.compile(self._options.topic_pattern or "")
-        topics = cluster.known.topics.values()
+        topics = cluster.known_metadata.topics.values()
         return [topic.name for topic in topics if wanted.fullmatch(topic.name) and not topic.internal]
 
     def _of_topic(self, cluster: Cluster, topic: str) -> list[TopicPartition]:
-        partitions = cluster.known.partitions(topic)
+        partitions = cluster.known_metadata.partitions(topic)
         if not partitions:
             self._metadata_at = float("-inf")
-            code = cluster.known.errors.get(topic, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            code = cluster.known_metadata.errors.get(topic, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             if code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 raise KafkaError(code, f"metadata of topic {topic!r}")
             raise UnknownTopicError(
@@ -328,8 +331,8 @@ class GroupOffsets:
 
 def _is_gone(cluster: Cluster, partition: TopicPartition) -> bool:
     """Return whether the newest metadata has no such partition."""
-    code = cluster.known.errors.get(partition.topic, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    known = cluster.known.partitions(partition.topic)
+    code = cluster.known_metadata.errors.get(partition.topic, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    known = cluster.known_metadata.partitions(partition.topic)
     return partition not in known and (bool(known) or code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
 

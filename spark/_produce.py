@@ -182,9 +182,9 @@ async def _start_producer(cluster: Cluster, codec: Codec, rules: TransactionRule
 
 async def _count(cluster: Cluster, topic: str) -> int:
     await cluster.metadata([topic])
-    count = len(cluster.known.partitions(topic))
+    count = len(cluster.known_metadata.partitions(topic))
     if not count:
-        code = cluster.known.errors.get(topic, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        code = cluster.known_metadata.errors.get(topic, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         if code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             raise KafkaError(code, f"metadata of topic {topic!r}")
         raise UnknownTopicError(f"topic {topic!r} does not exist: create it, or check its name")

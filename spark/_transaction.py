@@ -122,7 +122,7 @@ class Ledger:
 
     async def count_partitions(self, cluster: Cluster) -> int:
         await cluster.metadata([self._topic])
-        return max(1, len(cluster.known.partitions(self._topic)))
+        return max(1, len(cluster.known_metadata.partitions(self._topic)))
 
 
 class StepRunner:

@@ -61,7 +61,7 @@ async def job_status(cluster: Cluster, group: str) -> JobStatus:
     committed = {partition: Committed(at.offset, at.metadata) for partition, at in found.items()}
     if committed:
         await cluster.metadata({partition.topic for partition in committed})
-    there = [p for p in committed if p in set(cluster.known.partitions(p.topic))]
+    there = [p for p in committed if p in set(cluster.known_metadata.partitions(p.topic))]
     starts = await cluster.list_offsets(dict.fromkeys(there, EARLIEST)) if there else {}
     ends = await cluster.list_offsets(dict.fromkeys(there, LATEST)) if there else {}
     bounds = {p: (starts[p].offset, ends[p].offset) for p in there}

@@ -72,7 +72,7 @@ class BrokerThread:
         """Start the broker; return without waiting until it serves."""
         self._thread.start()
 
-    def started(self) -> RunningBroker:
+    def wait_until_started(self) -> RunningBroker:
         """Wait until the broker serves and return it. Raises the errors of its start."""
         try:
             return self._begun.result()
@@ -82,7 +82,7 @@ class BrokerThread:
 
     def start(self) -> RunningBroker:
         self.begin()
-        return self.started()
+        return self.wait_until_started()
 
     def end(self, *, kill: bool = False) -> None:
         """Stop the broker, cleanly or as if killed. Raises its errors."""

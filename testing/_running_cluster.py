@@ -275,7 +275,7 @@ class RunningCluster:
         thread.begin()
 
     def _serves(self, number: int) -> None:
-        running = self._threads[number].started()
+        running = self._threads[number].wait_until_started()
         self.brokers[number] = running
         self._ports[number] = running.port
 
@@ -287,7 +287,7 @@ class RunningCluster:
         if pair in self._cuts:
             connection.close("cut by the test")
             raise BrokerConnectionError(str(address), "cut by the test")
-        self._links = [each for each in self._links if not each[2].closed]
+        self._links = [each for each in self._links if not each[2].is_closed]
         self._links.append((pair, asyncio.get_running_loop(), connection))
         return connection
 

@@ -86,7 +86,7 @@ class SharedMetadata:
                 if isinstance(change, Create) and change.ephemeral and entry is not None:
                     store._owned[change.path] = entry.created
             self._apply(step)
-            store._tell(_done, shown)
+            store._tell(_complete_future, shown)
         return shown
 
     def _apply(self, step: Step) -> None:
@@ -160,6 +160,6 @@ class SharedStore(TreeStore):
             self._loop.call_soon_threadsafe(call, *arguments)
 
 
-def _done(future: asyncio.Future[None]) -> None:
+def _complete_future(future: asyncio.Future[None]) -> None:
     if not future.done():
         future.set_result(None)

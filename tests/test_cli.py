@@ -25,7 +25,6 @@ from kohort import cli
 from kohort.cli import main
 from kohort.protocol import ApiKey, ErrorCode, KafkaError, implementation
 from tests.broker.wire import Wire, create_topic, part
-from tests.ports import free_port
 
 PATIENCE_S = 20
 LISTENERS = "listener.security.protocol.map=INSIDE:PLAINTEXT,OUTSIDE:PLAINTEXT"
@@ -66,14 +65,17 @@ def ready(process: subprocess.Popen[str]) -> int:
     return int(line.rsplit(":", 1)[1])
 
 
-def wait_until_reachable(port: int) -> None:
+def wait_until_it_catches(number: signal.Signals, process: subprocess.Popen[bytes]) -> None:
+    """As a broker does from the moment before it tells that it is ready."""
     deadline = time.monotonic() + PATIENCE_S
     while True:
-        try:
-            return socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S).close()
-        except ConnectionRefusedError:
-            assert time.monotonic() < deadline, "no broker"
-            time.sleep(0.05)
+        status = Path(f"/proc/{process.pid}/status").read_text()
+        caught = re.search(r"^SigCgt:\s*(\w+)$", status, re.MULTILINE)
+        if caught is not None and int(caught[1], 16) >> (number - 1) & 1:
+            return
+        assert process.poll() is None, "it has ended"
+        assert time.monotonic() < deadline, "it does not start"
+        time.sleep(0.05)
 
 
 def ends(process: subprocess.Popen[str]) -> tuple[int, str]:
@@ -151,8 +153,7 @@ def test_a_terminal_that_is_closed_is_a_clean_stop(tmp_path: Path) -> None:
 
 def test_a_terminal_that_is_gone_before_the_broker_is_ready_is_no_error(tmp_path: Path) -> None:
     """Without a hang-up, as in a session of its own, it serves on."""
-    port = free_port()
-    command = [sys.executable, "-m", "kohort", "broker", "--port", str(port), "--data", str(tmp_path)]
+    command = [sys.executable, "-m", "kohort", "broker", "--port", "0", "--data", str(tmp_path)]
     master, terminal = pty.openpty()
     with subprocess.Popen(
         command, stdin=terminal, stdout=terminal, stderr=terminal, start_new_session=True
@@ -160,7 +161,7 @@ def test_a_terminal_that_is_gone_before_the_broker_is_ready_is_no_error(tmp_path
         os.close(terminal)
         os.close(master)
         try:
-            wait_until_reachable(port)
+            wait_until_it_catches(signal.SIGTERM, process)
             process.terminate()
             assert process.wait(PATIENCE_S) == 0
         finally:

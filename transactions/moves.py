@@ -21,7 +21,7 @@ LAST_EPOCH: Final = 2**15 - 2
 _MAX_EPOCH: Final = 2**15 - 1
 
 
-def initialized(now: Transaction, timeout_ms: int, now_ms: int, *, given_epoch: int | None) -> Transaction:
+def initialize(now: Transaction, timeout_ms: int, now_ms: int, *, given_epoch: int | None) -> Transaction:
     """Give a producer its next epoch; ``given_epoch`` is the one that it sent, None if it sent none."""
     return _move(
         now,
@@ -39,7 +39,7 @@ def answered_again(now: Transaction, timeout_ms: int, now_ms: int) -> Transactio
     return _move(now, TransactionTrigger.INITIALIZE, now_ms, timeout_ms=timeout_ms, start_ms=NONE)
 
 
-def rotated(
+def rotate_id(
     now: Transaction, producer_id: int, timeout_ms: int, now_ms: int, *, given_epoch: int | None
 ) -> Transaction:
     """Change to a new producer id with epoch 0, because the epochs of the old one are used up."""
@@ -55,7 +55,7 @@ def rotated(
     )
 
 
-def added(
+def add_partitions(
     now: Transaction, partitions: Iterable[TopicPartition], client_version: int, now_ms: int
 ) -> Transaction:
     """Add partitions to the transaction, which begins if none is open."""
@@ -69,7 +69,7 @@ def added(
     return after if now.state is after.state else after._replace(start_ms=now_ms)
 
 
-def ended(
+def end_transaction(
     now: Transaction, client_version: int, now_ms: int, *, committed: bool, next_producer_id: int = NONE
 ) -> Transaction:
     """Prepare the commit or the abort.
@@ -87,19 +87,21 @@ def ended(
     return after._replace(producer_epoch=epoch, last_epoch=now.producer_epoch)
 
 
-def fenced(now: Transaction, version: int, now_ms: int, *, next_producer_id: int = NONE) -> Transaction:
+def fence_producer(
+    now: Transaction, version: int, now_ms: int, *, next_producer_id: int = NONE
+) -> Transaction:
     """Abort an open transaction by decision of the coordinator, and fence its producer by raising the epoch.
 
     ``version``: the finalized transaction.version. ``next_producer_id``: as for ``ended``.
     """
     fencing = _move(now, TransactionTrigger.FENCE, now_ms)
-    after = ended(fencing, version, now_ms, committed=False, next_producer_id=next_producer_id)
+    after = end_transaction(fencing, version, now_ms, committed=False, next_producer_id=next_producer_id)
     if version >= EPOCH_BUMP_VERSION:
         return after
     return after._replace(producer_epoch=min(now.producer_epoch + 1, _MAX_EPOCH), last_epoch=NONE)
 
 
-def completed(now: Transaction, now_ms: int) -> Transaction:
+def complete_transaction(now: Transaction, now_ms: int) -> Transaction:
     """Complete the transaction, after all markers are written."""
     after = _move(now, TransactionTrigger.COMPLETE, now_ms, partitions=())
     if now.next_producer_id == NONE:
@@ -107,7 +109,7 @@ def completed(now: Transaction, now_ms: int) -> Transaction:
     return after._replace(producer_id=now.next_producer_id, producer_epoch=0, next_producer_id=NONE)
 
 
-def expired(now: Transaction, now_ms: int) -> Transaction:
+def expire_id(now: Transaction, now_ms: int) -> Transaction:
     """Expire an id that was not used for too long. Its tombstone is written next."""
     return _move(now, TransactionTrigger.EXPIRE, now_ms)
 

@@ -206,10 +206,10 @@ def _with_next_epoch(
         if given_epoch in (None, known):
             if init.fresh_id == NONE:
                 return NEEDS_PRODUCER_ID
-            return moves.rotated(now, init.fresh_id, init.timeout_ms, now_ms, given_epoch=given_epoch)
+            return moves.rotate_id(now, init.fresh_id, init.timeout_ms, now_ms, given_epoch=given_epoch)
         return Identity(ErrorCode.UNKNOWN_SERVER_ERROR)  # as in Apache Kafka: there is no further epoch
     if given_epoch is None or known == NONE or given_epoch == known:
-        return moves.initialized(now, init.timeout_ms, now_ms, given_epoch=given_epoch)
+        return moves.initialize(now, init.timeout_ms, now_ms, given_epoch=given_epoch)
     if given_epoch == now.last_epoch:
         return moves.answered_again(now, init.timeout_ms, now_ms)
     return Identity(ErrorCode.PRODUCER_FENCED)
@@ -229,7 +229,7 @@ def handle_add(shard: TransactionShard, request: Request, now_ms: int) -> None:
         return shard.reply(request, error)
     if now.state is _OPEN and shard.state.open[add.transactional_id].issuperset(add.partitions):
         return shard.reply(request, ErrorCode.NONE)
-    after = moves.added(now, add.partitions, add.client_version, now_ms)
+    after = moves.add_partitions(now, add.partitions, add.client_version, now_ms)
     if why := _too_large(shard.state, after):
         shard.tell(RecordRefused("", add.transactional_id, why))
         return shard.reply(request, ErrorCode.UNKNOWN_SERVER_ERROR)
@@ -293,10 +293,10 @@ def handle_end(shard: TransactionShard, request: Request, now_ms: int) -> None:
         if end.fresh_id == NONE:
             return shard.reply(request, NEEDS_PRODUCER_ID)
         next_id = end.fresh_id
-    after = moves.ended(
+    after = moves.end_transaction(
         now, end.client_version if bumps else 0, now_ms, committed=end.committed, next_producer_id=next_id
     )
-    told = moves.completed(after, now_ms)
+    told = moves.complete_transaction(after, now_ms)
     identity = (told.producer_id, told.producer_epoch) if bumps else (NONE, NONE)
     return _append(shard, after, request, Identity(ErrorCode.NONE, *identity))
 
@@ -348,7 +348,7 @@ def _complete(end: End) -> TransactionState:
 def markers_written(shard: TransactionShard, now_ms: int, *, prepared: Transaction) -> None:
     """Complete a transaction after all its markers are written."""
     if shard.state.by_id.get(prepared.transactional_id) is prepared:
-        _append(shard, moves.completed(prepared, now_ms))
+        _append(shard, moves.complete_transaction(prepared, now_ms))
 
 
 # --- writing ------------------------------------------------------------------------------------------------
@@ -400,10 +400,10 @@ def _fence_record(
     """Return the record that aborts an open transaction; None if that needs an unused producer id."""
     version = shard.state.version()
     if version < moves.EPOCH_BUMP_VERSION or not moves.is_exhausted(now):
-        return moves.fenced(now, version, now_ms)
+        return moves.fence_producer(now, version, now_ms)
     if fresh_id == NONE:
         return None
-    return moves.fenced(now, version, now_ms, next_producer_id=fresh_id)
+    return moves.fence_producer(now, version, now_ms, next_producer_id=fresh_id)
 
 
 def abort_late(shard: TransactionShard, now_ms: int, *, late: Transaction, fresh_id: int = NONE) -> None:
@@ -477,7 +477,7 @@ def _on_forget_timer(shard: TransactionShard, key: TimerKey, now_ms: int) -> Non
         unused = now_ms - now.update_ms >= settings.transactional_id_expiration_ms
         if not unused or now.state is _OPEN or now.state in _PREPARED:
             return False
-        moves.expired(now, now_ms)
+        moves.expire_id(now, now_ms)
         shard.append(now.transactional_id, (TransactionDeleted(now.transactional_id),))
         return True
 

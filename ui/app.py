@@ -184,7 +184,7 @@ class Pages:
             _check_confirmed(given, name)
             plan = await admin.execute(plan)
         asked = {field: given.get(field, "") for field in ("to", "value", "topic")}
-        body = pages.planned(self.frame(request), plan, asked)
+        body = pages.reset_page(self.frame(request), plan, asked)
         return pages.page(self.frame(request), f"Reset offsets: {name}", body)
 
     async def delete(self, request: Request, admin: GroupAdmin, given: dict[str, str]) -> Response:

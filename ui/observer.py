@@ -89,7 +89,7 @@ class View(ABC):
         newer = sorted((number, data) for number, data in self._events.values() if number > version)
         return [data for _, data in newer]
 
-    async def changed(self, within_s: float) -> None:
+    async def wait_for_change(self, within_s: float) -> None:
         """Wait for the next event or look."""
         try:
             async with asyncio.timeout(within_s):
@@ -117,7 +117,7 @@ class Observer:
         return f"<Observer: {len(self._views)} views, {looked} looked at, {self._admin!r}>"
 
     @property
-    def connected(self) -> bool:
+    def is_connected(self) -> bool:
         """Return whether there is a client of the cluster at present."""
         return self._admin is not None
 
@@ -176,7 +176,7 @@ class Observer:
             left = ends - time.monotonic()
             if left <= 0:
                 return
-            await view.changed(left)
+            await view.wait_for_change(left)
 
     def trouble_of(self, view: View) -> str:
         """The page's message if the view is old; "" if it is not."""
@@ -220,7 +220,7 @@ class Observer:
                 if news:
                     spoken_at = time.monotonic()
                     yield b"".join(news)
-                await view.changed(1.0)
+                await view.wait_for_change(1.0)
 
     async def _look_again(self, view: View) -> None:
         pause_s = view.every_s

@@ -45,7 +45,7 @@ def group_address(group: str) -> str:
     return f"/group?{urlencode({'name': group})}"
 
 
-def versioned(name: str) -> str:
+def versioned_address(name: str) -> str:
     """The address of an asset, which changes with its content."""
     return f"/assets/{name}?{hashlib.sha256(asset(name).encode()).hexdigest()[:12]}"
 
@@ -57,8 +57,8 @@ def document(title: str, body: Html, *, events: str | None = None, status: int =
         tag("meta", name_="viewport", content="width=device-width, initial-scale=1"),
         tag("title", f"{title} · kohort"),
         tag("link", rel="icon", href="data:,"),
-        tag("link", rel="stylesheet", href=versioned("page.css")),
-        tag("script", src=versioned("page.js"), defer=True),
+        tag("link", rel="stylesheet", href=versioned_address("page.css")),
+        tag("script", src=versioned_address("page.js"), defer=True),
     )
     shown = tag("html", head, tag("body", body, data_events=events), lang="en")
     return HTMLResponse(f"<!DOCTYPE html>\n{shown}\n", status)
@@ -380,7 +380,7 @@ def what_if(
 # --- changes ------------------------------------------------------------------------------------------------
 
 
-def _hidden(frame: Frame, **values: str) -> Html:
+def _hidden_fields(frame: Frame, **values: str) -> Html:
     given = {"csrf": frame.form_token or "", **{name.rstrip("_"): value for name, value in values.items()}}
     return join(tag("input", type="hidden", name=name, value=value) for name, value in given.items())
 
@@ -410,7 +410,7 @@ def _changes(frame: Frame, lanes: Lanes) -> Html | None:
         options = (tag("option", f"{kind}: {words}", value=kind) for kind, words in RESETS.items())
         reset = tag(
             "form",
-            _hidden(frame, name_=name),
+            _hidden_fields(frame, name_=name),
             tag("label", "Reset its offsets to", tag("select", options, name="to")),
             tag("label", "Time, offset or number", tag("input", name="value")),
             tag(
@@ -432,7 +432,7 @@ def _confirm_form(frame: Frame, action: str, name: str, words: str, **values: st
     """A form that does something once the name has been typed."""
     return tag(
         "form",
-        _hidden(frame, name_=name, **values),
+        _hidden_fields(frame, name_=name, **values),
         tag(
             "label",
             f"Type {name} to confirm",
@@ -444,7 +444,7 @@ def _confirm_form(frame: Frame, action: str, name: str, words: str, **values: st
     )
 
 
-def planned(frame: Frame, plan: ResetPlan, asked: Mapping[str, str]) -> Html:
+def reset_page(frame: Frame, plan: ResetPlan, asked: Mapping[str, str]) -> Html:
     """The plan or the outcome of a reset; a possible reset has a form to confirm it."""
     rows = (
         (f"{c.topic}-{c.partition}", number(c.current_offset), number(c.new_offset), c.note or None)
@@ -474,7 +474,7 @@ def elect(frame: Frame) -> Html | None:
     )
     form = tag(
         "form",
-        _hidden(frame),
+        _hidden_fields(frame),
         sure,
         tag("button", "Let the first replicas lead", class_="danger"),
         method="post",

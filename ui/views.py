@@ -18,7 +18,7 @@ from ..admin import (
     lanes_page,
 )
 from ..admin.cluster_commands import Status, status
-from ..admin.lanes import Lanes, Person, Sample, kept, lanes_of, owners_now, people_of
+from ..admin.lanes import Lanes, Person, Sample, keep_sample, lanes_of, owners_now, people_of
 from ..admin.markup import Html
 from ..admin.results import HistoryEntry
 from ..admin.topics import Described, Listed, describe_topics, list_topics
@@ -75,7 +75,7 @@ class GroupView(View):
         if self._since_ms is None:
             self._since_ms = at_ms
         if now.total_lag is not None:
-            kept(self._samples, Sample(at_ms, now.total_lag))
+            keep_sample(self._samples, Sample(at_ms, now.total_lag))
         history = await self._learn(admin, now, at_ms)
         lanes = self.lanes
         if lanes is not None and history is self._history and _alike(lanes.now, now):
@@ -113,7 +113,7 @@ class GroupView(View):
             return await self._read_recorded(admin, now, at_ms)
         anew = bool(entries) and entries[0].sequence <= self._sequence
         self._sequence = entries[-1].sequence if entries else self._sequence if now.exists else -1
-        if known is None or anew or _rebalanced(entries):
+        if known is None or anew or _has_rebalanced(entries):
             return await admin.history(self.group, _GENERATIONS, every_move=True)
         if not entries:
             return known
@@ -141,7 +141,7 @@ class GroupView(View):
         return replace(known, generations=generations, unknown=found.unknown)
 
 
-def _rebalanced(entries: Iterable[HistoryEntry]) -> bool:
+def _has_rebalanced(entries: Iterable[HistoryEntry]) -> bool:
     """Return whether a rebalance was completed."""
     return any(entry.kind == EventName.REBALANCE_COMPLETED for entry in entries)
 
@@ -242,13 +242,13 @@ class GroupsView(View):
     async def _detail(self, admin: GroupAdmin, group: str) -> Detail:
         try:
             now = (await admin.describe([group]))[group]
-            last = await self._rebalanced(admin, now)
+            last = await self._last_rebalance(admin, now)
         except KafkaError as error:
             return Detail(error=str(error))
         members = len(now.members) if now.members_known else None
         return Detail(members, now.total_lag, last)
 
-    async def _rebalanced(self, admin: GroupAdmin, now: GroupDescription) -> Generation | None:
+    async def _last_rebalance(self, admin: GroupAdmin, now: GroupDescription) -> Generation | None:
         """The last rebalance: read again after another one, or, if brokers report none, after a change."""
         mark, last = self._last.get(now.group, (None, None))
         entries = await admin.events(now.group, mark if isinstance(mark, int) else -1)
@@ -258,7 +258,7 @@ class GroupsView(View):
             again = mark != seen
         else:
             seen = entries[-1].sequence if entries else mark
-            again = now.group not in self._last or _rebalanced(entries)
+            again = now.group not in self._last or _has_rebalanced(entries)
         if again:
             try:
                 found = await admin.history(now.group, 1, max_offsets=_ROW_OFFSETS)

@@ -176,7 +176,7 @@ class Connection(asyncio.Protocol):
     @property
     def held_bytes(self) -> int:
         """Bytes of requests that wait, the incomplete one included."""
-        return self._waiting.held_bytes + self._reader.buffered
+        return self._waiting.held_bytes + self._reader.buffered_bytes
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
@@ -220,7 +220,7 @@ class Connection(asyncio.Protocol):
         if waiting.ended:
             return
         reader = self._reader
-        before = waiting.held_bytes + reader.buffered
+        before = waiting.held_bytes + reader.buffered_bytes
         now = self.last_active = self._server.now()
         turn = self._server.turn
         is_over = turn.is_over(self._turn)
@@ -262,12 +262,12 @@ class Connection(asyncio.Protocol):
             self.outbox.flush()
         if metered:
             self._end_lap()
-        held = waiting.held_bytes + reader.buffered
+        held = waiting.held_bytes + reader.buffered_bytes
         if held == before == 0 and self.reading and not waiting.frames:
             self.small_only = True
             return
         self.small_only = self.small_only and held <= SMALL_BYTES
-        if self._reader.buffered and self.frame_since is None:
+        if self._reader.buffered_bytes and self.frame_since is None:
             self.frame_since = now
         self._server.backpressure.hold(self, held - before)
         if waiting.frames:

@@ -343,7 +343,7 @@ class LocalLogs:
         keep_damage = key.topic != OFFSETS_TOPIC or not self._settings.kohort_offsets_load_strict
         former = partition.log
         if former is not None:
-            read: Callable[[], PartitionLog] = partial(former.reopened, now_ms=now_ms)
+            read: Callable[[], PartitionLog] = partial(former.reopen, now_ms=now_ms)
         else:
             read = self._folder.reading(
                 *key,

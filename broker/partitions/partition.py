@@ -289,7 +289,7 @@ class Partition:
             self._flusher.close(KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "the log is cut"))
             self._flusher = None
         try:
-            self.log = self.log.truncated(offset, now_ms=now_ms, restart=restart)
+            self.log = self.log.replace_truncated(offset, now_ms=now_ms, restart=restart)
         except KafkaError as error:
             self._files.disk.refused(error)
             # it goes on with what is left, when there is room
@@ -526,7 +526,7 @@ class Partition:
                 raise
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
         while self._missed:
-            log.missed(self._missed.pop(0))
+            log.on_missed(self._missed.pop(0))
         return log
 
     def flush_before_answer(self, end_offset: int, *, all_replicas: bool) -> Awaitable[None] | None:

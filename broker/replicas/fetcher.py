@@ -235,7 +235,7 @@ class Fetcher:
 
     async def _free_connection(self) -> Connection:
         busy = {id(each.connection) for each in self._under_way}
-        self._connections = [each for each in self._connections if not each.closed]
+        self._connections = [each for each in self._connections if not each.is_closed]
         for connection in self._connections:
             if id(connection) not in busy:
                 return connection

@@ -340,10 +340,10 @@ class Committer:
     def _is_another(self, partition: TopicPartition) -> bool:
         """Return whether the topic is not the one that was read, or there is none."""
         read_in = self.read_in(partition)
-        return read_in is not None and read_in != self.cluster.known.topic_id(partition.topic)
+        return read_in is not None and read_in != self.cluster.known_metadata.topic_id(partition.topic)
 
     def _topic_id(self, partition: TopicPartition) -> uuid.UUID | None:
-        return self.read_in(partition) or self.cluster.known.topic_id(partition.topic)
+        return self.read_in(partition) or self.cluster.known_metadata.topic_id(partition.topic)
 
     def _to_send(self, job: _Job) -> dict[TopicPartition, CommittedOffset]:
         """The offsets to commit now, of the partitions left."""

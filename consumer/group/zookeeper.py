@@ -28,7 +28,7 @@ from ...client.errors import ConfigError, ZooKeeperConnectionError
 from ...client.offsets import CommittedOffset
 from ...client.pool import SURROUNDINGS
 from ...client.waiting import now_ms
-from ...client.zookeeper import ZooKeeperSession, ZooKeeperSettings, unanswered
+from ...client.zookeeper import ZooKeeperSession, ZooKeeperSettings, outage_error
 from ...protocol import ErrorCode, TopicPartition
 from .registry import Check, Claim, Register, RegistryEffect, RegistryMembership, Release, Topics, Withdraw
 
@@ -561,7 +561,7 @@ class ZooKeeperRegistry:
         return stored if stat.version == stored.version else None
 
     def _no_answer(self, error: Exception) -> ZooKeeperConnectionError:
-        return ZooKeeperConnectionError(self._settings.connect, str(unanswered(error)))
+        return ZooKeeperConnectionError(self._settings.connect, str(outage_error(error)))
 
     # -- paths -----------------------------------------------------------------------------------------------
 
@@ -576,7 +576,7 @@ def _is_refused(error: BaseException) -> bool:
     """Return whether this error is a response of ZooKeeper."""
     from kazoo.exceptions import KazooException
 
-    return isinstance(error, KazooException) and not isinstance(unanswered(error), ConnectionError)
+    return isinstance(error, KazooException) and not isinstance(outage_error(error), ConnectionError)
 
 
 def _offset_in(data: bytes | None) -> int | None:

@@ -166,7 +166,7 @@ class Fetcher:
 
         New leaders are asked before reading on (KIP-320).
         """
-        known = self.reading.cluster.known
+        known = self.reading.cluster.known_metadata
         for position in self.reading.positions.in_phase(Phase.READING, now):
             topic_id = known.topic_id(position.partition.topic)
             if topic_id != position.topic_id and topic_id is not None:
@@ -209,7 +209,7 @@ class Fetcher:
         """The preferred replica that the leader named, while that is valid (KIP-392); else the leader."""
         replica = position.read_replica
         if replica >= 0 and (
-            now >= position.replica_until or replica not in self.reading.cluster.known.nodes
+            now >= position.replica_until or replica not in self.reading.cluster.known_metadata.nodes
         ):
             position.read_replica = replica = -1
         return replica if replica >= 0 else leader
@@ -286,7 +286,7 @@ class Fetcher:
 
     async def _fetch_once(self, node: int, asked: _Asked, max_wait_ms: int, *, beside: bool = False) -> bool:
         """Send one Fetch; return whether there was a response, be it one over the limit."""
-        config, epoch_of = self.config, self.reading.cluster.known.leader_epoch
+        config, epoch_of = self.config, self.reading.cluster.known_metadata.leader_epoch
         task = _beside(node) if beside else node
         self._asked_bytes[task] = max_bytes = self._room()
         try:
@@ -376,7 +376,7 @@ class Fetcher:
         if fetched.preferred_replica >= 0:
             position.read_replica = fetched.preferred_replica
             position.replica_until = now_ms() + self.config.metadata_max_age_ms
-            if fetched.preferred_replica not in self.reading.cluster.known.nodes:
+            if fetched.preferred_replica not in self.reading.cluster.known_metadata.nodes:
                 # a broker that has come back: its leader would name it again and again
                 self._metadata_is_stale()
         if not fetched.records:

@@ -86,7 +86,7 @@ class StartOffsets:
 
     def found(self, position: Position, committed: CommittedOffset | None) -> None:
         """The committed offset of a partition is known; None if there is none."""
-        partition, known = position.partition, self.reading.cluster.known
+        partition, known = position.partition, self.reading.cluster.known_metadata
         newer = self.reading.first_seen.is_newer(partition, known.topic_id(partition.topic))
         self.reading.positions.found_committed(
             partition, _certain(committed), known.leader_epoch(partition), newer=newer
@@ -173,7 +173,7 @@ class StartOffsets:
         """Ask the leaders whether their logs were truncated before these positions (KIP-320)."""
         epochs = {p.partition: max(p.leader_epoch, self._read_under(p)) for p in validating}
         before = [(p, p.changed) for p in validating]
-        known = {p: self.reading.cluster.known.leader_epoch(p) for p in epochs}
+        known = {p: self.reading.cluster.known_metadata.leader_epoch(p) for p in epochs}
         errors: Errors = {}
         ends = await self._guard_call(
             validating, "asking where leader epochs end", errors, lambda: self._epoch_ends(epochs, errors)

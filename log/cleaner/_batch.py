@@ -99,7 +99,7 @@ def rebuild(header: BatchHeader, records: bytes, kept: list[RawRecord], horizon_
     return bytes(seal_batch(changed, body))
 
 
-def emptied(header: BatchHeader) -> bytes:
+def empty_batch(header: BatchHeader) -> bytes:
     """The batch without records: it keeps its offsets, its producer and its newest timestamp."""
     attributes = header.attributes & (LOG_APPEND_TIME | TRANSACTIONAL | CONTROL)
     changed = header._replace(attributes=attributes, base_timestamp_ms=_NO_TIMESTAMP, record_count=0)

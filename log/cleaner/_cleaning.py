@@ -77,7 +77,9 @@ class Cleaning:
 
     def abandon(self) -> bool:
         """Remove half-written files; return False if this cannot be undone and the log must be reopened."""
-        lost = self._swap.lost if self._swap is not None else not self._source.segments.holds(self._planned)
+        lost = (
+            self._swap.is_lost if self._swap is not None else not self._source.segments.holds(self._planned)
+        )
         self.overtaken = lost or not self._source.online()
         return self._swap is None or self._swap.abandon()
 

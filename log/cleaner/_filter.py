@@ -23,7 +23,7 @@ from ._batch import (
     NO_OFFSET,
     TRANSACTIONAL,
     RawRecord,
-    emptied,
+    empty_batch,
     plain_records,
     raw_records,
     rebuild,
@@ -103,7 +103,7 @@ class BatchFilter:
                 stays = self._by_records(data, position, header)
             if stays is False and self._holds_place(fields):
                 header = parse_batch_header(data, position)
-                stays = emptied(header) if header.record_count else True
+                stays = empty_batch(header) if header.record_count else True
             last = position if stays is False else -1
             if stays is True:
                 headers.append(BatchHeader._make(fields))
@@ -115,7 +115,7 @@ class BatchFilter:
                     headers.append(parse_batch_header(stays))
             position = end
         out.append(data[copied:position])
-        place = emptied(parse_batch_header(data, last)) if last >= 0 else b""
+        place = empty_batch(parse_batch_header(data, last)) if last >= 0 else b""
         return Filtered(b"".join(out), headers, position, place)
 
     def take_aborted(self) -> list[AbortedTransaction]:

@@ -133,7 +133,7 @@ class Swap:
         return 0 if self._new is None else self._new.size
 
     @property
-    def lost(self) -> bool:
+    def is_lost(self) -> bool:
         """Return whether the log has dropped the sources."""
         return not self._installed and not self._source.segments.holds(self.sources)
 
@@ -264,7 +264,7 @@ class Swap:
         return self._new
 
     def _is_overtaken(self) -> bool:
-        self.gone = not self._source.online() or self.lost
+        self.gone = not self._source.online() or self.is_lost
         if self.gone:
             self.abandon()
         return self.gone

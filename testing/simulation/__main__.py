@@ -57,7 +57,7 @@ def main() -> int:
         return 0 if violation is None else 1
     began = time.process_time()
     try:
-        seeds = _shown(range(given.first, given.first + given.seeds))
+        seeds = _report_progress(range(given.first, given.first + given.seeds))
         if given.services:
             report = simulate_service(seeds, left_out=left_out, go_on=given.go_on, protocol=given.protocol)
         elif given.transactions:
@@ -82,7 +82,7 @@ def main() -> int:
     return 1 if report.failed else 0
 
 
-def _shown(seeds: range) -> Iterator[int]:
+def _report_progress(seeds: range) -> Iterator[int]:
     """The seeds, with a line about how far they are on standard error every ten seconds."""
     told = time.monotonic()
     for number, seed in enumerate(seeds):

@@ -125,8 +125,8 @@ class Broker(FailingDisk):
         coordinator = self._coordinator
         assert coordinator is not None
         self._schedule.stats.requests += 1
-        self._checks.asked(call)
-        call.on_set = self._checks.answered
+        self._checks.on_request(call)
+        call.on_set = self._checks.on_answer
         if call.api_key in OFFSETS_TOPIC.fan_outs:
             answer = coordinator.handle(call.api_key, call.version, call.body, call.client.context)
             self._fanned_out.add(answer)
@@ -153,9 +153,9 @@ class Broker(FailingDisk):
     # --- life ---------------------------------------------------------------------------------------------
 
     def _new_loop(self) -> ProcessLoop:
-        return ProcessLoop(self._schedule.heap, failed=self._failed, delay_ms=lambda _: 0)  # type: ignore[abstract]
+        return ProcessLoop(self._schedule.heap, failed=self._on_error, delay_ms=lambda _: 0)  # type: ignore[abstract]
 
-    def _failed(self, context: dict[str, Any]) -> None:
+    def _on_error(self, context: dict[str, Any]) -> None:
         """Pass errors of callbacks on to the heap's caller; the disk may have stopped everything."""
         error: BaseException = context.get("exception") or RuntimeError(context["message"])
         if "handle" in context:
@@ -202,7 +202,7 @@ class Broker(FailingDisk):
             topics_version=schedule.topics_version,
             clock_ms=schedule.clock_ms,
             new_id=schedule.new_id,
-            on_event=self._checks.noted,
+            on_event=self._checks.on_event,
             fsync=schedule.plan.fsync,
             workers={ComputeTarget: PlugInProcess(schedule, loop, self._plug_in_fault)},
         )
@@ -223,7 +223,7 @@ class Broker(FailingDisk):
         self._fs = self._what_is_left(power=power)
         self._start_again(torn=at_risk)
 
-    def crashed(self) -> None:
+    def on_crash(self) -> None:
         """The file system has stopped the process in the middle of an operation."""
         schedule = self._schedule
         self._schedule.stats.crashes += 1
@@ -256,7 +256,7 @@ class Broker(FailingDisk):
         schedule = self._schedule
         self._schedule.shard = None
         coordinator.unload(0)
-        self._checks.crashed(torn=True)
+        self._checks.on_crash(torn=True)
         self._loop.call_later(schedule.rng.choice((1, 50, 500)) / 1_000, self._load, 0)
 
     def close(self) -> None:
@@ -315,7 +315,7 @@ class Broker(FailingDisk):
 
     def _start_again(self, *, torn: bool) -> None:
         schedule = self._schedule
-        self._checks.crashed(torn=torn)
+        self._checks.on_crash(torn=torn)
         down_ms = (1, 5, 20) if schedule.plan.crashes else (1, 10, 300)
         schedule.heap.at(schedule.heap.now + schedule.rng.choice(down_ms), self.start)
 
@@ -330,7 +330,7 @@ class Broker(FailingDisk):
     def _go_down(self) -> None:
         self.reachable = False
         self._loop.kill()
-        self._checks.gone()
+        self._checks.on_gone()
         self._forget()
         self._coordinator = self._cleaning = None
         self._schedule.shard = self._schedule.log = None
@@ -356,7 +356,7 @@ class Broker(FailingDisk):
         runner = next(iter(coordinator._shards))
         self._schedule.shard = runner.shard
         self._schedule.stats.reloads += 1
-        self._checks.loaded(runner.skipped)
+        self._checks.on_loaded(runner.skipped)
 
     def _fan_out(self, call: Call, answer: Coroutine[Any, Any, Any]) -> None:
         """Run a request about many groups until it waits, and continue it when the wait is over."""
@@ -386,7 +386,7 @@ class Broker(FailingDisk):
         self._cleaning = None
         if log.end_cleaning(cleaning):
             self._schedule.stats.compactions += 1
-            self._checks.compacted(self._read_back)
+            self._checks.on_compacted(self._read_back)
 
 
 def _run(coroutine: Coroutine[Any, Any, None]) -> None:

@@ -32,7 +32,7 @@ from ...coordinator.groups.groups import GroupShard
 from ...protocol import ApiKey, ErrorCode, TopicPartition, decode_assignment, subscribed_topics
 from ...statemachine import GROUP_TRANSITIONS, ConsumerGroupState, GroupState
 from ._network import Call
-from ._offsets import Book, fetched, removed_key, same_state, values_of
+from ._offsets import Book, offsets_in, removed_key, same_state, values_of
 from ._plan import Plan
 from ._schedule import Schedule
 
@@ -80,7 +80,7 @@ class Checks:
 
     # --- requests and answers -----------------------------------------------------------------------------
 
-    def asked(self, call: Call) -> None:
+    def on_request(self, call: Call) -> None:
         """Called before a request is handled."""
         self._schedule.touched = True
         self._open.add(call)
@@ -92,7 +92,7 @@ class Checks:
             return
         body, now_ms = call.body, self._schedule.clock_ms()
         if key == ApiKey.OFFSET_COMMIT:
-            self.book.asked(call, body.group_id, values_of(body), now_ms)
+            self.book.on_request(call, body.group_id, values_of(body), now_ms)
             call.note = self._may_commit(body)
         elif key == ApiKey.OFFSET_FETCH:
             call.note = self._schedule.heap.events
@@ -100,12 +100,12 @@ class Checks:
             call.note = (body.group_id, self._round(call))
         elif key == ApiKey.DELETE_GROUPS:
             for group in body.groups_names:
-                self.book.asked(call, group, dict.fromkeys(self.book.partitions(group)), now_ms)
+                self.book.on_request(call, group, dict.fromkeys(self.book.partitions(group)), now_ms)
         elif key == ApiKey.OFFSET_DELETE:
             gone = [TopicPartition(t.name, p.partition_index) for t in body.topics for p in t.partitions]
-            self.book.asked(call, body.group_id, dict.fromkeys(gone), now_ms)
+            self.book.on_request(call, body.group_id, dict.fromkeys(gone), now_ms)
 
-    def answered(self, call: Call, reply: Any) -> None:
+    def on_answer(self, call: Call, reply: Any) -> None:
         self._schedule.touched = True
         self._open.discard(call)
         key = call.api_key
@@ -194,15 +194,15 @@ class Checks:
     def _fetch_answered(self, call: Call, reply: Any) -> None:
         if not self._schedule.checked:
             return
-        for partition, found in fetched(reply).items():
+        for partition, found in offsets_in(reply).items():
             value = None if found is None else (found.offset, found.metadata)
             self.book.check_read(call.body.group_id, partition, value, call.note)
 
     def _outcome(self, call: Call, group: str, partition: TopicPartition, error: int) -> None:
         if not error:
-            self.book.confirmed(call, group, partition, self._schedule.heap.events)
+            self.book.on_confirmed(call, group, partition, self._schedule.heap.events)
         elif error in _NEVER_WRITTEN:
-            self.book.refused(call, group, partition)
+            self.book.on_refused(call, group, partition)
 
     def _may_commit(self, body: Any) -> bool | None:
         """Return whether the group as it is may take a commit; None where that is seen later."""
@@ -245,7 +245,7 @@ class Checks:
                 self._schedule.fail(
                     "S1", f"{partition} of {group_id} is removed, which nobody asked for, at {now_ms}"
                 )
-            self.book.gone(group_id, partition.topic)
+            self.book.on_gone(group_id, partition.topic)
         self._schedule.stats.removals += 1
 
     def _is_expired(self, group_id: str, partition: TopicPartition, now_ms: int) -> bool:
@@ -267,7 +267,7 @@ class Checks:
         stable = GroupState.STABLE in (group.state, self._states.get(group_id, (group, None))[1])
         return not read and stable
 
-    def crashed(self, *, torn: bool) -> None:
+    def on_crash(self, *, torn: bool) -> None:
         """The coordinator's run has ended; ``torn``: in the middle of something."""
         self._before = None if torn else self._known
         for group_id, stored in ({} if self._known is None else self._known.of_type(CLASSIC_TYPE)).items():
@@ -278,12 +278,12 @@ class Checks:
         for each in (self._seen, self._settled, self._states, self._generations, self._heard):
             each.clear()
 
-    def gone(self) -> None:
+    def on_gone(self) -> None:
         self._open.clear()
         self._late.clear()
         self.unread.clear()
 
-    def loaded(self, skipped: int) -> None:
+    def on_loaded(self, skipped: int) -> None:
         shard = self._schedule.shard
         assert shard is not None
         durable = shard.state.durable
@@ -311,13 +311,13 @@ class Checks:
         """The log changed while it was loaded: the loaded state will have more than before."""
         self._before = None
 
-    def compacted(self, read_back: Callable[[], Durable]) -> None:
+    def on_compacted(self, read_back: Callable[[], Durable]) -> None:
         """A compaction has ended: loading the log must give the coordinator's state."""
         shard = self._schedule.shard
         if self._schedule.checked and shard is not None:
             same_state(shard.state.durable, read_back(), "the compacted log")
 
-    def noted(self, note: CoordinatorEvent) -> None:
+    def on_event(self, note: CoordinatorEvent) -> None:
         if self._schedule.trace is not None:
             self._schedule.say(f"{note.name}: {note}")
         kind = type(note)
@@ -332,9 +332,9 @@ class Checks:
         elif isinstance(note, GroupRemoved):
             self._generations.pop(note.group, None)
         elif isinstance(note, MemberGone) and note.cause_kind is CauseKind.SESSION_EXPIRED:
-            self._expired(note)
+            self._check_expired(note)
 
-    def _expired(self, note: Any) -> None:
+    def _check_expired(self, note: Any) -> None:
         heard = self._heard.get((note.group, note.member))
         silent_ms = self._schedule.heap.now - (0 if heard is None else heard)
         if silent_ms < self._schedule.plan.session_ms:
@@ -384,7 +384,7 @@ class Checks:
         if len(set(instances)) < len(instances):
             self._schedule.fail("S9", f"{group_id} has members {list(group.members)} for {instances}")
         self._limits(group)
-        self._parked(shard, group)
+        self._check_parked(shard, group)
         self._timers(shard, group)
         if state is GroupState.STABLE and (known is not group or before is not state):
             self._shares(group)
@@ -412,7 +412,7 @@ class Checks:
         ):
             self._schedule.fail("S3", f"{group_id} is ahead of its epoch or target: {sign[1:]}")
         self._consumer_timers(shard, group)
-        self._held(shard, group, now_ms)
+        self._check_held(shard, group, now_ms)
         self._settled_members(group)
         if not shard.is_busy(group_id):
             self._consumer_records(shard.state.durable, group)
@@ -435,7 +435,7 @@ class Checks:
                 if missing and topic_id in group.subscribed_by(member).ids:
                     self._schedule.fail("S19", f"{member_id} of {group.group_id} lacks {missing}")
 
-    def _held(self, shard: GroupShard, group: ConsumerGroup, now_ms: int) -> None:
+    def _check_held(self, shard: GroupShard, group: ConsumerGroup, now_ms: int) -> None:
         for member_id in state_of(shard).held.get(group.group_id, ()):
             times = (shard.timers.deadline((HOLD, group.group_id, each)) for each in (member_id, EVERYONE))
             until_ms = min((each for each in times if each is not None), default=None)
@@ -505,7 +505,7 @@ class Checks:
         if len(parked) != group.awaiting_join_count:
             self._schedule.fail("S10", f"{len(parked)} joins are parked, counted {group.awaiting_join_count}")
 
-    def _parked(self, shard: GroupShard, group: ClassicGroup) -> None:
+    def _check_parked(self, shard: GroupShard, group: ClassicGroup) -> None:
         if not self._open or shard.is_busy(group.group_id):
             return
         slots = [slot for m in group.members.values() for slot in (m.parked_join, m.parked_sync)]
@@ -514,7 +514,7 @@ class Checks:
             if call.api_key in _HELD and call.body.group_id == group.group_id and call not in held:
                 self._schedule.fail("S6", f"{call} is neither answered nor held for an answer")
 
-    def unanswered(self) -> list[Call]:
+    def unanswered_calls(self) -> list[Call]:
         """Requests that wait in the coordinator, but for heartbeats that it holds."""
         return [call for call in self._open if getattr(call.body, "hold_ms", 0) <= 0]
 

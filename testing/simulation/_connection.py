@@ -29,7 +29,7 @@ class Caller(Protocol):
 class SimulatedConnection:
     """Takes the place of ``kohort.client.connection.Connection``: whole messages, no frames."""
 
-    retired = False
+    is_retired = False
 
     def __init__(self, process: Caller, address: Address, node: Receiver, link: Link | None = None) -> None:
         self.address = address
@@ -46,11 +46,11 @@ class SimulatedConnection:
         self._ended = asyncio.Event()
 
     def __repr__(self) -> str:
-        state = f"closed: {self._closed_because}" if self.closed else f"{len(self._waiting)} under way"
+        state = f"closed: {self._closed_because}" if self.is_closed else f"{len(self._waiting)} under way"
         return f"SimulatedConnection({self.address}, {state})"
 
     @property
-    def closed(self) -> bool:
+    def is_closed(self) -> bool:
         return self._closed_because is not None
 
     @property
@@ -58,7 +58,7 @@ class SimulatedConnection:
         return not self._waiting
 
     def is_usable(self) -> bool:
-        return not self.closed
+        return not self.is_closed
 
     def version_for(self, api_key: int, max_version: int | None = None) -> int:
         version = self.versions.get(api_key)

@@ -21,7 +21,7 @@ class FailingDisk(ABC):
         self._fs = FaultyFileSystem(page_bytes=_PAGE_BYTES)
 
     @abstractmethod
-    def crashed(self) -> None:
+    def on_crash(self) -> None:
         """Called when the file system has stopped the process in the middle of an operation."""
 
     def heal(self) -> None:

@@ -110,5 +110,5 @@ class Incidents:
                 tool.send(OffsetDeleteRequest(SIMPLE_GROUP, [topic]))
             case _:
                 for name in groups:
-                    world.checks.book.gone(name, ASIDE)
+                    world.checks.book.on_gone(name, ASIDE)
                 world.broker.delete_topic(ASIDE)

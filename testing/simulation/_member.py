@@ -42,7 +42,7 @@ from ...coordinator.consumer_groups.target import Topic
 from ...protocol import ApiKey, ErrorCode, RequestContext, TopicPartition
 from ...statemachine import MemberState
 from ._network import Call, Connection, Receiver
-from ._offsets import commit_request, fetch_request, fetched
+from ._offsets import commit_request, fetch_request, offsets_in
 from ._plan import ASIDE, MemberPlan, Plan
 from ._schedule import Schedule
 
@@ -67,7 +67,7 @@ class Application(Protocol):
     """
 
     def handle(self, record: Record, /) -> None: ...
-    def settled(self, produced: Mapping[TopicPartition, int], /) -> None: ...
+    def check_results(self, produced: Mapping[TopicPartition, int], /) -> None: ...
 
 
 MakeApplication = Callable[[], Application]
@@ -292,7 +292,7 @@ class Member:
         self.carry_out()
 
     def _assign(self, effect: Assign) -> None:
-        self._consumers.assigned(self)
+        self._consumers.on_assigned(self)
         self._assignments += 1
         added = dict.fromkeys(effect.added, self._assignments)
         self._seeking.update(added)
@@ -319,19 +319,19 @@ class Member:
         connection.send(Call(self, connection, api_key, body, memo), timeout_ms)
 
     def on_answer(self, call: Call, body: Any) -> None:
-        self.do(self._answered, call, body)
+        self.do(self._on_answer, call, body)
 
     def on_failure(self, call: Call, error: BrokerConnectionError) -> None:
-        self.do(self._failed, call, error)
+        self.do(self._on_failure, call, error)
 
-    def _answered(self, call: Call, body: Any) -> None:
+    def _on_answer(self, call: Call, body: Any) -> None:
         memo = call.memo
         if type(memo) is Send:
             before = self.membership.generation
             self.membership.answered(memo, body, self.now)
-            self._consumers.moved(self, before, call, body)
+            self._consumers.on_answer(self, before, call, body)
             if call.api_key == ApiKey.JOIN_GROUP:
-                self._consumers.joined(self)
+                self._consumers.on_joined(self)
                 if "early-commit" in self._schedule.plan.network and not self._schedule.healed:
                     self._commit_early()
             self.carry_out()
@@ -340,7 +340,7 @@ class Member:
         else:
             self._found(memo, body)
 
-    def _failed(self, call: Call, error: BrokerConnectionError) -> None:
+    def _on_failure(self, call: Call, error: BrokerConnectionError) -> None:
         memo = call.memo
         if type(memo) is Send:
             self.membership.failed(memo, error, self.now)
@@ -359,7 +359,7 @@ class Member:
             self.send(Channel.CONTROL, ApiKey.OFFSET_FETCH, body, wanted)
 
     def _found(self, asked: dict[TopicPartition, int], body: Any) -> None:
-        found = fetched(body)
+        found = offsets_in(body)
         for partition, token in asked.items():
             if self._seeking.get(partition) != token or partition not in found:
                 continue
@@ -372,7 +372,7 @@ class Member:
     def _start(self, partition: TopicPartition, committed: CommittedOffset | None) -> None:
         del self._seeking[partition]
         position = 0 if committed is None else committed.offset
-        self._consumers.started(self, partition, position)
+        self._consumers.on_started(self, partition, position)
         self.reading[partition] = self._committed[partition] = position
 
     def _poll(self) -> None:
@@ -396,7 +396,7 @@ class Member:
             consumers.delivering(self, partition)
             for offset in range(position, end):
                 record = Record(*partition, offset, 0, None, None, (), generation, 0)
-                if not consumers.handled(self, record):
+                if not consumers.handle_record(self, record):
                     break
                 self.reading[partition] = offset + 1
         if self._schedule.healed:
@@ -464,7 +464,7 @@ class Member:
                 self._committing = True
                 self._send_commit(again, giving)
             else:
-                self._given(giving)
+                self._give_records(giving)
 
     def _give(self, giving: Giving) -> None:
         """Stop the delivery of partitions and commit what is done a little later, step by step."""
@@ -478,9 +478,9 @@ class Member:
 
     def _work_off(self, step: Giving) -> None:
         if step in self.handing_over and (step.lost or not self._commit(step.partitions, step)):
-            self._given(step)
+            self._give_records(step)
 
-    def _given(self, step: Giving) -> None:
+    def _give_records(self, step: Giving) -> None:
         self.handing_over.remove(step)
         for partition in step.partitions:
             self.reading.pop(partition, None)
@@ -525,7 +525,7 @@ class Consumers:
         #: Everything before this offset was done by some member of the group.
         self.done_before: defaultdict[tuple[str, TopicPartition], int] = defaultdict(int)
 
-    def handled(self, member: Member, record: Record) -> bool:
+    def handle_record(self, member: Member, record: Record) -> bool:
         """Pass a record to the application; return whether it is done."""
         if self._application is not None:
             try:
@@ -538,17 +538,17 @@ class Consumers:
         self.done_before[key] = max(self.done_before[key], record.offset + 1)
         return True
 
-    def settled(self) -> None:
+    def check_results(self) -> None:
         """Everything is done: let the application check its results."""
         if self._application is not None:
             try:
-                self._application.settled(dict(self.ends))
+                self._application.check_results(dict(self.ends))
             except Exception as error:
                 self._schedule.fail("A", f"the application: {error!r}")
 
     # --- checks -------------------------------------------------------------------------------------------
 
-    def started(self, member: Member, partition: TopicPartition, position: int) -> None:
+    def on_started(self, member: Member, partition: TopicPartition, position: int) -> None:
         if self._schedule.trace is not None:
             self._schedule.say(f"{member.name} reads {partition} from {position}")
         done = self.done_before[member.plan.group, partition]
@@ -562,7 +562,7 @@ class Consumers:
             text = f"delivers from {partition}, which it has not: it is {membership}"
             self._schedule.fail("S11", f"{member.name} {text}")
 
-    def joined(self, member: Member) -> None:
+    def on_joined(self, member: Member) -> None:
         """A member has joined a generation: nobody else in it reads the same partitions."""
         shard = self._schedule.shard
         if shard is not None and live_consumers(shard, member.plan.group) is not None:
@@ -572,7 +572,7 @@ class Consumers:
             # others may own what it still reads: it has not been told yet, and cannot commit
             member.stale = set(member.reading)
         else:
-            self.assigned(member)
+            self.on_assigned(member)
 
     def _is_behind(self, member: Member) -> bool:
         """Return whether the previous generation left it out, as may happen to a static member."""
@@ -580,7 +580,7 @@ class Consumers:
         assert isinstance(membership, Membership)
         return membership._owned_generation < membership.generation - 1
 
-    def assigned(self, member: Member) -> None:
+    def on_assigned(self, member: Member) -> None:
         """A member has received its assignment: nobody else in its generation owns the same partitions."""
         generation = member.membership.generation
         if generation < 0:
@@ -603,7 +603,7 @@ class Consumers:
                     text = f"{names} have {sorted(both)} in generation {generation}"
                     self._schedule.fail("S4", text)
 
-    def moved(self, member: Member, before: int, call: Call, body: Any) -> None:
+    def on_answer(self, member: Member, before: int, call: Call, body: Any) -> None:
         """A member has received the answer to a request of its membership."""
         membership, now = member.membership, member.membership.generation
         if isinstance(membership, Membership):

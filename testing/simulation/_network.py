@@ -107,7 +107,7 @@ class Call:
         on_set, self.on_set = self.on_set, None
         self.answered_at = self.connection.schedule.heap.events
         on_set(self, body)
-        self.connection.answered(self, body)
+        self.connection.on_answer(self, body)
 
 
 class Connection:
@@ -175,7 +175,7 @@ class Connection:
     def reset(self, why: str) -> None:
         self._break(self.epoch, why)
 
-    def answered(self, call: Call, body: Any) -> None:
+    def on_answer(self, call: Call, body: Any) -> None:
         """The coordinator has answered; the next request may be taken."""
         if call is self._held:
             self._held = None

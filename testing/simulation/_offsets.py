@@ -55,7 +55,9 @@ class Book:
         self.acknowledged = 0
         self._expected: dict[Key, _Expected] = {}
 
-    def asked(self, token: object, group: str, value_of: dict[TopicPartition, Value], now_ms: int) -> None:
+    def on_request(
+        self, token: object, group: str, value_of: dict[TopicPartition, Value], now_ms: int
+    ) -> None:
         """Note a request for these values; whether it is accepted is not known yet."""
         for partition, value in value_of.items():
             expected = self._expected.get((group, partition))
@@ -63,7 +65,7 @@ class Book:
                 expected = self._expected[group, partition] = _Expected()
             expected.maybe.append((token, value, now_ms))
 
-    def confirmed(self, token: object, group: str, partition: TopicPartition, event: int) -> None:
+    def on_confirmed(self, token: object, group: str, partition: TopicPartition, event: int) -> None:
         """The request of this token is acknowledged, so all requests before it have been decided.
 
         ``event`` numbers what happens, for reads that began before.
@@ -79,13 +81,13 @@ class Book:
                 self.acknowledged += 1
                 return
 
-    def refused(self, token: object, group: str, partition: TopicPartition) -> None:
+    def on_refused(self, token: object, group: str, partition: TopicPartition) -> None:
         """The request of this token was refused, and nothing was written."""
         expected = self._expected[group, partition]
         expected.maybe = [entry for entry in expected.maybe if entry[0] is not token]
         expected.seen = _UNSEEN
 
-    def gone(self, group: str, topic: str | None = None) -> None:
+    def on_gone(self, group: str, topic: str | None = None) -> None:
         """Note that a group's offsets (of a topic) may be removed from now on without a client's request."""
         for (name, partition), expected in self._expected.items():
             if name == group and topic in (None, partition.topic):
@@ -138,8 +140,8 @@ class Book:
         expected = self._expected.get((group, partition))
         due = None if expected is None else expected.last
         more = [] if expected is None else [value for _, value, _ in expected.maybe]
-        text = f"{where} {_said(value)} for {partition.topic}-{partition.partition} of {group}"
-        return Violation("S1", f"{text}; acknowledged was {_said(due)}, not yet answered are {more}")
+        text = f"{where} {_value_text(value)} for {partition.topic}-{partition.partition} of {group}"
+        return Violation("S1", f"{text}; acknowledged was {_value_text(due)}, not yet answered are {more}")
 
 
 def removed_key(key: bytes) -> tuple[str, TopicPartition | None] | None:
@@ -182,7 +184,7 @@ def fetch_request(
     )
 
 
-def fetched(body: Any) -> dict[TopicPartition, CommittedOffset | None]:
+def offsets_in(body: Any) -> dict[TopicPartition, CommittedOffset | None]:
     """The offsets of an answered OffsetFetch; None where nothing is committed. Empty for a refusal."""
     return {
         TopicPartition(topic.name, row.partition_index): (
@@ -232,5 +234,5 @@ def _value(
     return None if entry is None else (entry.offset, entry.metadata)
 
 
-def _said(value: Value) -> str:
+def _value_text(value: Value) -> str:
     return "nothing" if value is None else f"offset {value[0]}"

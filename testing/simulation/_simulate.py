@@ -120,10 +120,10 @@ def trace(
     protocol: Protocol = "classic",
 ) -> tuple[list[str], Violation | None]:
     """The trace of a schedule, line by line, and the violation that ends it."""
-    return traced(_GroupRun(seed, assignors, application, True, crashes, protocol), left_out)
+    return trace_run(_GroupRun(seed, assignors, application, True, crashes, protocol), left_out)
 
 
-def traced(run: Run, left_out: Collection[str]) -> tuple[list[str], Violation | None]:
+def trace_run(run: Run, left_out: Collection[str]) -> tuple[list[str], Violation | None]:
     """The trace of a run, and the violation that ends it."""
     with _own_loop():
         world, violation = run.schedule(left_out, traced=True)

@@ -100,7 +100,7 @@ class Phases(Schedule[P]):
                 self.heap.run(end, self)
                 return
             except SimulatedCrash:
-                self.machine.crashed()
+                self.machine.on_crash()
             except Violation:
                 raise
             except Exception as error:
@@ -220,7 +220,7 @@ class MemberWorld(World[Plan]):
         else:
             self.consumers.remade.add(name)
             for group in self.plan.groups:
-                self.checks.book.gone(group, name)
+                self.checks.book.on_gone(group, name)
         for member in self.members.values():
             member.later(self.rng.randint(1, self.plan.heartbeat_ms), member.learn_topics)
         if not count:
@@ -248,7 +248,7 @@ class MemberWorld(World[Plan]):
         self._let_pass(self.heap.now + (max(plan.quiet_ms, 2 * plan.session_ms) if alone else plan.quiet_ms))
         if self.stats.rebalances > rebalances:
             self.fail("L4", "a rebalance in a group that was settled")
-        self.consumers.settled()
+        self.consumers.check_results()
 
     def _produce(self) -> None:
         if not self.healed:
@@ -311,7 +311,7 @@ class MemberWorld(World[Plan]):
             members, group = self.living(name), live(shard, name)
             consumers = live_consumers(shard, name)
             if consumers is not None:
-                if (text := _unsettled(consumers, members)) is not None:
+                if (text := _why_unsettled(consumers, members)) is not None:
                     return "L1", text
                 continue
             state = GroupState.STABLE if members else GroupState.EMPTY
@@ -350,7 +350,7 @@ class MemberWorld(World[Plan]):
                         # taken its offset back. What follows is committed beyond it
                         self.consumers.ends[partition] += 1
                     return "L3", f"{partition} of {name} ends at {end}, done {done}, committed {committed}"
-        waiting = self.checks.unanswered()
+        waiting = self.checks.unanswered_calls()
         return ("L2", f"{waiting} are not answered") if waiting else None
 
     def close(self) -> None:
@@ -361,7 +361,7 @@ class MemberWorld(World[Plan]):
         super().close()
 
 
-def _unsettled(group: ConsumerGroup, members: list[Member]) -> str | None:
+def _why_unsettled(group: ConsumerGroup, members: list[Member]) -> str | None:
     """Why a group is not one of these members, each at its target and aware of it; None if it is."""
     state = ConsumerGroupState.STABLE if members else ConsumerGroupState.EMPTY
     ids = {member.membership.member_id for member in members}

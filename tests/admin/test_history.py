@@ -14,12 +14,12 @@ from kohort.admin import Generation, GroupAdmin, GroupHistory, HistoryEntry, Par
 from kohort.admin._history import (
     from_events,
     from_records,
-    shortened,
+    is_shortened,
     whole,
     with_every_move,
     with_records,
 )
-from kohort.admin._moves import moved
+from kohort.admin._moves import moves_between
 from kohort.admin._past import StoredPast, StoredRecord
 from kohort.admin._requests import KeptEvents
 from kohort.consumer import AsyncGroupConsumer, Cluster
@@ -123,8 +123,8 @@ def test_a_read_that_stopped_early_is_said() -> None:
 
 
 def test_moves_are_not_guessed_from_assignments_that_cannot_be_read() -> None:
-    assert moved({"a": None}, {"a": frozenset()}) is None
-    assert moved({}, {}) == ()
+    assert moves_between({"a": None}, {"a": frozenset()}) is None
+    assert moves_between({}, {}) == ()
 
 
 def event(sequence: int, kind: str, generation: int, **details: object) -> HistoryEntry:
@@ -206,8 +206,8 @@ def test_a_history_from_the_first_generation_on_needs_no_records() -> None:
 def test_moves_that_an_event_leaves_out_are_taken_from_the_generations_record() -> None:
     details = {**REBALANCED, "partitions_moved": 3}
     told = from_events("billing", [event(9, "RebalanceNote", 2, **details)], 20)
-    assert shortened(told)
-    assert not shortened(from_events("billing", [event(9, "RebalanceNote", 2, **REBALANCED)], 20))
+    assert is_shortened(told)
+    assert not is_shortened(from_events("billing", [event(9, "RebalanceNote", 2, **REBALANCED)], 20))
     members = (member("a", holding()), member("b", holding(0, 1, 2)))
     recorded = from_records(
         "billing", past(stored(1, member("a", holding(0, 1, 2))), stored(2, *members)), 20
@@ -218,7 +218,7 @@ def test_moves_that_an_event_leaves_out_are_taken_from_the_generations_record() 
     assert 0 <= told_at - written < 60_000
     assert [move.partition for move in filled.generations[0].moves or ()] == [0, 1, 2]
     assert filled.generations[0].cause == "member b joined"
-    assert not shortened(filled)
+    assert not is_shortened(filled)
     # another group of this name had a generation of this number
     late = replace(told, generations=(replace(told.generations[0], timestamp_ms=written + 60_001),))
     assert with_every_move(late, recorded) == late

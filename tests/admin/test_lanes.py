@@ -23,7 +23,7 @@ from kohort.admin.lanes import (
     cause,
     headline,
     held_up_by,
-    kept,
+    keep_sample,
     lanes_of,
     owners_now,
     phases,
@@ -167,7 +167,7 @@ def test_the_document_is_what_the_script_reads() -> None:
 def test_old_points_of_lag_are_thinned_out() -> None:
     samples: list[Sample] = []
     for second in range(MOST_SAMPLES + 1):
-        kept(samples, Sample(second, 0))
+        keep_sample(samples, Sample(second, 0))
     assert len(samples) <= MOST_SAMPLES
     assert (samples[0].timestamp_ms, samples[-1].timestamp_ms) == (0, MOST_SAMPLES)
     assert [s.timestamp_ms for s in samples[-100:]] == list(range(MOST_SAMPLES - 99, MOST_SAMPLES + 1))

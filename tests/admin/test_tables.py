@@ -43,20 +43,20 @@ def test_moves_between_the_same_owners_are_one() -> None:
 
 def test_names_are_shown_as_they_are_and_cannot_talk_to_the_terminal() -> None:
     name = "[red]x[/red]\x1b[2J\n"
-    text = printed(tables.listed([ListedGroup(name, "consumer", "Empty", "classic", 1)]))
+    text = printed(tables.groups_table([ListedGroup(name, "consumer", "Empty", "classic", 1)]))
     assert "[red]x[/red]\N{REPLACEMENT CHARACTER}[2J\N{REPLACEMENT CHARACTER}" in text
     assert len(text.splitlines()) == 2
 
 
 def test_long_values_fold_and_lose_nothing() -> None:
     name = "x" * 300
-    text = printed(tables.listed([ListedGroup(name, "consumer", "Empty", "classic", 1)]), width=60)
+    text = printed(tables.groups_table([ListedGroup(name, "consumer", "Empty", "classic", 1)]), width=60)
     assert max(len(line) for line in text.splitlines()) <= 60
     assert text.count("x") == 300
 
 
 def test_none_is_a_dash_and_an_outcome_is_said() -> None:
-    assert "-" in printed(tables.listed([ListedGroup("g", "", None, None, 1)])).split()
+    assert "-" in printed(tables.groups_table([ListedGroup("g", "", None, None, 1)])).split()
     rows: dict[tuple[str, ...], Outcome] = {
         ("a",): Outcome(0, None),
         ("b",): Outcome(68, "NON_EMPTY_GROUP (68)"),

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from kohort.admin.top import add_arguments, escaped, look_at, rows_of
+from kohort.admin.top import add_arguments, escape_text, look_at, rows_of
 from kohort.cli import main
 
 FIRST = """
@@ -65,7 +65,7 @@ def test_what_is_no_metrics_of_a_broker_is_refused() -> None:
 
 
 def test_names_steer_no_terminal() -> None:
-    assert escaped("a\x1b[2Jb") == "a\\x1b[2Jb"
+    assert escape_text("a\x1b[2Jb") == "a\\x1b[2Jb"
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kohort.admin import Coordinator, GroupDescription, HistoryEntry, MemberDescription
-from kohort.admin._watch import differences, told
+from kohort.admin._watch import differences, event_line
 from kohort.protocol import TopicPartition
 
 WHERE = Coordinator(1, "localhost", 9092)
@@ -62,8 +62,8 @@ def test_moves_are_told_when_the_group_is_stable_again() -> None:
     ],
 )
 def test_events_in_words(kind: str, details: dict[str, object], expected: str) -> None:
-    assert told(HistoryEntry(1, 0, kind, 4, "the cause", "m", "app", "/h", details)) == expected
+    assert event_line(HistoryEntry(1, 0, kind, 4, "the cause", "m", "app", "/h", details)) == expected
 
 
 def test_an_event_about_nobody_names_nobody() -> None:
-    assert told(HistoryEntry(1, 0, "OffsetsRemoved", -1, "expired", "", "", "")) == "expired"
+    assert event_line(HistoryEntry(1, 0, "OffsetsRemoved", -1, "expired", "", "", "")) == "expired"

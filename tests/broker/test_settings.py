@@ -26,7 +26,9 @@ def test_a_settings_object_is_taken_as_it_is() -> None:
 
 def test_every_setting_has_a_description() -> None:
     known = settings_of(BrokerSettings)
-    assert [name for name, setting in known.items() if not setting.row.doc or not setting.allowed] == []
+    assert [
+        name for name, setting in known.items() if not setting.row.doc or not setting.allowed_values
+    ] == []
     assert known.keys() == {field.name for field in fields(BrokerSettings)}
 
 

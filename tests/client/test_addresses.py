@@ -46,7 +46,7 @@ async def test_behind_an_address_that_does_not_answer_the_next_one_is_tried(
 ) -> None:
     _resolves(monkeypatch, SILENT, REFUSES, "127.0.0.1")
     async with FakeBroker() as broker, Cluster(f"broker.example:{broker.port}") as cluster:
-        assert cluster.known.nodes
+        assert cluster.known_metadata.nodes
     assert silent[:3] == [SILENT, REFUSES, "127.0.0.1"]
     assert not [task for task in asyncio.all_tasks() if task.get_name() == "kohort connect"]
 

@@ -60,7 +60,7 @@ async def test_no_broker_within_the_time_is_one_error_that_names_all_that_were_t
 
 async def test_a_bootstrap_broker_that_is_down_is_passed_over() -> None:
     async with FakeBroker() as broker, Cluster(f"127.0.0.1:1,{broker.address}") as cluster:
-        assert list(cluster.known.nodes) == [0]
+        assert list(cluster.known_metadata.nodes) == [0]
 
 
 async def test_topics_that_do_not_exist_are_no_exception() -> None:

@@ -125,7 +125,7 @@ async def test_requests_under_way_fail_when_the_connection_breaks() -> None:
         broker.drop_connections()
         errors = await asyncio.gather(*waiting, return_exceptions=True)
         assert all(isinstance(e, BrokerConnectionError) and broker.address in str(e) for e in errors)
-        assert connection.closed
+        assert connection.is_closed
         with pytest.raises(BrokerConnectionError, match="connection closed"):
             await connection.request(_beat(), timeout_ms=30_000)
 
@@ -136,7 +136,7 @@ async def test_an_answer_that_does_not_come_in_time_ends_the_connection() -> Non
         connection = await _open(broker)
         with pytest.raises(BrokerTimeoutError, match="Heartbeat was not answered within 50 ms"):
             await connection.request(_beat(), timeout_ms=50)
-        assert connection.closed
+        assert connection.is_closed
 
 
 async def test_nobody_listening_is_an_error_that_names_host_and_port() -> None:
@@ -168,7 +168,7 @@ async def test_bytes_that_are_no_answer_end_the_connection(garbage: bytes) -> No
         connection = await _open(broker)
         with pytest.raises(BrokerConnectionError):
             await connection.request(_beat(), timeout_ms=30_000)
-        assert connection.closed
+        assert connection.is_closed
 
 
 async def test_what_is_no_broker_is_known_by_its_first_bytes_however_large_answers_may_be() -> None:
@@ -215,7 +215,7 @@ async def test_one_whose_authentication_ends_soon_is_closed_once_nothing_is_unde
         assert connection.is_usable()
         connection._waiting.clear()
         assert not connection.is_usable()
-        assert connection.closed
+        assert connection.is_closed
         answer.cancel()
 
 

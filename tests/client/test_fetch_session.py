@@ -68,27 +68,27 @@ def test_the_broker_always_reads_what_is_wanted(
             ids = {"orders": uuid.uuid4()}
         plan = session.plan(wanted, ids)
         if fate == "lost unheard":
-            session.lost()
+            session.on_lost_answer()
             continue
         error, session_id = broker.take(plan)
         if fate == "lost":
-            session.lost()
+            session.on_lost_answer()
             continue
-        session.answered(error, session_id)
+        session.on_answer(error, session_id)
         if error is not ErrorCode.NONE:
             error, session_id = broker.take(session.plan(wanted, ids))
-            session.answered(error, session_id)
+            session.on_answer(error, session_id)
         assert error is ErrorCode.NONE
         assert broker.reads == wanted
 
 
 def test_only_what_changed_is_said_again() -> None:
     session, broker = FetchSession(), _Broker()
-    session.answered(*broker.take(session.plan({A: FetchFrom(0), B: FetchFrom(0)}, {})))
+    session.on_answer(*broker.take(session.plan({A: FetchFrom(0), B: FetchFrom(0)}, {})))
     assert session.plan({A: FetchFrom(0), B: FetchFrom(5), C: FetchFrom(9)}, {}) == Plan(
         101, 1, {B: FetchFrom(5), C: FetchFrom(9)}
     )
-    session.answered(ErrorCode.NONE, 101)
+    session.on_answer(ErrorCode.NONE, 101)
     assert session.plan({B: FetchFrom(5)}, {}) == Plan(101, 2, {}, (A, C))
 
 
@@ -97,10 +97,10 @@ def test_a_broker_without_sessions_gets_the_whole_list_each_time() -> None:
     for offset in range(3):
         plan = session.plan({A: FetchFrom(offset), B: FetchFrom(0)}, {})
         assert plan == Plan(0, 0, {A: FetchFrom(offset), B: FetchFrom(0)})
-        session.answered(*broker.take(plan))
+        session.on_answer(*broker.take(plan))
 
 
 def test_the_epoch_wraps_to_one() -> None:
     session = FetchSession(7, 2_147_483_647)
-    session.answered(ErrorCode.NONE, 7)
+    session.on_answer(ErrorCode.NONE, 7)
     assert session.epoch == 1

@@ -33,12 +33,12 @@ def test_an_address_is_shown_as_it_is_written() -> None:
 
 def test_a_broker_that_lags_does_not_set_leader_epochs_back() -> None:
     first, second = uuid.uuid4(), uuid.uuid4()
-    state = ClusterMetadata().updated(_metadata(first, leader=1, epoch=7), None)
-    assert state.updated(_metadata(first, leader=2, epoch=6), None).leader(ORDERS) == 1
-    assert state.updated(_metadata(first, leader=2, epoch=8), None).leader(ORDERS) == 2
+    state = ClusterMetadata().update_from(_metadata(first, leader=1, epoch=7), None)
+    assert state.update_from(_metadata(first, leader=2, epoch=6), None).leader(ORDERS) == 1
+    assert state.update_from(_metadata(first, leader=2, epoch=8), None).leader(ORDERS) == 2
     # another topic of the same name begins anew, and a broker that does not say is believed
-    assert state.updated(_metadata(second, leader=2, epoch=0), None).leader_epoch(ORDERS) == 0
-    assert state.updated(_metadata(first, leader=2, epoch=-1), None).leader(ORDERS) == 2
+    assert state.update_from(_metadata(second, leader=2, epoch=0), None).leader_epoch(ORDERS) == 0
+    assert state.update_from(_metadata(first, leader=2, epoch=-1), None).leader(ORDERS) == 2
 
 
 def _metadata(topic_id: Any, *, leader: int, epoch: int) -> Any:

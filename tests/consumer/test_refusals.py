@@ -77,7 +77,7 @@ async def test_a_topic_that_may_not_be_described_is_raised_by_polls_until_it_may
     kohort_broker.create_topic("orders", 1)
     kohort_broker.produce("orders", ["x"])
     allowed = False
-    updated = ClusterMetadata.updated
+    updated = ClusterMetadata.update_from
 
     def without_right(state: ClusterMetadata, response: Any, asked: frozenset[str] | None) -> Any:
         if not allowed:

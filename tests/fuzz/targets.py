@@ -59,7 +59,7 @@ def frames(data: bytes) -> None:
     parts, again = _cut(reader, data[1:cut], data[max(cut, 1) :])
     assert parts == whole
     assert again == error
-    assert reader.buffered <= len(data)
+    assert reader.buffered_bytes <= len(data)
 
 
 def _cut(reader: FrameReader, *pieces: bytes) -> tuple[list[bytes], str]:

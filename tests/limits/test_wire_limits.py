@@ -52,7 +52,7 @@ def test_1_000_times_100_mib_announced_take_memory_for_the_10_bytes_that_came() 
         taken, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert sum(reader.buffered for reader in readers) == 14_000
+    assert sum(reader.buffered_bytes for reader in readers) == 14_000
     assert taken < 1_000 * 200
 
 

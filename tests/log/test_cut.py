@@ -84,10 +84,10 @@ def test_a_cut_log_is_what_it_would_be_if_it_were_read_again(
         shutil.copytree(tmp_path / "orders-0", aside / "orders-0")
         other = open_log(aside, SMALL, clean=False, recovery_point=log.recovery_point)
         quick += log._plan_cut(offset) is not None
-        log = log.truncated(offset, now_ms=NOW_MS)
+        log = log.replace_truncated(offset, now_ms=NOW_MS)
         with monkeypatch.context() as patch:
             patch.setattr(_partition, "plan_cut", lambda *_: None)
-            other = other.truncated(offset, now_ms=NOW_MS)
+            other = other.replace_truncated(offset, now_ms=NOW_MS)
         assert state(log) == state(other)
         # and what is on the disk is that, after a stop and after a crash
         for clean in (True, False):
@@ -118,12 +118,12 @@ def test_what_stays_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(OsFile, "read", counted)
     size = log.size_bytes
-    cut = log.truncated(2_990, now_ms=NOW_MS)
+    cut = log.replace_truncated(2_990, now_ms=NOW_MS)
     assert (cut.log_end_offset, cut.recovery.verified_bytes) == (2_990, 0)
     assert size > 3_000_000
     assert read[0] < 1_500_000, "a stretch before the cut, for what the producers wrote last"
     read[0] = 0
-    cut = cut.truncated(2_990, now_ms=NOW_MS)
+    cut = cut.replace_truncated(2_990, now_ms=NOW_MS)
     assert read[0] < 100_000, "nothing goes"
 
 
@@ -132,11 +132,11 @@ def test_a_producer_whose_batches_all_go_is_forgotten_and_a_cut_below_the_log_st
 ) -> None:
     log = filled(open_log(tmp_path, SMALL), *[1] * 12)
     log.append(batch(2, producer_id=7, sequence=0), now_ms=NOW_MS)
-    log = log.truncated(12, now_ms=NOW_MS)
+    log = log.replace_truncated(12, now_ms=NOW_MS)
     assert (log.log_end_offset, len(log.producers)) == (12, 0)
     log.advance_high_watermark(12)
     log.delete_records(8)
-    log = log.truncated(5, now_ms=NOW_MS)
+    log = log.replace_truncated(5, now_ms=NOW_MS)
     assert (log.log_start_offset, log.log_end_offset) == (8, 8)
 
 
@@ -147,7 +147,7 @@ def test_damage_that_no_length_shows_is_found_before_anything_is_cut(tmp_path: P
     size = len(data) // 12
     data[9 * size + 16] = 9  # no such format of batches
     path.write_bytes(data)
-    cut = log.truncated(11, now_ms=NOW_MS)
+    cut = log.replace_truncated(11, now_ms=NOW_MS)
     assert (cut.log_end_offset, cut.first_damaged_offset) == (11, 9)
 
 
@@ -156,7 +156,7 @@ def test_a_wrong_entry_of_the_offset_index_leads_no_cut_astray(tmp_path: Path) -
     index = log._segments.active.index
     place, (_, position) = index.count - 1, index.entry(index.count - 1)
     index.file.write(place * index.ENTRY.size, index.ENTRY.pack(10, position - 1))
-    cut = log.truncated(11, now_ms=NOW_MS)
+    cut = log.replace_truncated(11, now_ms=NOW_MS)
     assert (cut.log_end_offset, cut.is_damaged, len(offsets_of(everything(cut)))) == (
         11,
         False,
@@ -176,7 +176,7 @@ def test_a_segment_is_cut_when_those_behind_it_are_gone_whenever_the_machine_sto
         whole = [fs.content(path) for path in files]
         fs.crash_at(stops + 1)
         with suppress(SimulatedCrash):
-            log.truncated(8, now_ms=NOW_MS)
+            log.replace_truncated(8, now_ms=NOW_MS)
             break
         stops += 1
         for seed in range(20):
@@ -205,7 +205,7 @@ def test_a_cut_that_a_full_disk_interrupts_goes_on_when_there_is_room(
         log.advance_high_watermark(18)
         fs.fail_at(number, errno.ENOSPC, sticky=True)
         try:
-            log.truncated(8, now_ms=NOW_MS, restart=restart)
+            log.replace_truncated(8, now_ms=NOW_MS, restart=restart)
         except KafkaError as error:
             refused = error
         else:
@@ -216,8 +216,8 @@ def test_a_cut_that_a_full_disk_interrupts_goes_on_when_there_is_room(
             interrupted += 1
             # what a checkpoint would say now is true of what is left, too
             assert (log.recovery_point, log.high_watermark) == (8, 8)
-            log = log.reopened(now_ms=NOW_MS)
-        log = log.truncated(8, now_ms=NOW_MS, restart=restart)
+            log = log.reopen(now_ms=NOW_MS)
+        log = log.replace_truncated(8, now_ms=NOW_MS, restart=restart)
         assert (log.log_start_offset, log.log_end_offset) == (8 if restart else 0, 8)
         assert (log.high_watermark, log.recovery_point) == (8, 8)
         assert [log.epoch_for_offset(each) for each in range(8)] == ([-1] * 8 if restart else list(range(8)))

@@ -231,7 +231,7 @@ def test_a_damaged_snapshot_is_told(data: bytes) -> None:
 def test_behind_a_first_batch_that_could_not_be_written_none_is_taken_before_it() -> None:
     """It was refused with an error after which clients send it again, and others were under way behind it."""
     producers = Producers()
-    producers.missed(header(3, 0))
+    producers.on_missed(header(3, 0))
     with pytest.raises(KafkaError) as refused:
         producers.check(header(2, 3), sequence=True)
     assert refused.value.code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
@@ -245,7 +245,7 @@ def test_behind_a_first_batch_that_could_not_be_written_none_is_taken_before_it(
 def test_a_thousand_missed_first_batches_are_remembered() -> None:
     producers = Producers()
     for number in range(1_001):
-        producers.missed(header(1, 0, producer_id=number))
+        producers.on_missed(header(1, 0, producer_id=number))
     producers.check(header(1, 1, producer_id=0), sequence=True)
     with pytest.raises(KafkaError):
         producers.check(header(1, 1, producer_id=1), sequence=True)

@@ -313,7 +313,7 @@ def test_records_missing_between_two_segments_are_damage_that_a_follower_cuts(tm
     os.truncate(tmp_path / "orders-0" / f"{FIRST}.log", len(batch(1)))
     again = open_log(tmp_path, config, clean=False, keep_damage=True)
     assert (again.log_end_offset, again.first_damaged_offset) == (3, 1)
-    cut = again.truncated(1, now_ms=NOW_MS)
+    cut = again.replace_truncated(1, now_ms=NOW_MS)
     assert (cut.log_end_offset, cut.first_damaged_offset) == (1, None)
 
 
@@ -340,7 +340,7 @@ def test_a_log_that_is_cut_where_it_is_damaged_keeps_no_damage(
     path.write_bytes(content)
     log = open_log(folder, clean=False, keep_damage=True)
     if (damaged := log.first_damaged_offset) is not None:
-        log = log.truncated(damaged, now_ms=NOW_MS)
+        log = log.replace_truncated(damaged, now_ms=NOW_MS)
     assert log.first_damaged_offset is None
     end = log.log_end_offset
     assert end <= next((number for number, fate in enumerate(fates) if fate == "zeros"), len(fates))

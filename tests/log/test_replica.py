@@ -67,7 +67,7 @@ def test_a_log_is_cut_between_batches_in_any_segment(tmp_path: Path) -> None:
         log = filled(open_log(tmp_path, SMALL, name=f"orders-{cut}"), *[1] * 12)
         before = everything(log)
         sizes = [header.size for _, header in iter_batches(before)]
-        log = log.truncated(cut, now_ms=NOW_MS)
+        log = log.replace_truncated(cut, now_ms=NOW_MS)
         assert (log.log_end_offset, log.high_watermark) == (cut, cut)
         assert everything(log) == before[: sum(sizes[:cut])]
         filled(log, 2)
@@ -80,7 +80,7 @@ def test_epochs_behind_a_cut_are_forgotten(tmp_path: Path) -> None:
     log = filled(open_log(tmp_path), 3)
     log.append(batch(2), now_ms=NOW_MS, leader_epoch=4)
     log.append(batch(2), now_ms=NOW_MS, leader_epoch=6)
-    log = log.truncated(4, now_ms=NOW_MS)
+    log = log.replace_truncated(4, now_ms=NOW_MS)
     # the batch that holds the offset goes whole
     assert log.log_end_offset == 3
     assert log.end_offset_for_epoch(6) == (-1, -1)
@@ -89,9 +89,9 @@ def test_epochs_behind_a_cut_are_forgotten(tmp_path: Path) -> None:
 def test_a_log_that_begins_anew_goes_on_where_its_leader_begins(tmp_path: Path) -> None:
     log = filled(open_log(tmp_path, SMALL), *[1] * 12)
     log.append(batch(2, producer_id=7, sequence=0), now_ms=NOW_MS, leader_epoch=4)
-    log = log.truncated(40, now_ms=NOW_MS, restart=True)
+    log = log.replace_truncated(40, now_ms=NOW_MS, restart=True)
     assert (log.log_start_offset, log.log_end_offset, len(log.producers)) == (40, 40, 0)
-    leader = open_log(tmp_path, SMALL, name="orders-1").truncated(40, now_ms=NOW_MS, restart=True)
+    leader = open_log(tmp_path, SMALL, name="orders-1").replace_truncated(40, now_ms=NOW_MS, restart=True)
     leader.append(batch(2), now_ms=NOW_MS, leader_epoch=3)
     copy(leader, log)
     assert everything(log) == everything(leader)
@@ -159,9 +159,9 @@ def test_a_follower_becomes_equal_to_its_leader_whatever_was_cut_off(tmp_path: P
                 for _ in range(rng.randint(0, 4)):
                     follower.append(batch(2), now_ms=NOW_MS, leader_epoch=epoch)
                 epoch += 1
-                follower = follower.truncated(end, now_ms=NOW_MS)
+                follower = follower.replace_truncated(end, now_ms=NOW_MS)
         elif step < 0.95:
-            follower = follower.truncated(rng.randint(0, follower.log_end_offset), now_ms=NOW_MS)
+            follower = follower.replace_truncated(rng.randint(0, follower.log_end_offset), now_ms=NOW_MS)
         else:
             follower = reopened(follower, clean=rng.random() < 0.5)
     copy(leader, follower)

@@ -157,7 +157,7 @@ def test_it_is_not_left_behind_the_end_of_a_log_that_is_cut_meanwhile(tmp_path: 
 
     def between() -> None:
         if not log.offline and not log._producers.saving._left:  # type: ignore[union-attr]
-            log.truncated(0, now_ms=NOW_MS)
+            log.replace_truncated(0, now_ms=NOW_MS)
 
     run(log, between)
     assert log.offline

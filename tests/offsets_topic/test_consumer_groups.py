@@ -239,7 +239,7 @@ def test_long_texts_of_clients_are_not_kept_when_their_record_is_written() -> No
             record = ConsumerGroupRecord(
                 GroupRecordType.MEMBER, f"g{number}" + "g" * 30_000, f"m{number}" + "m" * 30_000
             )
-            assert len(record.encoded()[0]) > 60_000
+            assert len(record.encode()[0]) > 60_000
         taken, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

@@ -10,7 +10,7 @@ async def read(bootstrap: str, topic: str, *, committed: bool = True) -> list[Re
     """Every record that is there when no transaction is open, by partition and offset."""
     async with Cluster(bootstrap) as cluster:
         await cluster.metadata([topic])
-        places = dict.fromkeys(cluster.known.partitions(topic), LATEST)
+        places = dict.fromkeys(cluster.known_metadata.partitions(topic), LATEST)
         ends, stable = await cluster.list_offsets(places), None
         while committed and stable != ends:
             # markers are written after the answer to the end of a transaction

@@ -163,7 +163,7 @@ def test_a_batch_on_the_wire_is_what_was_sent() -> None:
     for _ in range(5):
         add(waiting, b"the same again and again")
     ((batch,),) = take(waiting)
-    sealed = batch.sealed(transactional=True)
+    sealed = batch.seal(transactional=True)
     header = parse_batch_header(sealed)
     verify_batch(sealed, header)
     assert (header.producer_id, header.producer_epoch, header.base_sequence) == (7, 0, 0)
@@ -182,7 +182,7 @@ def test_a_batch_has_the_records_as_they_were_sent(codec: Codec) -> None:
     waiting = accumulator(codec=codec)
     waiting.add_all(waiting.queue(PLACE), records, sum(record_size(*record[:3]) for record in records))
     ((batch,),) = take(waiting)
-    sealed = batch.sealed(transactional=False)
+    sealed = batch.seal(transactional=False)
     header = parse_batch_header(sealed)
     verify_batch(sealed, header)
     assert (header.base_timestamp_ms, header.max_timestamp_ms) == (2_000, 3_000_000)
@@ -196,9 +196,9 @@ def test_numbers_of_a_refused_batch_that_may_have_been_written_before_are_not_us
     known(waiting)
     add(waiting, b"a")
     ((batch,),) = take(waiting)
-    waiting.lost(batch, LOST, 0)
+    waiting.on_lost(batch, LOST, 0)
     ((batch,),) = take(waiting, 1_000)
-    waiting.refused(batch, KafkaError(E.TOPIC_AUTHORIZATION_FAILED), 1_000)
+    waiting.on_refused(batch, KafkaError(E.TOPIC_AUTHORIZATION_FAILED), 1_000)
     add(waiting, b"b", 1_000)
     assert numbers(take(waiting, 1_000)) == [2], "with 1 a broker would take it for the one before"
 
@@ -218,8 +218,8 @@ def test_a_lost_batch_is_sent_again_with_its_number_after_a_pause_and_in_front()
     add(waiting, b"a" * 300)
     add(waiting, b"b" * 300)
     (one,), (other,) = take(waiting)
-    waiting.lost(one, LOST, 0)
-    waiting.lost(other, LOST, 0)
+    waiting.on_lost(one, LOST, 0)
+    waiting.on_lost(other, LOST, 0)
     assert take(waiting) == []
     ((again,),) = take(waiting, waiting.next_ms)
     assert (again, again.sequence) == (one, 1)
@@ -232,8 +232,8 @@ def test_a_batch_behind_a_lost_one_comes_back_out_of_order_and_goes_again() -> N
     add(waiting, b"a" * 300)
     add(waiting, b"b" * 300)
     (one,), (other,) = take(waiting)
-    waiting.lost(one, LOST, 0)
-    assert not waiting.refused(other, KafkaError(E.OUT_OF_ORDER_SEQUENCE_NUMBER), 0)
+    waiting.on_lost(one, LOST, 0)
+    assert not waiting.on_refused(other, KafkaError(E.OUT_OF_ORDER_SEQUENCE_NUMBER), 0)
     ((again,),) = take(waiting, 1_000)
     assert again is one
     waiting.succeeded(again, 1)
@@ -246,13 +246,13 @@ def test_behind_a_gap_numbers_begin_anew_in_the_next_epoch() -> None:
     queue = known(waiting)
     gone = add(waiting, b"a" * 300)
     ((one,),) = take(waiting)
-    waiting.lost(one, LOST, 0)
+    waiting.on_lost(one, LOST, 0)
     take(waiting, 20_000)
     assert isinstance(gone.error, DeliveryTimeoutError)
     assert str(gone.error).endswith("the last of 1 tries: the line is dead")
     add(waiting, b"b", 20_000)
     ((other,),) = take(waiting, 20_000)
-    waiting.refused(other, KafkaError(E.OUT_OF_ORDER_SEQUENCE_NUMBER), 20_000)
+    waiting.on_refused(other, KafkaError(E.OUT_OF_ORDER_SEQUENCE_NUMBER), 20_000)
     ((again,),) = take(waiting, 20_000)
     assert (again.sequence, queue.producer) == (0, ProducerId(7, 1))
 
@@ -263,7 +263,7 @@ def test_in_a_transaction_a_gap_is_an_error() -> None:
     answer = add(waiting, b"a")
     ((batch,),) = take(waiting)
     error = KafkaError(E.OUT_OF_ORDER_SEQUENCE_NUMBER)
-    waiting.refused(batch, error, 0)
+    waiting.on_refused(batch, error, 0)
     assert (failed, answer.error) == ([error], error)
 
 
@@ -271,7 +271,7 @@ def test_after_the_last_epoch_another_id_is_asked_for() -> None:
     waiting = accumulator(producer=ProducerId(7, 32_767))
     add(waiting, b"a")
     ((batch,),) = take(waiting)
-    waiting.refused(batch, KafkaError(E.OUT_OF_ORDER_SEQUENCE_NUMBER), 0)
+    waiting.on_refused(batch, KafkaError(E.OUT_OF_ORDER_SEQUENCE_NUMBER), 0)
     assert take(waiting) == []
     assert waiting.producer is None
     waiting.producer = ProducerId(8, 0)
@@ -284,7 +284,7 @@ def test_a_record_that_is_refused_leaves_no_gap() -> None:
     known(waiting)
     answer = add(waiting, b"a")
     ((batch,),) = take(waiting)
-    waiting.refused(batch, KafkaError(E.TOPIC_AUTHORIZATION_FAILED), 0)
+    waiting.on_refused(batch, KafkaError(E.TOPIC_AUTHORIZATION_FAILED), 0)
     assert isinstance(answer.error, KafkaError)
     add(waiting, b"b")
     assert numbers(take(waiting)) == [1]
@@ -294,7 +294,7 @@ def test_a_duplicate_was_written() -> None:
     waiting = accumulator()
     answer = add(waiting, b"a")
     ((batch,),) = take(waiting)
-    waiting.refused(batch, KafkaError(E.DUPLICATE_SEQUENCE_NUMBER), 0)
+    waiting.on_refused(batch, KafkaError(E.DUPLICATE_SEQUENCE_NUMBER), 0)
     assert answer.result.offset == -1
 
 
@@ -302,15 +302,15 @@ def test_a_batch_too_large_for_its_topic_is_split() -> None:
     waiting = accumulator()
     answers = [add(waiting, b"%d" % number) for number in range(3)]
     ((batch,),) = take(waiting)
-    waiting.refused(batch, KafkaError(E.MESSAGE_TOO_LARGE), 0)
+    waiting.on_refused(batch, KafkaError(E.MESSAGE_TOO_LARGE), 0)
     ((one,),) = take(waiting)
     assert (values(one), one.sequence) == ([b"0"], 0)
     waiting.succeeded(one, 0)
     ((two,),) = take(waiting)
     assert (values(two), two.sequence) == ([b"1", b"2"], 1)
-    waiting.refused(two, KafkaError(E.MESSAGE_TOO_LARGE), 0)
+    waiting.on_refused(two, KafkaError(E.MESSAGE_TOO_LARGE), 0)
     (three,), _ = take(waiting)
-    waiting.refused(three, KafkaError(E.MESSAGE_TOO_LARGE), 0)
+    waiting.on_refused(three, KafkaError(E.MESSAGE_TOO_LARGE), 0)
     assert [answer.ended for answer in answers] == [True, True, False]
     assert isinstance(answers[1].error, KafkaError)
 
@@ -321,7 +321,7 @@ def test_without_idempotence_a_partition_has_one_batch_under_way_and_no_numbers(
         add(waiting, b"x" * 300)
     ((batch,),) = take(waiting)
     assert (batch.sequence, take(waiting)) == (-1, [])
-    header = parse_batch_header(batch.sealed(transactional=False))
+    header = parse_batch_header(batch.seal(transactional=False))
     assert (header.producer_id, header.base_sequence) == (-1, -1)
 
 
@@ -382,7 +382,7 @@ def test_records_under_way_fail_in_time_and_their_batch_is_known_until_its_answe
     assert waiting.overdue(batch, 10_001)
     assert not waiting.overdue(behind, 10_001)
     assert isinstance(answer.error, DeliveryTimeoutError)
-    assert (failed, waiting.unfinished(), waiting.at_rest) == ([answer.error], [behind], False)
+    assert (failed, waiting.unfinished_batches(), waiting.at_rest) == ([answer.error], [behind], False)
     waiting.succeeded(batch, 1)
     waiting.succeeded(behind, 2)
     assert (later.result.offset, waiting.at_rest, waiting.used) == (2, True, 0)
@@ -395,7 +395,7 @@ def test_an_overdue_batch_that_is_lost_is_not_sent_again() -> None:
     add(waiting, b"a")
     ((batch,),) = take(waiting)
     waiting.overdue(batch, 10_000)
-    waiting.lost(batch, LOST, 10_000)
+    waiting.on_lost(batch, LOST, 10_000)
     assert take(waiting, 20_000) == []
     assert waiting.used == 0
 
@@ -408,7 +408,7 @@ def test_large_batches_are_packed_elsewhere_first() -> None:
     assert take(waiting) == []
     assert waiting.to_pack == []
     batch.pack()
-    waiting.packed(batch)
+    waiting.on_packed(batch)
     assert take(waiting) == [[batch]]
 
 
@@ -452,7 +452,7 @@ def test_behind_a_gap_the_leader_is_to_acknowledge_one_batch_before_others_follo
         add(waiting, value)
     (one,), (other,) = take(waiting)
     for batch in (one, other):
-        assert not waiting.refused(batch, KafkaError(E.OUT_OF_ORDER_SEQUENCE_NUMBER), 0)
+        assert not waiting.on_refused(batch, KafkaError(E.OUT_OF_ORDER_SEQUENCE_NUMBER), 0)
     ((again,),) = take(waiting)
     assert (again, again.sequence, other.sequence) == (one, 0, -1)
 
@@ -464,7 +464,7 @@ def test_partitions_that_are_through_their_epochs_share_the_next_id() -> None:
         add(waiting, b"a", place=place)
     ((one, other),) = take(waiting)
     for batch in (one, other):
-        waiting.refused(batch, KafkaError(E.OUT_OF_ORDER_SEQUENCE_NUMBER), 0)
+        waiting.on_refused(batch, KafkaError(E.OUT_OF_ORDER_SEQUENCE_NUMBER), 0)
     assert take(waiting) == []
     waiting.producer = ProducerId(8, 0)
     assert [batch.sequence for batch in take(waiting)[0]] == [0, 0]
@@ -475,7 +475,7 @@ def test_the_end_of_the_transaction_before_is_waited_for_a_moment() -> None:
     waiting = accumulator(transactional=True)
     add(waiting, b"a")
     ((batch,),) = take(waiting)
-    assert not waiting.refused(batch, KafkaError(E.CONCURRENT_TRANSACTIONS), 100)
+    assert not waiting.on_refused(batch, KafkaError(E.CONCURRENT_TRANSACTIONS), 100)
     assert take(waiting, 104) == []
     assert waiting.next_ms == 105
     assert take(waiting, 105) == [[batch]]
@@ -496,7 +496,7 @@ def test_which_refusals_ask_for_metadata(code: ErrorCode, asks: bool) -> None:
     waiting = accumulator()
     answers = [add(waiting, b"a"), add(waiting, b"b")]
     ((batch,),) = take(waiting)
-    assert waiting.refused(batch, KafkaError(code), 0) is asks
+    assert waiting.on_refused(batch, KafkaError(code), 0) is asks
     if asks:
         take(waiting, 10_000)
         assert code.name in str(answers[0].error)
@@ -512,7 +512,7 @@ def test_the_parts_of_a_batch_are_in_its_place_and_hold_what_it_held(idempotent:
     add(waiting, b"d" * 300)
     ((batch,),) = take(waiting)
     used = waiting.used
-    waiting.refused(batch, KafkaError(E.MESSAGE_TOO_LARGE), 0)
+    waiting.on_refused(batch, KafkaError(E.MESSAGE_TOO_LARGE), 0)
     assert waiting.used == used + BATCH_BYTES
     found: list[tuple[list[bytes | None], int]] = []
     while requests := take(waiting):
@@ -536,7 +536,7 @@ def test_of_a_batch_that_fails_one_error_is_left_for_asyncio_to_log() -> None:
     waiting = accumulator()
     answers = [add(waiting, b"a"), add(waiting, b"b")]
     ((batch,),) = take(waiting)
-    waiting.refused(batch, KafkaError(E.TOPIC_AUTHORIZATION_FAILED), 0)
+    waiting.on_refused(batch, KafkaError(E.TOPIC_AUTHORIZATION_FAILED), 0)
     assert [answer.seen for answer in answers] == [False, True]
 
 
@@ -548,7 +548,7 @@ def test_a_batch_that_was_packed_can_be_out_of_time() -> None:
     take(waiting, 10_000)
     assert not answer.ended, "a thread is at it"
     batch.pack()
-    waiting.packed(batch)
+    waiting.on_packed(batch)
     take(waiting, 10_000)
     assert isinstance(answer.error, DeliveryTimeoutError)
 
@@ -559,7 +559,7 @@ def test_the_head_of_a_batch_is_what_brokers_ask_for(transactional: bool, idempo
     for value in (b"a", b"b", b"c"):
         add(waiting, value)
     ((batch,),) = take(waiting)
-    header = parse_batch_header(batch.sealed(transactional=transactional))
+    header = parse_batch_header(batch.seal(transactional=transactional))
     assert (header.base_offset, header.leader_epoch, header.magic) == (0, -1, 2)
     assert (header.record_count, header.last_offset_delta, header.codec) == (3, 2, Codec.NONE)
     assert header.transactional is transactional
@@ -581,8 +581,8 @@ def test_the_first_batch_of_an_epoch_goes_again_before_those_behind_it() -> None
     add(waiting, b"a" * 300)
     add(waiting, b"b" * 300)
     (one,), (other,) = take(waiting)
-    waiting.lost(one, LOST, 0)
-    assert not waiting.refused(other, KafkaError(E.OUT_OF_ORDER_SEQUENCE_NUMBER), 0)
+    waiting.on_lost(one, LOST, 0)
+    assert not waiting.on_refused(other, KafkaError(E.OUT_OF_ORDER_SEQUENCE_NUMBER), 0)
     assert list(waiting.queue(PLACE).waiting) == [one, other]
 
 
@@ -590,7 +590,7 @@ def test_a_batch_that_is_sent_again_takes_no_more_records() -> None:
     waiting = accumulator()
     add(waiting, b"a")
     ((batch,),) = take(waiting)
-    waiting.lost(batch, LOST, 0)
+    waiting.on_lost(batch, LOST, 0)
     add(waiting, b"b")
     assert [values(each) for each in waiting.queue(PLACE).waiting] == [[b"a"], [b"b"]]
 
@@ -599,7 +599,7 @@ def test_the_first_number_is_used_again_when_its_batch_was_refused() -> None:
     waiting = accumulator()
     add(waiting, b"a")
     ((batch,),) = take(waiting)
-    waiting.refused(batch, KafkaError(E.TOPIC_AUTHORIZATION_FAILED), 0)
+    waiting.on_refused(batch, KafkaError(E.TOPIC_AUTHORIZATION_FAILED), 0)
     add(waiting, b"b")
     assert numbers(take(waiting)) == [0]
 
@@ -609,7 +609,7 @@ def test_an_error_in_the_end_counts_the_tries() -> None:
     answer = add(waiting, b"a")
     for _ in range(3):
         ((batch,),) = take(waiting, waiting.next_ms if waiting.next_ms < math.inf else 0)
-        waiting.lost(batch, LOST, 0)
+        waiting.on_lost(batch, LOST, 0)
         take(waiting)
     take(waiting, 10_000)
     assert str(answer.error).endswith("the last of 3 tries: the line is dead")
@@ -709,22 +709,22 @@ def test_whatever_is_lost_records_are_written_once_and_in_order(data: st.DataObj
         batch = line.pop(0)
         fate = data.draw(st.sampled_from(FATES)) if now_ms < 20_000 else "written"
         if fate == "refused":
-            waiting.refused(batch, KafkaError(E.NOT_ENOUGH_REPLICAS), now_ms)
+            waiting.on_refused(batch, KafkaError(E.NOT_ENOUGH_REPLICAS), now_ms)
         elif fate == "request lost":
-            waiting.lost(batch, LOST, now_ms)
+            waiting.on_lost(batch, LOST, now_ms)
         elif fate == "may not":
-            waiting.refused(batch, KafkaError(E.TOPIC_AUTHORIZATION_FAILED), now_ms)
+            waiting.on_refused(batch, KafkaError(E.TOPIC_AUTHORIZATION_FAILED), now_ms)
         else:
             try:
                 offset = broker.append(batch)
             except KafkaError as error:
                 if fate == "answer lost":
-                    waiting.lost(batch, LOST, now_ms)
+                    waiting.on_lost(batch, LOST, now_ms)
                 else:
-                    waiting.refused(batch, error, now_ms)
+                    waiting.on_refused(batch, error, now_ms)
                 return
             if fate == "answer lost":
-                waiting.lost(batch, LOST, now_ms)
+                waiting.on_lost(batch, LOST, now_ms)
             else:
                 waiting.succeeded(batch, offset)
 
@@ -765,6 +765,6 @@ def test_numbers_wrap(sequence: int) -> None:
     batches = [batch for (batch,) in take(waiting)]
     assert [batch.sequence for batch in batches] == [(sequence + more) % 2**31 for more in range(3)]
     for batch in reversed(batches):
-        waiting.lost(batch, LOST, 0)
+        waiting.on_lost(batch, LOST, 0)
     ((again,),) = take(waiting, 5_000)
     assert again is batches[0]

@@ -582,7 +582,7 @@ async def test_a_batch_of_a_producer_that_was_replaced_ends_it(new_topic: Topics
         producer.begin_transaction()
         await producer.send_and_wait(topic, b"x")
         assert producer._transactions is not None
-        producer._transactions.failed(KafkaError(ErrorCode.PRODUCER_FENCED, "a batch"))
+        producer._transactions.on_failed(KafkaError(ErrorCode.PRODUCER_FENCED, "a batch"))
         for _ in range(2):
             with pytest.raises(ProducerFencedError, match=r"PRODUCER_FENCED.*a batch"):
                 await producer.send(topic, b"y")

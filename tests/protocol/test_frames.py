@@ -25,7 +25,7 @@ def test_frames_come_out_whole_and_in_order_however_the_stream_is_cut(
         frames += reader.feed(stream[position : position + cut])
         position += cut
     assert frames == bodies
-    assert reader.buffered == 0
+    assert reader.buffered_bytes == 0
 
 
 def test_a_negative_length_ends_the_stream() -> None:
@@ -59,7 +59,7 @@ def test_frames_before_a_broken_one_are_delivered_first() -> None:
 def test_an_announced_frame_takes_no_memory_before_it_arrives() -> None:
     reader = FrameReader()
     assert list(reader.feed((100_000_000).to_bytes(4, "big") + b"xy")) == []
-    assert reader.buffered == 6
+    assert reader.buffered_bytes == 6
     assert "6 bytes" in repr(reader)
 
 
@@ -74,7 +74,7 @@ def received(receiver: FrameReceiver, stream: bytes, sizes: list[int]) -> list[b
         room[: len(piece)] = piece
         del room
         position += len(piece)
-        frames += receiver.received(len(piece))
+        frames += receiver.on_received(len(piece))
     assert position == len(stream)
     return frames
 
@@ -95,14 +95,14 @@ def test_a_long_frame_takes_room_as_it_arrives() -> None:
     receiver = FrameReceiver()
     size = 5_000_000
     receiver.buffer()[:6] = size.to_bytes(4, "big") + b"ab"
-    assert list(receiver.received(6)) == []
+    assert list(receiver.on_received(6)) == []
     rooms = []
     left = size - 2
     frames: list[bytes | memoryview] = []
     while left:
         rooms.append(len(receiver.buffer()))
         left -= rooms[-1]
-        frames += receiver.received(rooms[-1])
+        frames += receiver.on_received(rooms[-1])
     assert [len(frame) for frame in frames] == [size]
     assert rooms[0] < 2**20
     assert max(rooms) <= size / 2 + 2**20
@@ -117,7 +117,7 @@ def test_a_received_length_is_checked(length: int, problem: type[Exception] | No
     receiver = FrameReceiver(max_frame_bytes=100)
     receiver.buffer()[:4] = length.to_bytes(4, "big", signed=True)
     if problem is None:
-        assert list(receiver.received(4)) == []
+        assert list(receiver.on_received(4)) == []
         return
     with pytest.raises(problem):
-        list(receiver.received(4))
+        list(receiver.on_received(4))

@@ -59,7 +59,7 @@ TRANSACTION_BUGS = (
     ),
     _Bug(
         "a new producer does not fence the old one",
-        "transactions.moves:initialized",
+        "transactions.moves:initialize",
         "producer_epoch=now.producer_epoch + 1,",
         "producer_epoch=max(now.producer_epoch, 0),",
     ),
@@ -71,9 +71,10 @@ TRANSACTION_BUGS = (
     ),
     _Bug(
         "an abort for the timeout does not raise the epoch",
-        "transactions.moves:fenced",
-        "after = ended(fencing, version, now_ms, committed=False, next_producer_id=next_producer_id)",
-        "return ended(fencing, 0, now_ms, committed=False)",
+        "transactions.moves:fence_producer",
+        "after = end_transaction("
+        "fencing, version, now_ms, committed=False, next_producer_id=next_producer_id)",
+        "return end_transaction(fencing, 0, now_ms, committed=False)",
     ),
     _Bug(
         "whoever is not the newest producer may end the transaction",

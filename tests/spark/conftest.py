@@ -66,7 +66,7 @@ class Side:
     def lag(self, group: str, topic: str) -> int:
         async def ask(cluster: Cluster) -> int:
             await cluster.metadata([topic])
-            ends = await cluster.list_offsets(dict.fromkeys(cluster.known.partitions(topic), LATEST))
+            ends = await cluster.list_offsets(dict.fromkeys(cluster.known_metadata.partitions(topic), LATEST))
             commits = await cluster.committed(group)
             return sum(end.offset - commits[partition].offset for partition, end in ends.items())
 

@@ -418,9 +418,9 @@ def test_a_transaction_that_may_be_filled_can_be_ended_however_it_ends(name: str
             step //= 2
     open_ = bottle.known
     ends = [
-        moves.fenced(open_, version, bottle.now),
+        moves.fence_producer(open_, version, bottle.now),
         *(
-            moves.ended(open_, client, bottle.now, committed=committed, next_producer_id=2**62)
+            moves.end_transaction(open_, client, bottle.now, committed=committed, next_producer_id=2**62)
             for client in (0, 2)
             for committed in (True, False)
         ),

@@ -71,7 +71,7 @@ class Browser:
             view.look_now()
             async with asyncio.timeout(20):
                 while view.looks <= looks + 1:
-                    await view.changed(1.0)
+                    await view.wait_for_change(1.0)
 
         self.run(wait())
 

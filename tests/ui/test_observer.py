@@ -93,7 +93,7 @@ async def test_a_view_that_nobody_wants_is_left_alone_and_the_client_closed(
         view = observer.view("a", Counter)
         await until(lambda: view.task is None)
         assert admin.closes == 1
-        assert not observer.connected
+        assert not observer.is_connected
         looks = view.looks
         assert observer.view("a", Counter) is view
         await observer.fresh(view, looks=looks + 1)

@@ -112,7 +112,7 @@ class Broker(FailingDisk):
     async def _answer(self, call: Call) -> None:
         parts = self.parts
         assert parts is not None
-        self.world.arrived(self, call)
+        self.world.on_request(self, call)
         frame = encode_request(call.version, 0, call.client.name, call.body)
         try:
             answer = await parts._router.answer(
@@ -125,7 +125,7 @@ class Broker(FailingDisk):
             return
         whole = answer if isinstance(answer, bytes | bytearray) else b"".join(bytes(part) for part in answer)  # type: ignore[arg-type]
         _, body = decode_response(call.api_key, call.version, memoryview(bytes(whole))[_LENGTH_BYTES:])
-        self.world.answered(self, call, body)
+        self.world.on_answer(self, call, body)
         call.set(body)
 
     def sending(self, call: Call) -> None:
@@ -152,7 +152,7 @@ class Broker(FailingDisk):
     def look(self) -> None:
         """Look for what the machine's owner would notice; called after each event."""
         if self.has_stopped:
-            self.crashed()
+            self.on_crash()
         elif self._fs.failed and self.reachable and not self._noticed and self._is_damaged():
             self.world.say(f"a partition of {self} is offline: it is started again soon")
             self._noticed = True
@@ -174,7 +174,7 @@ class Broker(FailingDisk):
         if self._loop is None:
             self._loop = loop = ProcessLoop(  # type: ignore[abstract]
                 self.world.heap,
-                failed=self._failed,
+                failed=self._on_error,
                 delay_ms=self._delay_ms,
                 ran=partial(self.world.ran, self),
             )
@@ -215,7 +215,7 @@ class Broker(FailingDisk):
             world.say(f"{self} cannot start: {error}")
             world.heap.at(world.heap.now, self.crash)
 
-    def crashed(self) -> None:
+    def on_crash(self) -> None:
         self.world.say(f"{self} stops in the middle of a write")
         self.crash()
 
@@ -230,10 +230,14 @@ class Broker(FailingDisk):
         session, self.session = self.session, None
         if session is not None:
             heap = self.world.heap
-            heap.at(heap.now + self.world.rng.randint(0, self.world.plan.session_ms), self._missed, session)
+            heap.at(
+                heap.now + self.world.rng.randint(0, self.world.plan.session_ms),
+                self._on_missed_session,
+                session,
+            )
         self._go_down(left)
 
-    def _missed(self, session: Session) -> None:
+    def _on_missed_session(self, session: Session) -> None:
         if not session.is_over:
             session.end()
 
@@ -343,15 +347,15 @@ class Broker(FailingDisk):
             await parts.stop()
         except KohortError as error:
             self.world.say(f"the stop of {self} is not clean: {error}")
-        self.world.heap.at(self.world.heap.now, self._stopped, parts)
+        self.world.heap.at(self.world.heap.now, self._on_stopped, parts)
 
-    def _stopped(self, parts: BrokerAssembly) -> None:
+    def _on_stopped(self, parts: BrokerAssembly) -> None:
         if self.parts is parts:
             self.world.say(f"{self} has stopped")
             self.session = None
             self._go_down(self._what_is_left(power=False))
 
-    def _failed(self, context: dict[str, Any]) -> None:
+    def _on_error(self, context: dict[str, Any]) -> None:
         error = context.get("exception")
         if not self._fs.crashed:
             self.world.found("S0", f"{self}: {context['message']}: {error!r}")

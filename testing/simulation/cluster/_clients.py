@@ -44,7 +44,7 @@ class Client:
         #: It has done all that it was to do.
         self.done = False
         self.loop = ProcessLoop(  # type: ignore[abstract]
-            world.heap, failed=self._failed, delay_ms=lambda _: 1
+            world.heap, failed=self._on_error, delay_ms=lambda _: 1
         )
         context = copy_context()
         context.run(
@@ -87,7 +87,7 @@ class Client:
         self.connections[connection] = None
         return connection
 
-    def _failed(self, context: dict[str, Any]) -> None:
+    def _on_error(self, context: dict[str, Any]) -> None:
         self.world.found("S0", f"{self}: {context['message']}: {context.get('exception')!r}")
 
 
@@ -115,13 +115,13 @@ class Writer(Client):
                 except KohortError:
                     continue
                 waiting.add(sent)
-                sent.add_done_callback(partial(self._told, value))
+                sent.add_done_callback(partial(self._on_answer, value))
             await asyncio.sleep(pause_s)
             waiting = {each for each in waiting if not each.done()} or waiting
         await asyncio.wait(waiting)
         await producer.close()
 
-    def _told(self, value: bytes, done: asyncio.Future[Any]) -> None:
+    def _on_answer(self, value: bytes, done: asyncio.Future[Any]) -> None:
         if not done.cancelled() and done.exception() is None:
             told = done.result()
             place = TopicPartition(TOPIC, told.partition)
@@ -181,7 +181,7 @@ class Reader(Client):
     async def _ask(self, number: int) -> bool:
         """Fetch from a broker; returns whether it gave an answer."""
         connection = self._to.get(number)
-        if connection is None or connection.closed:
+        if connection is None or connection.is_closed:
             connection = self._to[number] = await self._open(Address(HOST, PORT + number))
         wanted = FetchPartition(
             self.place.partition,
@@ -218,7 +218,7 @@ class Reader(Client):
                 value = record.value or b""
                 world.ledger.was_read(self.name, self.place, record.offset, value)
                 if self._reads_committed:
-                    world.transactions.seen(self.place.partition, value)
+                    world.transactions.on_seen(self.place.partition, value)
         end = data.last_stable_offset if self._reads_committed else data.high_watermark
         if reader.next_offset > max(end, self.position):
             world.found("B3", f"{self} reads to {reader.next_offset}, it may to {end}")

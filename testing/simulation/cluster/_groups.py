@@ -37,7 +37,7 @@ class GroupLedger:
     def __repr__(self) -> str:
         return f"GroupLedger(generation {self._generation}, {sorted(self._members)})"
 
-    def arrived(self, call: Call) -> None:
+    def on_request(self, call: Call) -> None:
         if call.api_key == ApiKey.LEAVE_GROUP:
             for member in call.body.members:
                 self._safe_until.pop(member.member_id, None)
@@ -55,7 +55,7 @@ class GroupLedger:
                         number for topic in call.body.topic_partitions for number in topic.partitions
                     )
 
-    def answered(self, call: Call, body: Any, *, newest: bool) -> None:
+    def on_answer(self, call: Call, body: Any, *, newest: bool) -> None:
         """``newest``: nobody has coordinated the group after who answers."""
         if call.api_key == ApiKey.CONSUMER_GROUP_HEARTBEAT:
             self._beaten(call, body, newest=newest)

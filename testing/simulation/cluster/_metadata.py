@@ -49,7 +49,7 @@ class Metadata:
         if step:
             self.tree.apply(step)
             for session in self.sessions:
-                session.changed(step)
+                session.on_step(step)
             self._changed()
 
 
@@ -187,9 +187,9 @@ class Session(TreeStore):
             schedule.say(f"the answer to a write of {self._name} is lost")
             self.blink()
             return
-        self._tell(_done, answer)
+        self._tell(_complete_future, answer)
 
-    def changed(self, step: Step) -> None:
+    def on_step(self, step: Step) -> None:
         """Notify the client of a step."""
         if not (self._is_new or (self._is_cut and self._has_noticed)):
             self._tell(self._show, step)
@@ -214,7 +214,7 @@ class Session(TreeStore):
             # notifications on their way are lost: everything is read again
             self._told.clear()
             self._drop_stuck()
-            self._loop.call_soon(self._suspended)
+            self._loop.call_soon(self._on_suspended)
 
     def _drop_stuck(self) -> None:
         """TCP has another connection now; what the former one still had does not arrive."""
@@ -222,7 +222,7 @@ class Session(TreeStore):
             self._asked.popleft()
             self._stuck -= 1
 
-    def _suspended(self) -> None:
+    def _on_suspended(self) -> None:
         self._become(SessionState.SUSPENDED)
         self._fail_all()
 
@@ -231,17 +231,17 @@ class Session(TreeStore):
             return
         self._drop_stuck()
         if self._known != self._present:
-            self._tell(self._lost)
+            self._tell(self._on_lost)
         there = dict(self._home.tree.entries())
         self._tell(self._read_anew, there)
-        self._tell(self._connected, self._present)
+        self._tell(self._on_connected, self._present)
         self._is_new = self._has_noticed = False
 
-    def _lost(self) -> None:
+    def _on_lost(self) -> None:
         self._fail_all()
         self._become(SessionState.LOST)
 
-    def _connected(self, present: int) -> None:
+    def _on_connected(self, present: int) -> None:
         self._known = present
         self._become(SessionState.CONNECTED)
 
@@ -256,7 +256,7 @@ class Session(TreeStore):
         self._tree.apply({path: entry for path, entry in step.items() if entry != self._tree.get(path)})
 
 
-def _done(answer: asyncio.Future[None]) -> None:
+def _complete_future(answer: asyncio.Future[None]) -> None:
     if not answer.done():
         answer.set_result(None)
 

@@ -77,13 +77,13 @@ class Processor(Client):
             if world.healed or self.rng.random() >= world.plan.aborts:
                 await producer.send_offsets({self._place: end}, PROCESSORS)
                 transaction.outcome = Outcome.COMMITTING
-                await self._ended(producer.commit_transaction)
-                world.transactions.committed(transaction)
+                await self._end_transaction(producer.commit_transaction)
+                world.transactions.on_committed(transaction)
                 return end
         except TransactionAbortableError as error:
             world.say(f"{self} aborts {transaction}: {error}")
             transaction.outcome = Outcome.OPEN
-        await self._ended(producer.abort_transaction)
+        await self._end_transaction(producer.abort_transaction)
         transaction.outcome = Outcome.ABORTED
         return position
 
@@ -93,7 +93,7 @@ class Processor(Client):
         sent = await producer.send(OUTPUT, value, partition=partition, timestamp_ms=self.world.clock_ms())
         sent.add_done_callback(_see)
 
-    async def _ended(self, end: Callable[[], Awaitable[None]]) -> None:
+    async def _end_transaction(self, end: Callable[[], Awaitable[None]]) -> None:
         """End a transaction; repeat that while its outcome is unknown."""
         for left in reversed(range(_TRIES)):
             try:

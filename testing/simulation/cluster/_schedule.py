@@ -54,11 +54,11 @@ class ClusterSchedule(Phases[ClusterPlan]):
         """Called when a broker is gone: each connection to it is found broken a little later."""
 
     @abstractmethod
-    def arrived(self, broker: Any, call: Call) -> None:
+    def on_request(self, broker: Any, call: Call) -> None:
         """Called with each request that a broker begins with."""
 
     @abstractmethod
-    def answered(self, broker: Any, call: Call, body: Any) -> None:
+    def on_answer(self, broker: Any, call: Call, body: Any) -> None:
         """Called with each answer before it is sent."""
 
     @abstractmethod

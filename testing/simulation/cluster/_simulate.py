@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from .._simulate import Run, SimulationReport, run_all, traced
+from .._simulate import Run, SimulationReport, run_all, trace_run
 from .._violation import Violation
 from ._plan import ClusterPlan, draw_cluster_plan
 from ._world import ClusterWorld
@@ -27,7 +27,7 @@ def simulate_cluster(
 
 def trace_cluster(seed: int, *, left_out: Collection[str] = ()) -> tuple[list[str], Violation | None]:
     """The trace of a schedule, line by line, and the violation that ends it."""
-    return traced(_ClusterRun(seed, True), left_out)
+    return trace_run(_ClusterRun(seed, True), left_out)
 
 
 @dataclass(slots=True)

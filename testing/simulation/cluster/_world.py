@@ -158,14 +158,14 @@ class ClusterWorld(ClusterSchedule):
             and self._leaders[partition.topic.name, partition.index, partition.leader_epoch] == broker.number
         )
 
-    def arrived(self, broker: Broker, call: Call) -> None:  # noqa: ARG002
+    def on_request(self, broker: Broker, call: Call) -> None:  # noqa: ARG002
         if call.api_key == ApiKey.OFFSET_FETCH:
             call.note = dict(self.ledger.committed)
         elif call.api_key in GROUP_APIS:
             call.note = self.heap.now
-            self.groups.arrived(call)
+            self.groups.on_request(call)
 
-    def answered(self, broker: Broker, call: Call, body: Any) -> None:
+    def on_answer(self, broker: Broker, call: Call, body: Any) -> None:
         if call.api_key == ApiKey.OFFSET_COMMIT:
             for asked, told in zip(call.body.topics, body.topics, strict=True):
                 for row, answer in zip(asked.partitions, told.partitions, strict=True):
@@ -182,7 +182,7 @@ class ClusterWorld(ClusterSchedule):
                         text = f"{broker} says {row.committed_offset} is committed of {place}"
                         self.found("B6", f"{text}, {known} was acknowledged")
         elif call.api_key in GROUP_APIS:
-            self.groups.answered(call, body, newest=self._coordinates(broker))
+            self.groups.on_answer(call, body, newest=self._coordinates(broker))
 
     def _coordinates(self, broker: Broker, group: str = GROUP) -> bool:
         """Return whether nobody has led the offsets of a group after this broker."""
@@ -313,7 +313,7 @@ class ClusterWorld(ClusterSchedule):
             broker, key, state = found
             replicas = list(state.replicas)
             self.rng.shuffle(replicas)
-            broker.do(self._moved(broker, key, replicas, elects=True))
+            broker.do(self._on_moved(broker, key, replicas, elects=True))
 
     def _reassign(self, incident: Incident) -> None:
         """Ask the controller to reassign a partition, or to cancel that."""
@@ -331,7 +331,7 @@ class ClusterWorld(ClusterSchedule):
             if incident.who // 16 % 2:
                 # the broker gets it back later
                 self.heap.at(self.heap.now + incident.length_ms, self._reassign, incident)
-        broker.do(self._moved(broker, key, target, elects=False))
+        broker.do(self._on_moved(broker, key, target, elects=False))
 
     def _partition_of(self, incident: Incident) -> tuple[Broker, TopicPartition, PartitionState] | None:
         """The controller, the partition of an incident, and its state there."""
@@ -345,7 +345,7 @@ class ClusterWorld(ClusterSchedule):
                     return broker, TopicPartition(topic.name, index), topic.partitions[index]
         return None
 
-    async def _moved(
+    async def _on_moved(
         self, broker: Broker, key: TopicPartition, replicas: list[int] | None, *, elects: bool
     ) -> None:
         assert broker.parts is not None
@@ -451,7 +451,7 @@ class ClusterWorld(ClusterSchedule):
             processor.loop.freeze(0)
 
     def _settle(self) -> None:
-        self._wait(_SETTLE_MS, self._unsettled)
+        self._wait(_SETTLE_MS, self._why_unsettled)
 
     def _wait(self, most_ms: int, unsettled: Any) -> None:
         start = self.heap.now
@@ -461,7 +461,7 @@ class ClusterWorld(ClusterSchedule):
                 return
             self._let_pass(self.heap.now + LOOK_MS)
 
-    def _unsettled(self) -> tuple[str, str] | None:
+    def _why_unsettled(self) -> tuple[str, str] | None:
         """The invariant that does not hold yet, and why; None when all is settled."""
         for client in self._clients:
             if isinstance(client, Writer) and not client.done:
@@ -484,7 +484,7 @@ class ClusterWorld(ClusterSchedule):
             end = self._partition_at(reader.place).log_end_offset
             if reader.position < end:
                 return "B8", f"{reader} is at {reader.position} of {end}"
-        return self._uncommitted() if self._members else None
+        return self._why_uncommitted() if self._members else None
 
     def _unsettled_at(self, topic: str, index: int, state: PartitionState) -> tuple[str, str] | None:
         name = f"{topic}-{index}"
@@ -502,15 +502,15 @@ class ClusterWorld(ClusterSchedule):
         end, *others = next(iter(ends))
         return None if {end} == set(others) else ("B8", f"{name} ends at {end}, and is read to {others}")
 
-    def _uncommitted(self) -> tuple[str, str] | None:
+    def _why_uncommitted(self) -> tuple[str, str] | None:
         for index in range(self.plan.topics[TOPIC]):
             end = self._partition_at(TopicPartition(TOPIC, index)).log_end_offset
-            committed = self._committed(GROUP, index)
+            committed = self._committed_offset(GROUP, index)
             if committed < end:
                 return "B8", f"of {TOPIC}-{index} {committed} of {end} is committed"
         return None
 
-    def _committed(self, group: str, index: int) -> int:
+    def _committed_offset(self, group: str, index: int) -> int:
         """The group's offset of a partition of the input."""
         for broker in self.brokers.values():
             parts = broker.parts
@@ -549,7 +549,7 @@ class ClusterWorld(ClusterSchedule):
                 if topic.name in self.plan.topics:
                     self.ledger.compare(TopicPartition(topic.name, index), _records(logs[0]))
         if self.plan.inputs:
-            self.transactions.compare([self._committed(PROCESSORS, each) for each in self.processors])
+            self.transactions.compare([self._committed_offset(PROCESSORS, each) for each in self.processors])
 
     def close(self) -> None:
         self.healed = True

@@ -35,7 +35,7 @@ class ServiceIncidents:
         world.happen = self._happen
 
     def _happen(self, incident: Incident) -> None:
-        self._world.limits.disturbed()
+        self._world.limits.on_disturbed()
         kind = "hang" if incident.kind == "hang-big" else incident.kind
         getattr(self, f"_{kind.replace('-', '_')}")(incident)
 
@@ -101,14 +101,14 @@ class ServiceIncidents:
 
         def lead_again() -> None:
             if world.topics.log(partition) is log and log.leader < 0:
-                log.elected(world.topics.leader_of(partition.partition), world.heap.now)
+                log.on_elected(world.topics.leader_of(partition.partition), world.heap.now)
 
         self._later(incident, lead_again)
 
     def _new_leader(self, incident: Incident) -> None:
         world = self._world
         if (found := self._partition(incident)) is not None and (log := found[1]).leader >= 0:
-            log.elected((log.leader + 1) % len(world.cluster.nodes), world.heap.now)
+            log.on_elected((log.leader + 1) % len(world.cluster.nodes), world.heap.now)
             world.topics.changed()
 
     def _cut(self, incident: Incident) -> None:
@@ -185,7 +185,7 @@ class ServiceIncidents:
         # it breaks at once, or nothing comes any more
         session.silent = True
         if incident.draw < 0.5:
-            session.broken()
+            session.on_broken()
         self._later(incident, session.mend)
 
     def _zookeeper_away(self, incident: Incident) -> None:
@@ -193,7 +193,7 @@ class ServiceIncidents:
         assert zookeeper is not None, "the plan has a group without a coordinator"
         zookeeper.away = True
         for session in list(zookeeper.sessions.values()):
-            session.broken()
+            session.on_broken()
         self._later(incident, lambda: setattr(zookeeper, "away", False))
 
     def _zookeeper_expires(self, incident: Incident) -> None:
@@ -212,7 +212,7 @@ class ServiceIncidents:
         node = world.cluster.nodes[number]
         node.down = True
         for process in world.processes.values():
-            world.lost(process, number)
+            world.on_lost(process, number)
         self._later(incident, lambda: setattr(node, "down", False))
 
     def _refuse_commits(self, incident: Incident) -> None:

@@ -63,7 +63,7 @@ class Progress:
         self.prefix = 0
         self.ahead: set[int] = set()
 
-    def done(self, offset: int) -> None:
+    def on_done(self, offset: int) -> None:
         if offset >= self.prefix:
             self.ahead.add(offset)
             while self.prefix in self.ahead:
@@ -193,7 +193,7 @@ class Ledger:
             live.pop(gone).gone = True
         self._first[partition] = min(self._first.get(partition, 0), offset)
 
-    def deleted(self, topic: str) -> None:
+    def on_deleted(self, topic: str) -> None:
         """The topic was deleted with its records."""
         for partition in [p for p in self._live if p.topic == topic]:
             for entry in self._live[partition].values():
@@ -204,12 +204,12 @@ class Ledger:
             self._before[partition] = self._progress.pop(partition, Progress())
         self.remade.add(topic)
 
-    def made(self, topic: str) -> None:
+    def on_created(self, topic: str) -> None:
         plan = self._schedule.plan
         late_ms = plan.rebalance_ms + plan.config["metadata_max_age_ms"] + _LATE_MS
         self._late_until[topic] = self._schedule.heap.now + late_ms
 
-    def healed(self) -> None:
+    def on_healed(self) -> None:
         """No record takes long or fails any more."""
         for entry in self.entries:
             entry.work_ms = entry.fails = 0
@@ -263,9 +263,9 @@ class Ledger:
             if finished and process.alive:
                 entry.finished += 1
                 self._schedule.stats.records += 1
-                self._done(entry)
+                self._on_done(entry)
 
-    def cancelled(self, process: Process, entries: Iterable[Entry]) -> None:
+    def on_cancelled(self, process: Process, entries: Iterable[Entry]) -> None:
         schedule = self._schedule
         for entry in entries:
             since = self._rests(process, entry)
@@ -291,16 +291,16 @@ class Ledger:
         for letter in ChunkReader(TopicPartition(topic, 0), data, 0).read():
             entry = self._origin(letter)
             entry.aside += 1
-            self._done(entry)
+            self._on_done(entry)
             if not entry.poison and self._schedule.plan.calm and topic:
                 self._schedule.found("S14", f"{entry} is set aside, which would have been handled")
 
-    def postponed(self, data: bytes) -> None:
+    def on_postponed(self, data: bytes) -> None:
         """Letters were written to a retry topic: their records are done in their own, and to be handled."""
         for letter in ChunkReader(TopicPartition("", 0), data, 0).read():
             entry = self._origin(letter)
             entry.postponed += 1
-            self._done(entry)
+            self._on_done(entry)
 
     def _origin(self, letter: Record) -> Entry:
         """Return the record that a dead letter was made of."""
@@ -310,7 +310,7 @@ class Ledger:
         topic, number, offset = (said[_ORIGIN + name] for name in ("topic", "partition", "offset"))
         return self._of_users[TopicPartition(topic, int(number)), int(offset), (letter.key, letter.value)]
 
-    def gone(self, process: Process) -> None:
+    def on_gone(self, process: Process) -> None:
         """A process has ended, with its handlers."""
         self._sees.pop(process.name, None)
         self.gives_up(process, self.running(process))
@@ -330,9 +330,9 @@ class Ledger:
             self.at_work.pop(entry, None)
         return since
 
-    def _done(self, entry: Entry) -> None:
+    def _on_done(self, entry: Entry) -> None:
         progress = self._before if entry.deleted else self._progress
-        progress[entry.partition].done(entry.offset)
+        progress[entry.partition].on_done(entry.offset)
         self.moved_ms[entry.partition] = self._schedule.heap.now
 
     # --- where a group begins -----------------------------------------------------------------------------
@@ -390,20 +390,20 @@ class Ledger:
                 if not is_for_former:
                     self._committing(process, partition, row)
 
-    def answered(self, call: Call, reply: Any) -> None:
+    def on_answer(self, call: Call, reply: Any) -> None:
         """The coordinator has answered an OffsetCommit."""
         asked = self._asked.get(call, {})
         for topic in reply.topics:
             for index, error in topic.partitions:
                 partition = TopicPartition(topic.name, index)
                 if not error and partition in asked:
-                    self._acknowledged(partition, asked[partition])
+                    self._on_acknowledged(partition, asked[partition])
 
-    def stored(self, process: Process, partition: TopicPartition, offset: int) -> None:
+    def on_stored(self, process: Process, partition: TopicPartition, offset: int) -> None:
         """An offset was committed elsewhere than with the coordinator."""
         self._schedule.say(f"{process.name} stores {partition}: {offset}")
         self._committing(process, partition, OffsetCommitRequestPartition(partition.partition, offset))
-        self._acknowledged(partition, offset)
+        self._on_acknowledged(partition, offset)
 
     def _committing(self, process: Process, partition: TopicPartition, row: Any) -> None:
         plan = self._schedule.plan
@@ -433,7 +433,7 @@ class Ledger:
             and (now < until or partition.topic not in self._topics.topics)
         )
 
-    def _acknowledged(self, partition: TopicPartition, offset: int) -> None:
+    def _on_acknowledged(self, partition: TopicPartition, offset: int) -> None:
         log = self._topics.log(partition)
         if log is None:
             return
@@ -458,7 +458,7 @@ class Ledger:
         self._passed_over[partition] = offset
         progress = self._progress[partition]
         for before in range(offset):
-            progress.done(before)
+            progress.on_done(before)
         for entry in self._live.get(partition, {}).values():
             entry.gone = entry.gone or entry.offset < offset
 

@@ -48,7 +48,7 @@ class Limits:
         self._sent: dict[tuple[str, int], deque[int]] = {}
         self._rebalances = self._looks = 0
 
-    def sent(self, process: Process, call: Call) -> None:
+    def on_sent(self, process: Process, call: Call) -> None:
         if call.api_key not in _COUNTED:
             return
         now = self._world.heap.now
@@ -59,7 +59,7 @@ class Limits:
             self._world.found("S17", text)
         times.append(now)
 
-    def disturbed(self) -> None:
+    def on_disturbed(self) -> None:
         """Something may delay partitions for a while."""
         self.disturbed_ms = self._world.heap.now
 
@@ -71,15 +71,15 @@ class Limits:
         if self._looks % _HELD_EVERY:
             return
         for process in self._world.processes.values():
-            self._held(process)
+            self._check_held(process)
 
     # --- partitions do not wait for each other ------------------------------------------------------------
 
     def _waiting(self) -> None:
         world = self._world
-        if world.stats.rebalances != self._rebalances or not self._settled():
+        if world.stats.rebalances != self._rebalances or not self._is_settled():
             self._rebalances = world.stats.rebalances
-            self.disturbed()
+            self.on_disturbed()
             return
         if not world.plan.sound or world.plan.kind == "app" or world.healed:
             return
@@ -93,7 +93,7 @@ class Limits:
             at_work |= {entry.partition for entry in in_threads}
             busy = max(busy, len(in_threads) + len(world.ledger.running(process)))
         if busy >= world.plan.concurrency - 1:
-            self.disturbed()
+            self.on_disturbed()
             return
         for partition in world.cluster.topics.ends():
             entry = world.ledger.oldest(partition)
@@ -105,7 +105,7 @@ class Limits:
                 text = f"{entry} has waited for {now - entry.made_ms} ms, though nothing holds it up"
                 world.found("S15", f"{text}; others: {others} are at work")
 
-    def _settled(self) -> bool:
+    def _is_settled(self) -> bool:
         world = self._world
         if world.plan.protocol == "registry":
             consumers = [process.consumer for process in world.processes.values() if process.alive]
@@ -124,7 +124,7 @@ class Limits:
 
     # --- memory -------------------------------------------------------------------------------------------
 
-    def _held(self, process: Process) -> None:
+    def _check_held(self, process: Process) -> None:
         consumer = process.consumer
         if consumer is None:
             return

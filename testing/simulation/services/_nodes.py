@@ -117,14 +117,14 @@ class Node:
             if serve is None:
                 self._fetch(call)
             else:
-                call.connection.answered(call, serve(call))
+                call.connection.on_answer(call, serve(call))
             return
         error = cluster.commit_error if key == ApiKey.OFFSET_COMMIT else None
         if not cluster.group_allowed:
             error = ErrorCode.GROUP_AUTHORIZATION_FAILED
         if error is not None:
             refused = served_apis()[key].errors.answer(key, call.version, call.body, error)
-            call.connection.answered(call, refused)
+            call.connection.on_answer(call, refused)
         else:
             assert self.number == COORDINATOR, f"{call} came to node {self.number}, which coordinates nothing"
             cluster.broker.receive(call)
@@ -151,7 +151,7 @@ class Node:
             brokers=[MetadataResponseBroker(number, HOST, PORT + number) for number in nodes],
             cluster_id="simulated",
             controller_id=COORDINATOR,
-            topics=[_described(name, topics.get(name)) for name in asked],
+            topics=[_topic_response(name, topics.get(name)) for name in asked],
         )
 
     def _find_coordinator(self, call: Call) -> FindCoordinatorResponse:
@@ -200,7 +200,7 @@ class Node:
         base = -1
         if log is not None and self._cluster.is_retry_topic(name):
             base = log.append_batch(bytes(data.records))
-            self._cluster.ledger.postponed(bytes(data.records))
+            self._cluster.ledger.on_postponed(bytes(data.records))
             self._cluster.topics.changed()
         elif log is not None:
             base = log.end
@@ -239,7 +239,7 @@ class Node:
             topics.append(FetchableTopicResponse(topic.topic, topic.topic_id if by_id else None, rows))
         if worth:
             self._polls.pop(call, None)
-            call.connection.answered(call, FetchResponse(responses=_in_one_frame(topics)))
+            call.connection.on_answer(call, FetchResponse(responses=_in_one_frame(topics)))
         return worth
 
     def _read(
@@ -248,14 +248,14 @@ class Node:
         """What a partition has for the process of this name."""
         if topic is None:
             unknown = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            return _failed(asked, unknown)
+            return _failed_partition(asked, unknown)
         if not topic.readable:
-            return _failed(asked, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+            return _failed_partition(asked, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         log, error = self._led(TopicPartition(topic.name, asked.partition), asked.current_leader_epoch)
         if log is None:
-            return _failed(asked, error)
+            return _failed_partition(asked, error)
         if not 0 <= asked.fetch_offset <= log.end:
-            return _failed(asked, ErrorCode.OFFSET_OUT_OF_RANGE)
+            return _failed_partition(asked, ErrorCode.OFFSET_OUT_OF_RANGE)
         records = _NO_RECORDS
         self._cluster.ledger.fetches(name, TopicPartition(topic.name, asked.partition), asked.fetch_offset)
         if asked.fetch_offset < log.end:
@@ -297,11 +297,11 @@ def _in_one_frame(topics: list[FetchableTopicResponse]) -> list[FetchableTopicRe
     return made
 
 
-def _failed(asked: Any, error: int) -> PartitionData:
+def _failed_partition(asked: Any, error: int) -> PartitionData:
     return PartitionData(asked.partition, int(error), -1, records=_NO_RECORDS)
 
 
-def _described(name: str, topic: Topic | None) -> MetadataResponseTopic:
+def _topic_response(name: str, topic: Topic | None) -> MetadataResponseTopic:
     if topic is None:
         return MetadataResponseTopic(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name)
     rows = []

@@ -86,7 +86,7 @@ class Process:
         #: When its last pause was over, or will be.
         self.awake_ms = -1_000
         self.loop = ProcessLoop(  # type: ignore[abstract]
-            world.heap, failed=self._failed, delay_ms=self._delay_ms
+            world.heap, failed=self._on_error, delay_ms=self._delay_ms
         )
         #: Of groups without a coordinator: its sessions with ZooKeeper.
         self.sessions: list[Any] = []
@@ -109,7 +109,7 @@ class Process:
             self._main = context.run(self.loop.create_task, coroutine, name="main")
         finally:
             asyncio._set_running_loop(before)
-        self._main.add_done_callback(self._ended)
+        self._main.add_done_callback(self._on_ended)
 
     def __repr__(self) -> str:
         return f"<{self.name}>"
@@ -136,7 +136,7 @@ class Process:
 
     def kill(self) -> None:
         self.loop.kill()
-        self.world.ledger.gone(self)
+        self.world.ledger.on_gone(self)
         for connection in list(self.connections):
             connection.line.close()
         self.connections.clear()
@@ -177,7 +177,7 @@ class Process:
         self._databases.append(database)
         return database
 
-    def closed(self, known: Collection[asyncio.Task[Any]]) -> None:
+    def on_closed(self, known: Collection[asyncio.Task[Any]]) -> None:
         """A program has closed its consumer: none of its tasks may run any more."""
         left = [task for task in self._left() if task not in known]
         if left:
@@ -215,7 +215,7 @@ class Process:
             return _FOR_EVER_MS
         return 1 + int(self.world.rng.random() * 3) + sum(entry.work_ms for entry in entries)
 
-    def _failed(self, context: dict[str, Any]) -> None:
+    def _on_error(self, context: dict[str, Any]) -> None:
         error = context.get("exception")
         if isinstance(error, Violation):
             self.world.found(error.name, error.text)
@@ -224,7 +224,7 @@ class Process:
         elif not isinstance(error, Refused):
             self.world.found("S0", f"{self.name}: {context.get('message')}: {error!r}")
 
-    def _ended(self, main: asyncio.Task[None]) -> None:
+    def _on_ended(self, main: asyncio.Task[None]) -> None:
         error = None if main.cancelled() else main.exception()
         if error is not None and not isinstance(error, (KohortError, ConsumerError)):
             where = traceback.extract_tb(error.__traceback__)[-1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
-from .._simulate import Run, SimulationReport, run_all, traced
+from .._simulate import Run, SimulationReport, run_all, trace_run
 from .._violation import Violation
 from ._incidents import ServiceIncidents
 from ._ledger import MakeRecord
@@ -49,7 +49,7 @@ def trace_service(
 ) -> tuple[list[str], Violation | None]:
     """The trace of a schedule, line by line, and the violation that ends it."""
     users = None if service is None else UsersService(service, record, settled)
-    return traced(_ServiceRun(seed, users, True, protocol), left_out)
+    return trace_run(_ServiceRun(seed, users, True, protocol), left_out)
 
 
 @dataclass(slots=True)

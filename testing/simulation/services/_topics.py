@@ -55,7 +55,7 @@ class Log:
         self.batches.append(Batch(base, self.end, bytes(placed)))
         return base
 
-    def elected(self, leader: int, now_ms: int) -> None:
+    def on_elected(self, leader: int, now_ms: int) -> None:
         """Another leader, of the next epoch."""
         self.leader = leader
         self.epoch += 1
@@ -69,7 +69,7 @@ class Log:
         self.end = kept[-1].end if kept else 0
         self.epochs = [row for row in self.epochs if row[1] < self.end] or [self.epochs[0]]
         self.cut_at = self.end if self.cut_at is None else min(self.cut_at, self.end)
-        self.elected(leader, now_ms)
+        self.on_elected(leader, now_ms)
 
     def read(self, offset: int, max_bytes: int) -> bytes:
         """Whole batches from the one on that has this offset; at least one, if there is one."""

@@ -51,11 +51,11 @@ class UsersService:
         service.reconfigure(bootstrap=BOOTSTRAP, **{**instance_of(process), **plan.config})
         service._drain_timeout_ms = plan.drain_ms
         for handler in service._handlers:
-            handler.function = _told(process, handler.function)
+            handler.function = _with_ledger(process, handler.function)
         return ServiceProgram(service)
 
 
-def _told(process: Process, function: Callable[..., Any]) -> Callable[..., Any]:
+def _with_ledger(process: Process, function: Callable[..., Any]) -> Callable[..., Any]:
     """The same function, and the ledger is told of what it does."""
     ledger = process.world.ledger
 

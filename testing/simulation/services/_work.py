@@ -120,7 +120,7 @@ class Handlers:
         try:
             await _take_time(process, entries)
         except asyncio.CancelledError:
-            ledger.cancelled(process, entries)
+            ledger.on_cancelled(process, entries)
             raise
         self._outcome(entries, on_loop=True)
 
@@ -262,7 +262,7 @@ class App:
                 await asyncio.wait_for(consumer.close(drain_timeout_ms=drain_ms), _IMPATIENT_S)
         await consumer.close(drain_timeout_ms=drain_ms)
         await asyncio.sleep(0)
-        process.closed(self._works)
+        process.on_closed(self._works)
 
 
 def _done_elsewhere(process: Process, consumer: AsyncGroupConsumer, records: list[Record]) -> None:

@@ -43,10 +43,10 @@ class ServiceChecks(Checks):
 
     ledger: Ledger
 
-    def answered(self, call: Call, reply: Any) -> None:
-        super().answered(call, reply)
+    def on_answer(self, call: Call, reply: Any) -> None:
+        super().on_answer(call, reply)
         if call.api_key == ApiKey.OFFSET_COMMIT:
-            self.ledger.answered(call, reply)
+            self.ledger.on_answer(call, reply)
 
 
 class ServiceWorld(World[ServicePlan], ServiceSchedule):
@@ -75,7 +75,7 @@ class ServiceWorld(World[ServicePlan], ServiceSchedule):
         if plan.protocol == "registry":
             from ._zookeeper import SimulatedZooKeeper
 
-            self.zookeeper = SimulatedZooKeeper(self, self.limits.disturbed)
+            self.zookeeper = SimulatedZooKeeper(self, self.limits.on_disturbed)
             self.ledger.owns = self.zookeeper.owns
         #: What is to be put right when the faults are over, if not before.
         self.to_undo: list[Callable[[], None]] = []
@@ -106,11 +106,11 @@ class ServiceWorld(World[ServicePlan], ServiceSchedule):
         return [process for process in self.processes.values() if process.alive]
 
     def connections_broke(self) -> None:
-        self.limits.disturbed()
+        self.limits.on_disturbed()
         for process in self._living():
-            self.heap.at(self.heap.now + int(self.rng.random() * 20), self.lost, process, COORDINATOR)
+            self.heap.at(self.heap.now + int(self.rng.random() * 20), self.on_lost, process, COORDINATOR)
 
-    def lost(self, process: Process, number: int) -> None:
+    def on_lost(self, process: Process, number: int) -> None:
         """A process finds its connections to a node broken."""
         if process.alive:
             process.connection_lost(self.cluster.nodes[number])
@@ -121,7 +121,7 @@ class ServiceWorld(World[ServicePlan], ServiceSchedule):
         def once() -> None:
             if undo in self.to_undo:
                 self.to_undo.remove(undo)
-                self.limits.disturbed()
+                self.limits.on_disturbed()
                 undo()
                 self.topics.changed()
 
@@ -137,7 +137,7 @@ class ServiceWorld(World[ServicePlan], ServiceSchedule):
         return Session(process, self.zookeeper, *given)
 
     def sending(self, process: Process, call: Call) -> None:
-        self.limits.sent(process, call)
+        self.limits.on_sent(process, call)
         if call.api_key == ApiKey.OFFSET_COMMIT:
             self.ledger.sending(process, call)
 
@@ -148,7 +148,7 @@ class ServiceWorld(World[ServicePlan], ServiceSchedule):
         there = self.processes.get(plan.name)
         if there is None or not there.alive:
             self.say(f"{plan.name} starts")
-            self.limits.disturbed()
+            self.limits.on_disturbed()
             make = make_program if self._users is None else self._users.program
             process = self.processes[plan.name] = Process(self, plan, make)
             self._all.append(process)
@@ -172,7 +172,7 @@ class ServiceWorld(World[ServicePlan], ServiceSchedule):
         """Ask a process to end cleanly; it is started again later, unless that is None."""
         if process.stopping_ms is not None:
             return
-        self.limits.disturbed()
+        self.limits.on_disturbed()
         process.restart_ms = restart_ms
         process.stop()
         if self.plan.sound:
@@ -188,7 +188,7 @@ class ServiceWorld(World[ServicePlan], ServiceSchedule):
 
     def process_ended(self, process: Process, error: BaseException | None) -> None:
         self.say(f"{process.name} ends{'' if error is None else f': {error!r}'}")
-        self.limits.disturbed()
+        self.limits.on_disturbed()
         if process.stopping_ms is None:
             if error is None:
                 self.found("S0", f"{process.name} has ended, and nobody asked it to")
@@ -201,13 +201,13 @@ class ServiceWorld(World[ServicePlan], ServiceSchedule):
     def make_topic(self, name: str) -> None:
         if name not in self.topics.topics:
             self.topics.make(name, self.plan.topics[name], self.heap.now)
-            self.ledger.made(name)
+            self.ledger.on_created(name)
 
     def delete_topic(self, name: str) -> None:
         """Delete a topic, with its committed offsets."""
         self.topics.delete(name)
-        self.ledger.deleted(name)
-        self.checks.book.gone(self.plan.group, name)
+        self.ledger.on_deleted(name)
+        self.checks.book.on_gone(self.plan.group, name)
         self.broker.delete_topic(name)
 
     def _produce(self) -> None:
@@ -254,9 +254,9 @@ class ServiceWorld(World[ServicePlan], ServiceSchedule):
 
     def _heal(self) -> None:
         self.say("the faults are over")
-        self.limits.disturbed()
+        self.limits.on_disturbed()
         self.healed = True
-        self.ledger.healed()
+        self.ledger.on_healed()
         undo, self.to_undo = self.to_undo, []
         for each in undo:
             each()
@@ -295,7 +295,7 @@ class ServiceWorld(World[ServicePlan], ServiceSchedule):
         if not living:
             return None
         if self.zookeeper is not None:
-            if len(there := self.zookeeper.registered(self.plan.group)) != len(living):
+            if len(there := self.zookeeper.registered_members(self.plan.group)) != len(living):
                 return "L1", f"registered are {there}, alive are {living}"
         elif stable_members(shard, self.plan.group) != len(living):
             return "L1", f"{self.plan.group} is {shard.state.find(self.plan.group)}, alive are {living}"

@@ -66,7 +66,7 @@ class SimulatedZooKeeper:
 
     # --- what the checks ask ------------------------------------------------------------------------------
 
-    def registered(self, group: str) -> list[str]:
+    def registered_members(self, group: str) -> list[str]:
         return self.below(f"/consumers/{group}/ids")
 
     def left_behind(self, group: str) -> list[str]:
@@ -147,7 +147,7 @@ class SimulatedZooKeeper:
         for path in [path for path, entry in self.entries.items() if entry.owner == number]:
             self.remove(path)
         if session.number == number:
-            session.broken()
+            session.on_broken()
 
     # --- requests -----------------------------------------------------------------------------------------
 
@@ -179,9 +179,9 @@ class SimulatedZooKeeper:
         if version not in (-1, entry.version):
             raise BadVersionError
         if data != entry.data:
-            self._committed(session, path, data)
+            self._on_committed(session, path, data)
         entry.data, entry.version = data, entry.version + 1
-        self._changed("CHANGED", path)
+        self._on_changed("CHANGED", path)
         return entry.stat()
 
     def _create(
@@ -200,11 +200,11 @@ class SimulatedZooKeeper:
             raise NodeExistsError
         assert makepath
         self._ensure_path(session, _epoch, path.rpartition("/")[0])
-        self._committed(session, path, data)
+        self._on_committed(session, path, data)
         entry = self.entries[path] = _Entry(data, session.number if ephemeral else 0)
         if ephemeral:
             self._disturbed()
-        self._changed("CREATED", path)
+        self._on_changed("CREATED", path)
         return (path, entry.stat()) if include_data else path
 
     def _ensure_path(self, _session: Session, _epoch: int, path: str) -> bool:
@@ -213,7 +213,7 @@ class SimulatedZooKeeper:
             part = "/" + "/".join(parts[:depth])
             if part not in self.entries:
                 self.entries[part] = _Entry(b"")
-                self._changed("CREATED", part)
+                self._on_changed("CREATED", part)
         return True
 
     def _delete(self, _session: Session, _epoch: int, path: str) -> bool:
@@ -225,7 +225,7 @@ class SimulatedZooKeeper:
         """Remove an entry and all below it."""
         for each in [path, *(each for each in self.entries if each.startswith(f"{path}/"))][::-1]:
             del self.entries[each]
-            self._changed("DELETED", each)
+            self._on_changed("DELETED", each)
         self._disturbed()
 
     def _entry(self, path: str) -> _Entry:
@@ -237,7 +237,7 @@ class SimulatedZooKeeper:
         found = (each.rpartition("/") for each in self.entries)
         return [name for parent, _, name in found if parent == path]
 
-    def _changed(self, how: str, path: str) -> None:
+    def _on_changed(self, how: str, path: str) -> None:
         self.world.say(f"ZooKeeper: {path} {how.lower()}")
         self._fire("entry", path, how)
         if how == "DELETED":
@@ -249,10 +249,10 @@ class SimulatedZooKeeper:
         for session, epoch, watch in self._watches.pop((kind, path), ()):
             session.deliver(epoch, watch, SimpleNamespace(type=how, path=path))
 
-    def _committed(self, session: Session, path: str, data: bytes) -> None:
+    def _on_committed(self, session: Session, path: str, data: bytes) -> None:
         if "/offsets/" in path and data.isdigit():
             _, topic, number = path.rsplit("/", 2)
-            self.world.ledger.stored(session.process, TopicPartition(topic, int(number)), int(data))
+            self.world.ledger.on_stored(session.process, TopicPartition(topic, int(number)), int(data))
 
 
 class Session:
@@ -317,7 +317,7 @@ class Session:
     def mend(self) -> None:
         """ZooKeeper can be reached again, by another connection."""
         self.silent, self.back_ms = False, self._heap.now
-        self.broken()
+        self.on_broken()
 
     def _reconnect(self) -> None:
         delay_s = self._rng.randint(2, _RECONNECT_MS) / 1_000
@@ -353,13 +353,13 @@ class Session:
             return
         now = self._heap.now
         if now - self._heard_ms >= self._session_ms * 2 / 3:
-            self.broken()
+            self.on_broken()
             return
         if not self.silent and not self._servers.away and self.number in self._servers.sessions:
             self._servers.heard_ms[self.number] = self._heard_ms = now
         self._later(self._session_ms / 6_000, self._ping, epoch)
 
-    def broken(self) -> None:
+    def on_broken(self) -> None:
         """The connection is gone; the client finds out when it runs."""
         epoch = self._epoch
         self._until_ms = self._heap.now + self._rng.randint(0, 3)
@@ -414,19 +414,19 @@ class Session:
             result = self._servers.handle(self, epoch, kind, path, arguments)
         except (BadVersionError, NodeExistsError, NoNodeError, SessionExpiredError) as error:
             result = error
-        self.deliver(epoch, self._answered, future, result)
+        self.deliver(epoch, self._on_answer, future, result)
 
     def deliver(self, epoch: int, call: Callable[..., None], *arguments: Any) -> None:
         """Something comes from ZooKeeper, after what came before."""
         self._out_ms = max(self._heap.now + self._rng.randint(1, 4), self._out_ms)
-        self._heap.at(self._out_ms, self._delivered, epoch, call, arguments)
+        self._heap.at(self._out_ms, self._deliver, epoch, call, arguments)
 
-    def _delivered(self, epoch: int, call: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+    def _deliver(self, epoch: int, call: Callable[..., None], arguments: tuple[Any, ...]) -> None:
         if epoch == self._epoch and not self._closed and not self.silent:
             self._heard_ms = self._heap.now
             call(*arguments)
 
-    def _answered(self, future: asyncio.Future[Any], result: Any) -> None:
+    def _on_answer(self, future: asyncio.Future[Any], result: Any) -> None:
         if future in self._pending:
             self._pending.remove(future)
             self.hand_over(_settle, future, result)

@@ -121,7 +121,7 @@ class Broker(FailingDisk):
     def look(self) -> None:
         """Check what the machine's operator would notice; called after each event."""
         if self._fs.crashed and self._loop is not None:
-            self.crashed()
+            self.on_crash()
         elif self.reachable and not self._noticed and any(self._damaged()):
             self._schedule.say("a partition is offline: the broker is started again soon")
             self._noticed = True
@@ -140,7 +140,7 @@ class Broker(FailingDisk):
     def start(self) -> None:
         schedule = self._schedule
         self._loop = loop = ProcessLoop(  # type: ignore[abstract]
-            schedule.heap, failed=self._failed, delay_ms=self._delay_ms
+            schedule.heap, failed=self._on_error, delay_ms=self._delay_ms
         )
         self._context.run(loop.create_task, self._start())
 
@@ -182,7 +182,7 @@ class Broker(FailingDisk):
             schedule.say(f"the broker cannot start: {error}")
             schedule.heap.at(schedule.heap.now, self._crash)
 
-    def crashed(self) -> None:
+    def on_crash(self) -> None:
         self._schedule.say("everything stops in the middle of a write")
         self._crash(power=self._plan.fsync)
 
@@ -245,16 +245,16 @@ class Broker(FailingDisk):
             await parts.stop()
         except KohortError as error:
             self._schedule.say(f"the stop is not clean: {error}")
-        self._schedule.heap.at(self._schedule.heap.now, self._stopped, parts)
+        self._schedule.heap.at(self._schedule.heap.now, self._on_stopped, parts)
 
-    def _stopped(self, parts: BrokerAssembly) -> None:
+    def _on_stopped(self, parts: BrokerAssembly) -> None:
         if self.parts is parts:
             left = self._what_is_left(power=False)
             self._go_down()
             self._fs = left
             self._start_later()
 
-    def _failed(self, context: dict[str, Any]) -> None:
+    def _on_error(self, context: dict[str, Any]) -> None:
         error = context.get("exception")
         if not self._fs.crashed:
             self._schedule.found("S0", f"{context['message']}: {error!r}")

@@ -61,16 +61,16 @@ class Ledger:
         transaction.output.setdefault(partition, []).append(value)
         return value
 
-    def identified(self, transactional_id: str, identity: tuple[int, int]) -> None:
+    def on_identified(self, transactional_id: str, identity: tuple[int, int]) -> None:
         """A producer received its identity."""
         self.newest[transactional_id] = max(identity, self.newest.get(transactional_id, identity))
 
-    def committed(self, transaction: Transaction) -> None:
+    def on_committed(self, transaction: Transaction) -> None:
         """A commit was acknowledged."""
         transaction.outcome = Outcome.COMMITTED
         self._schedule.stats.commits += 1
 
-    def seen(self, partition: int, value: bytes) -> None:
+    def on_seen(self, partition: int, value: bytes) -> None:
         """A read_committed reader received a record."""
         transaction = self.transactions[int(value.split()[0])]
         if transaction.outcome is Outcome.ABORTED:

@@ -60,7 +60,7 @@ class MemberProducer(Producer):
     async def _work(self) -> None:
         while True:
             await self._join()
-            self.positions = {source: await self._committed(source) for source in self._sources}
+            self.positions = {source: await self._committed_offset(source) for source in self._sources}
             while self._joined:
                 if self.positions:
                     await self._transact(self.rng.choice(list(self.positions)))
@@ -104,7 +104,7 @@ class MemberProducer(Producer):
             _TYPE,
             [JoinGroupRequestProtocol(_PROTOCOL)],
         )
-        answer = await self._asked(join)
+        answer = await self._ask_coordinator(join)
         if answer.error_code == ErrorCode.MEMBER_ID_REQUIRED:
             self._member_id = answer.member_id
         if answer.error_code:
@@ -120,7 +120,7 @@ class MemberProducer(Producer):
             _PROTOCOL,
             self._shares(answer.members) if leads else (),
         )
-        answer = await self._asked(sync)
+        answer = await self._ask_coordinator(sync)
         if not answer.error_code:
             # of who is given none the coordinator makes an assignment of version 0
             count, *sources = bytes(answer.assignment)
@@ -144,13 +144,13 @@ class MemberProducer(Producer):
             if not self._joined:
                 continue
             generation = self._generation
-            answer = await self._asked(
+            answer = await self._ask_coordinator(
                 HeartbeatRequest(GROUP, generation, self._member_id, self.plan.instance_id)
             )
             if self._joined and generation == self._generation and answer.error_code not in (0, *AGAIN):
                 self._joined = False
 
-    async def _asked(self, body: Any) -> Any:
+    async def _ask_coordinator(self, body: Any) -> Any:
         """The answer of the group's coordinator, however often it has to be asked."""
         while True:
             try:
@@ -180,12 +180,12 @@ class ConsumerProducer(MemberProducer):
             if not self._joined:
                 # what it had may be another's by now
                 self.positions = {}
-                await self._told_by(await self._asked(self._heartbeat(0)))
+                await self._told_by(await self._ask_coordinator(self._heartbeat(0)))
                 continue
             self.positions = {at: offset for at, offset in self.positions.items() if at in self._sources}
             for source in self._sources:
                 if source not in self.positions:
-                    offset = await self._committed(source)
+                    offset = await self._committed_offset(source)
                     if self._joined and source in self._sources:
                         self.positions[source] = offset
             if self.positions:
@@ -231,7 +231,7 @@ class ConsumerProducer(MemberProducer):
             if not self._joined:
                 continue
             epoch = self._generation
-            answer = await self._asked(self._heartbeat(epoch))
+            answer = await self._ask_coordinator(self._heartbeat(epoch))
             if self._joined and epoch == self._generation:
                 await self._told_by(answer)
 

@@ -128,7 +128,7 @@ class Process:
         self.connections = [self.connection]
         self.done = False
         self.loop = ProcessLoop(  # type: ignore[abstract]
-            schedule.heap, failed=self._failed, delay_ms=lambda _: 1
+            schedule.heap, failed=self._on_error, delay_ms=lambda _: 1
         )
         self.loop.create_task(self._main())
 
@@ -158,7 +158,7 @@ class Process:
         self.done = True
         self.schedule.say(f"{self} ends")
 
-    def _failed(self, context: dict[str, Any]) -> None:
+    def _on_error(self, context: dict[str, Any]) -> None:
         self.schedule.found("S0", f"{self}: {context['message']}: {context.get('exception')!r}")
 
     async def ask(self, body: Any, *, once: bool = False, connection: Connection | None = None) -> Any:
@@ -236,18 +236,18 @@ class Producer(Process):
         init = InitProducerIdRequest(
             self.plan.transactional_id, self.schedule.plan.timeout_ms, *self._identity
         )
-        answer = await self._told(init, lambda answer: answer.error_code)
+        answer = await self._repeat_until_done(init, lambda answer: answer.error_code)
         self._have(answer.producer_id, answer.producer_epoch)
 
     def _have(self, producer_id: int, epoch: int) -> None:
         if (producer_id, epoch) != self._identity:
             self._identity = (producer_id, epoch)
             self._sequences.clear()
-        self.ledger.identified(self.plan.transactional_id, self._identity)
+        self.ledger.on_identified(self.plan.transactional_id, self._identity)
 
     async def _work(self) -> None:
         source = self.plan.source
-        self.positions = {source: await self._committed(source)}
+        self.positions = {source: await self._committed_offset(source)}
         while True:
             await self._transact(source)
 
@@ -269,7 +269,7 @@ class Producer(Process):
             await self._end(transaction, committed=True)
             self.positions[source] = end
 
-    async def _committed(self, source: int) -> int:
+    async def _committed_offset(self, source: int) -> int:
         topics = [OffsetFetchRequestTopics(INPUT, partition_indexes=[source])]
         fetch = OffsetFetchRequest(
             groups=[OffsetFetchRequestGroup(GROUP, topics=topics)], require_stable=True
@@ -279,7 +279,7 @@ class Producer(Process):
             (found,) = answer.groups
             return int(found.error_code or found.topics[0].partitions[0].error_code)
 
-        answer = await self._told(fetch, error)
+        answer = await self._repeat_until_done(fetch, error)
         return max(int(answer.groups[0].topics[0].partitions[0].committed_offset), 0)
 
     async def _write(self, transaction: Transaction) -> None:
@@ -295,7 +295,7 @@ class Producer(Process):
         if not self.plan.adds_itself:
             topics = [AddPartitionsToTxnTopic(OUTPUT, sorted(transaction.output))]
             add = AddPartitionsToTxnRequest((), *self._me(), topics)
-            await self._told(
+            await self._repeat_until_done(
                 add,
                 lambda answer: max(
                     each.partition_error_code
@@ -318,13 +318,15 @@ class Producer(Process):
         )
         topic = TopicProduceData(OUTPUT, None, [PartitionProduceData(partition, bytes(data))])
         produce = ProduceRequest(self.plan.transactional_id, -1, TIMEOUT_MS, [topic])
-        await self._told(produce, lambda answer: answer.responses[0].partition_responses[0].error_code)
+        await self._repeat_until_done(
+            produce, lambda answer: answer.responses[0].partition_responses[0].error_code
+        )
         self._sequences[partition] = sequence + len(values)
 
     async def _commit_offset(self, source: int, offset: int) -> None:
         if not self.plan.adds_itself:
             add = AddOffsetsToTxnRequest(*self._me(), GROUP)
-            await self._told(add, lambda answer: answer.error_code, once=True)
+            await self._repeat_until_done(add, lambda answer: answer.error_code, once=True)
         row = TxnOffsetCommitRequestPartition(source, offset)
         commit = TxnOffsetCommitRequest(
             self.plan.transactional_id,
@@ -333,21 +335,23 @@ class Producer(Process):
             **self._group_metadata(),
             topics=[TxnOffsetCommitRequestTopic(INPUT, [row])],
         )
-        await self._told(commit, lambda answer: answer.topics[0].partitions[0].error_code, once=True)
+        await self._repeat_until_done(
+            commit, lambda answer: answer.topics[0].partitions[0].error_code, once=True
+        )
 
     async def _end(self, transaction: Transaction, *, committed: bool) -> None:
         who, newest = self._identity, self.ledger.newest[self.plan.transactional_id]
         if committed:
             transaction.outcome = Outcome.COMMITTING
         try:
-            answer = await self._told(
+            answer = await self._repeat_until_done(
                 EndTxnRequest(*self._me(), committed), lambda answer: answer.error_code, once=True
             )
         except Broken:
             transaction.outcome = Outcome.ABORTED
             raise
         if committed:
-            self.ledger.committed(transaction)
+            self.ledger.on_committed(transaction)
             if who < newest:
                 self.schedule.found("T7", f"{transaction} as {who}, though {newest} was known")
         else:
@@ -362,7 +366,7 @@ class Producer(Process):
     def _me(self) -> tuple[str, int, int]:
         return (self.plan.transactional_id, *self._identity)
 
-    async def _told(self, body: Any, error_of: Any, *, once: bool = False) -> Any:
+    async def _repeat_until_done(self, body: Any, error_of: Any, *, once: bool = False) -> Any:
         """Repeat a request until its answer has no error, and return that. Raises Fenced and Broken."""
         while True:
             try:
@@ -432,5 +436,5 @@ class Reader(Process):
         )
         while records := reader.read():
             for record in records:
-                self.ledger.seen(self.partition, record.value or b"")
+                self.ledger.on_seen(self.partition, record.value or b"")
         self.position = reader.next_offset

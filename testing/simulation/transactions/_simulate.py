@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from .._simulate import Run, SimulationReport, run_all, traced
+from .._simulate import Run, SimulationReport, run_all, trace_run
 from .._violation import Violation
 from ._plan import TransactionPlan, draw_transaction_plan
 from ._world import TransactionWorld
@@ -27,7 +27,7 @@ def simulate_transactions(
 
 def trace_transactions(seed: int, *, left_out: Collection[str] = ()) -> tuple[list[str], Violation | None]:
     """The trace of a schedule, line by line, and the violation that ends it."""
-    return traced(_TransactionRun(seed, True), left_out)
+    return trace_run(_TransactionRun(seed, True), left_out)
 
 
 @dataclass(slots=True)

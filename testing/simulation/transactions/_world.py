@@ -181,7 +181,7 @@ class TransactionWorld(Phases[TransactionPlan]):
             self._let_pass(self.plan.faults_ms)
             self._heal()
             self._settle()
-            self.ledger.compare([self._committed(source) for source in range(len(self.ledger.ends))])
+            self.ledger.compare([self._committed_offset(source) for source in range(len(self.ledger.ends))])
         finally:
             random.setstate(state)
 
@@ -227,8 +227,8 @@ class TransactionWorld(Phases[TransactionPlan]):
             if partition.last_stable_offset != partition.log_end_offset:
                 return "T5", f"the last stable offset of {partition} is {partition.last_stable_offset}"
         for source, end in enumerate(self.ledger.ends):
-            if self._committed(source) < end:
-                return "L6", f"of input {source} {self._committed(source)} of {end} is committed"
+            if self._committed_offset(source) < end:
+                return "L6", f"of input {source} {self._committed_offset(source)} of {end} is committed"
         if parts.coordinator.open_transactions():
             return "T5", f"pending offsets are left: {parts.coordinator.open_transactions()}"
         for reader in self.readers:
@@ -237,7 +237,7 @@ class TransactionWorld(Phases[TransactionPlan]):
                 return "L6", f"{reader} is at {reader.position} of {end}"
         return None
 
-    def _committed(self, source: int) -> int:
+    def _committed_offset(self, source: int) -> int:
         assert self.broker.parts is not None
         for runner in self.broker.parts.coordinator._shards:
             entry = runner.shard.state.durable.offset(GROUP, TopicPartition(INPUT, source))

@@ -68,7 +68,7 @@ class Sink:
         if not (self._loses and record.offset == 2):
             self.kept[place] += 1
 
-    def settled(self, produced: Mapping[TopicPartition, int]) -> None:
+    def check_results(self, produced: Mapping[TopicPartition, int]) -> None:
         kept = {place for place, _ in self.kept.items()}
         assert {(p, n) for p, end in produced.items() for n in range(end)} <= kept, "a record is missing"
 
