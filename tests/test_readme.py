@@ -53,7 +53,6 @@ def test_the_readme_has_an_example_for_each_way_of_use() -> None:
     assert set(EXAMPLES) == {"service", "assignor", "spark"}
 
 
-@pytest.mark.slow(15)
 def test_the_examples_pass_a_strict_type_checker(tmp_path: Path) -> None:
     scripts = [
         str(example(name, "localhost:9092", "orders", "readme", tmp_path)) for name in sorted(EXAMPLES)

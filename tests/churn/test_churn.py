@@ -76,7 +76,7 @@ def _create(bootstrap: str, topic: str) -> None:
 
 
 def _plan(request: pytest.FixtureRequest, seed: int, part: float, **more: Any) -> Plan:
-    seconds = (request.config.getoption("--soak") or 60.0) * part
+    seconds = (request.config.getoption("--soak") or 40.0) * part
     return Plan(seed, seconds, int(seconds * RATE), **more)
 
 

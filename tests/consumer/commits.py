@@ -51,7 +51,7 @@ class Coordinator:
         self.members: set[str] = set()
         self.asked_about: set[str] = set()
         self.meanwhile: Callable[[], None] = nothing
-        self.known = SimpleNamespace(topic_id=lambda _: NEW)
+        self.known_metadata = SimpleNamespace(topic_id=lambda _: NEW)
         #: For which topics commits were, and up to which version they were to go out.
         self.topic_ids: list[uuid.UUID | None] = []
         self.max_versions: list[int | None] = []

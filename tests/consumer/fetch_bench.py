@@ -59,7 +59,7 @@ class ScriptedCluster:
     closed: set[Channel] = field(default_factory=set)
 
     @property
-    def known(self) -> ScriptedCluster:
+    def known_metadata(self) -> ScriptedCluster:
         return self
 
     def leader(self, partition: TopicPartition) -> int | None:

@@ -86,7 +86,7 @@ async def test_a_topic_that_may_not_be_described_is_raised_by_polls_until_it_may
             response = response._replace(topics=refused)
         return updated(state, response, asked)
 
-    monkeypatch.setattr(ClusterMetadata, "updated", without_right)
+    monkeypatch.setattr(ClusterMetadata, "update_from", without_right)
     monkeypatch.setattr("kohort.consumer.run.driver.MISSING_TOPIC_MS", 20)
     async with consumer(kohort_broker.bootstrap, "orders") as one:
         for _ in range(2):

@@ -60,7 +60,7 @@ class FakeCluster(Cluster):
         errors = {name: self.topic_error for name in topics if self.topic_error}
         return SimpleNamespace(errors=errors, topics={name: self.topic(name) for name in topics})
 
-    def connected(self, node_id: int, _: Channel) -> Any:
+    def open_connection(self, node_id: int, _: Channel) -> Any:
         assert node_id == 1
         return SimpleNamespace(ask=self._take)
 

@@ -543,9 +543,7 @@ service.run()
 
 @pytest.mark.slow(20)
 @pytest.mark.kafka
-@pytest.mark.parametrize(
-    ("lanes", "protocol"), [("partition", "classic"), ("key", "classic"), ("partition", "consumer")]
-)
+@pytest.mark.parametrize(("lanes", "protocol"), [("key", "classic"), ("partition", "consumer")])
 async def test_through_kills_and_hangs_each_record_is_in_the_output_exactly_once(
     bootstrap: str,
     new_topic: Topics,

@@ -200,7 +200,7 @@ def test_what_is_learnt_of_a_connection_is_bounded_in_bytes(topics: int, partiti
         return size
 
     # other threads of the process may ask for memory at the same time
-    assert min(held() for _ in range(5)) < 40_000
+    assert any(held() < 40_000 for _ in range(5))
 
 
 def frame_of(request: OffsetCommitRequest) -> bytes:

@@ -215,7 +215,7 @@ async def test_a_commit_is_for_the_topic_that_was_read_not_for_its_name() -> Non
 
 async def test_where_topics_have_no_ids_a_commit_goes_by_the_name() -> None:
     bench = Bench()
-    bench.coordinator.known.topic_id = lambda _: None
+    bench.coordinator.known_metadata.topic_id = lambda _: None
     bench.committer.read_in = lambda _: None
     bench.done(A, 0)
     await bench.commit()

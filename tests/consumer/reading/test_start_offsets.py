@@ -35,7 +35,7 @@ class _Cluster:
     def __init__(self, end: EpochEnd | Exception) -> None:
         self.end = end
         self.asked: dict[TopicPartition, int] = {}
-        self.known = self
+        self.known_metadata = self
         self.found: dict[TopicPartition, CommittedOffset] = {}
 
     async def committed(self, *_: Any, **__: Any) -> dict[TopicPartition, CommittedOffset]:

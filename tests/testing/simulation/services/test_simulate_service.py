@@ -166,7 +166,7 @@ def test_a_failure_says_how_to_see_it_again(monkeypatch: pytest.MonkeyPatch) -> 
     from kohort.testing.simulation.services._ledger import Ledger
 
     # whatever is committed counts as not done
-    monkeypatch.setattr(Ledger, "_done", lambda *_: None)
+    monkeypatch.setattr(Ledger, "_on_done", lambda *_: None)
     with pytest.raises(SimulationFailed) as failure:
         simulate_service([10])
     text = str(failure.value)
