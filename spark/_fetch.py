@@ -70,7 +70,7 @@ class Replica:
         self.node: int | None = None
 
     def follow(self, cluster: Cluster, named: int) -> None:
-        if named in cluster.known.nodes:
+        if named in cluster.known_metadata.nodes:
             self.node = named
         else:
             self.return_to_leader()
