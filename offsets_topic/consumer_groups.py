@@ -10,11 +10,12 @@ import struct
 from collections.abc import Callable, Collection, Iterable, Mapping
 from enum import IntEnum
 from functools import lru_cache
-from typing import Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 from uuid import UUID
 
 from ..protocol import MalformedMessageError, WireReader
 from ..protocol.messages.wire import varint
+from .group_records import RecordFormats
 
 #: Partitions by topic id.
 Partitions: TypeAlias = Mapping[UUID, tuple[int, ...]]
@@ -123,15 +124,26 @@ class ConsumerGroupRecord(NamedTuple):
         make = _known_key if len(group) + len(name) <= _KNOWN_CHARACTERS else _key
         return make(kind, group, name), None if value is None else _VERSION + _WRITERS[type(value)](value)
 
+    def readable(self) -> tuple[str, dict[str, Any]]:
+        """Return the kind of the record, and its fields by name."""
+        kind = f"consumer group {self.type.name.lower().replace('_', ' ')}"
+        fields: dict[str, Any] = {"group": self.group}
+        if self.name:
+            fields["regex" if self.type is GroupRecordType.REGEX else "member"] = self.name
+        if self.value is None:
+            return f"{kind} tombstone", fields
+        told = self.value._asdict()
+        for name in ("partitions", "assigned", "revoking"):
+            if name in told:
+                told[name] = {str(topic): list(numbers) for topic, numbers in told[name].items()}
+        if told.get("classic") is not None:
+            told["classic"] = told["classic"]._asdict()
+        return kind, fields | told
+
 
 def _key(kind: GroupRecordType, group: str, name: str) -> bytes:
     key = kind.to_bytes(2, "big") + key_string(group)
     return key + key_string(name) if kind in _NAMED else key
-
-
-def consumer_group_keys(group: str) -> tuple[bytes, ...]:
-    """How the keys of a group's records begin, by type."""
-    return tuple(kind.to_bytes(2, "big") + key_string(group) for kind in GroupRecordType)
 
 
 #: Longer names are not cached: clients choose them, and the cache outlives the groups.
@@ -140,8 +152,6 @@ _KNOWN_CHARACTERS: Final = 200
 _known_key = lru_cache(maxsize=16_384)(_key)
 
 
-#: The record types of consumer groups.
-CONSUMER_GROUP_TYPES: Final = frozenset(GroupRecordType)
 _NAMED: Final = frozenset(
     {GroupRecordType.MEMBER, GroupRecordType.TARGET, GroupRecordType.CURRENT, GroupRecordType.REGEX}
 )
@@ -162,6 +172,10 @@ def decode_consumer_group(key_type: int, key: WireReader, value: bytes | None) -
     reader = WireReader(value)
     read_version(reader, 0)
     return ConsumerGroupRecord(kind, group, name, read(reader))
+
+
+#: What ``records`` needs to know of them.
+CONSUMER_GROUP_RECORDS: Final = RecordFormats(tuple(GroupRecordType), decode_consumer_group)
 
 
 def read_version(reader: WireReader, last: int) -> int:

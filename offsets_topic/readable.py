@@ -7,7 +7,6 @@ from typing import Any, Final
 from uuid import UUID
 
 from ..protocol import KohortError, decode_assignment, subscribed_topics
-from .consumer_groups import ConsumerGroupRecord, GroupRecordType
 from .records import (
     CorruptRecordError,
     GroupDeleted,
@@ -15,6 +14,7 @@ from .records import (
     OffsetCommitted,
     OffsetDeleted,
     StoredMember,
+    UnknownRecord,
     decode,
 )
 
@@ -49,25 +49,9 @@ def readable(key: bytes | None, value: bytes | None) -> tuple[str, dict[str, Any
     if isinstance(record, GroupStored):
         members = [_member(member, record.protocol_type) for member in record.members]
         return "group", {**record._asdict(), "members": members}
-    if isinstance(record, ConsumerGroupRecord):
-        return _consumer_group(record)
-    return "other", {"type": record.type, "tombstone": record.value is None}
-
-
-def _consumer_group(record: ConsumerGroupRecord) -> tuple[str, dict[str, Any]]:
-    kind = f"consumer group {record.type.name.lower().replace('_', ' ')}"
-    fields: dict[str, Any] = {"group": record.group}
-    if record.name:
-        fields["regex" if record.type is GroupRecordType.REGEX else "member"] = record.name
-    if record.value is None:
-        return f"{kind} tombstone", fields
-    told = record.value._asdict()
-    for name in ("partitions", "assigned", "revoking"):
-        if name in told:
-            told[name] = {str(topic): list(numbers) for topic, numbers in told[name].items()}
-    if told.get("classic") is not None:
-        told["classic"] = told["classic"]._asdict()
-    return kind, fields | told
+    if isinstance(record, UnknownRecord):
+        return "other", {"type": record.type, "tombstone": record.value is None}
+    return record.readable()
 
 
 def _member(member: StoredMember, protocol_type: str) -> dict[str, Any]:

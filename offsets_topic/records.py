@@ -2,7 +2,8 @@
 
 A key begins with an int16, the type of the record: 0 or 1 is a committed offset, 2 a classic group, 3 to 8
 and 16 belong to consumer groups (KIP-848, see ``consumer_groups``). Other types, such as those of share
-groups, are kept and ignored. A value begins with its int16 version; a record without a value is a tombstone.
+groups, are kept and ignored. A type of groups with records of its own has a file, and a row in ``_FORMATS``.
+A value begins with its int16 version; a record without a value is a tombstone.
 Numbers are big-endian; strings are UTF-8 with an int16 length in front.
 
 Read: OffsetCommitValue 0 to 4, GroupMetadataValue 0 to 4 (4 is flexible, KIP-482; Apache Kafka does not write
@@ -15,18 +16,20 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from ..protocol import KohortError, MalformedMessageError, WireReader
 from ..protocol.messages.wire import varint
 from .consumer_groups import (
-    CONSUMER_GROUP_TYPES,
-    ConsumerGroupRecord,
-    consumer_group_keys,
-    decode_consumer_group,
+    CONSUMER_GROUP_RECORDS,
     key_string,
     read_version,
 )
+from .group_records import GroupRecord, RecordFormats
+
+#: The records of each type of groups that has its own.
+_FORMATS: Final[tuple[RecordFormats, ...]] = (CONSUMER_GROUP_RECORDS,)
+_DECODERS: Final = {key_type: formats.decode for formats in _FORMATS for key_type in formats.types}
 
 #: No leader epoch, no expiry, no state timestamp.
 NONE = -1
@@ -122,9 +125,7 @@ class UnknownRecord(NamedTuple):
     value: bytes | None
 
 
-Record: TypeAlias = (
-    OffsetCommitted | OffsetDeleted | GroupStored | GroupDeleted | ConsumerGroupRecord | UnknownRecord
-)
+Record: TypeAlias = OffsetCommitted | OffsetDeleted | GroupStored | GroupDeleted | GroupRecord | UnknownRecord
 
 
 def encode(record: Record) -> tuple[bytes, bytes | None]:
@@ -137,9 +138,9 @@ def encode(record: Record) -> tuple[bytes, bytes | None]:
         return offset_key(*record), None
     if isinstance(record, GroupDeleted):
         return group_key(record.group), None
-    if isinstance(record, ConsumerGroupRecord):
-        return record.encode()
-    return record.key, record.value
+    if isinstance(record, UnknownRecord):
+        return record.key, record.value
+    return record.encode()
 
 
 def encode_all(records: Iterable[Record]) -> tuple[list[tuple[bytes, bytes | None]], int]:
@@ -177,7 +178,7 @@ def group_key(group: str) -> bytes:
 
 def group_keys(group: str) -> tuple[bytes, ...]:
     """How the keys of a group's records begin, but for those of its offsets."""
-    return group_key(group), *consumer_group_keys(group)
+    return group_key(group), *(key_type.to_bytes(2, "big") + key_string(group) for key_type in _DECODERS)
 
 
 def _offset_value(record: OffsetCommitted) -> bytes:
@@ -310,8 +311,8 @@ def _read(key: bytes, value: bytes | None) -> Record:
     if record_type == _GROUP_KEY_TYPE:
         group = reader.string()
         return GroupDeleted(group) if value is None else _read_group(group, WireReader(value))
-    if record_type in CONSUMER_GROUP_TYPES:
-        record = decode_consumer_group(record_type, reader, value)
+    if (decode_group_record := _DECODERS.get(record_type)) is not None:
+        record = decode_group_record(record_type, reader, value)
         return UnknownRecord(record_type, key, value) if record is None else record
     if record_type < 0:
         raise MalformedMessageError("there are none such in the offsets topic")

@@ -1,4 +1,7 @@
-"""Records as a person reads them."""
+"""Records as a person reads them.
+
+Covers: offsets_topic/group_records.py.
+"""
 
 from __future__ import annotations
 

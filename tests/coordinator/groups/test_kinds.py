@@ -36,13 +36,11 @@ class ToyRecord(NamedTuple):
     group: str
     turns: int | None
 
-    @property
-    def key(self) -> bytes:
-        return b"\x7f\x00" + self.group.encode()
+    def encode(self) -> tuple[bytes, bytes | None]:
+        return b"\x7f\x00" + self.group.encode(), None if self.turns is None else bytes([self.turns])
 
-    @property
-    def value(self) -> bytes | None:
-        return None if self.turns is None else bytes([self.turns])
+    def readable(self) -> tuple[str, dict[str, Any]]:
+        return "toy group", self._asdict()
 
 
 TOY_TYPE: Final[GroupType[ToyRecord]] = GroupType("toy", ToyState)
