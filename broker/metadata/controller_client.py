@@ -97,6 +97,7 @@ class Control:
             lambda: _rules(settings),
             self._watch.unreachable,
             lambda: session_s if self._watch.is_cut_off else 0.0,
+            session_s,
         )
         self._store = store
         self._view = view

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Callable, Collection, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
@@ -52,7 +53,11 @@ class Controller:
     settings that are in force, ``now_ms`` the wall clock. ``unreachable`` are the epochs of brokers
     that the controller cannot reach, by node id: they lead only what no other broker can lead. ``yields_s``
     returns for how long, in seconds, the controller is to leave the election to others, because it is cut off
-    itself; 0: it is not.
+    itself; 0: it is not. ``session_s`` is how long a session lasts, in seconds.
+
+    Where all sessions have ended together, as the store was out of reach, the first broker back becomes
+    controller and sees no other. So a controller with a new session waits for those that were there before as
+    long as a session lasts, and decides nothing meanwhile: if they had died, they would be missed so late.
     """
 
     def __init__(
@@ -64,6 +69,7 @@ class Controller:
         rules: Callable[[], Rules] = Rules,
         unreachable: Mapping[int, int] = MappingProxyType({}),
         yields_s: Callable[[], float] = lambda: 0.0,
+        session_s: float = 0.0,
     ) -> None:
         self._store = store
         self._view = view
@@ -72,8 +78,12 @@ class Controller:
         self._rules = rules
         self._unreachable = unreachable
         self._yields_s = yields_s
+        self._session_s = session_s
         # until when it leaves the election to others, on the loop's clock
         self._yields_until = 0.0
+        # brokers that were there when the session ended, and until when the next one waits for them
+        self._awaited: frozenset[int] = frozenset()
+        self._awaits_until = 0.0
         # the image that decisions are based on, and the image of the view that it was made from
         self._seen = self._seen_of = view.image
         self._seen_unreachable: dict[int, int] = {}
@@ -138,6 +148,13 @@ class Controller:
             self._resign("its session is over")
             # an entry of this broker that can still be read is an old one
             self._value = {}
+            there = self._view.image.brokers.items()
+            self._awaited = frozenset(node_id for node_id, broker in there if not broker.shutting_down)
+            self._awaits_until = math.inf
+        elif state is SessionState.CONNECTED and self._awaits_until == math.inf:
+            loop = asyncio.get_running_loop()
+            self._awaits_until = loop.time() + self._session_s
+            loop.call_later(self._session_s, self._wake.set)
         self._wake.set()
 
     def _resign(self, why: str) -> None:
@@ -265,6 +282,8 @@ class Controller:
                 await self._restore(unstored)
             elif image.cluster_id and self._store.get(CLUSTER_ID) is None:
                 await self._write([Create(CLUSTER_ID, stored_cluster_id(image.cluster_id))])
+            elif self._is_waiting(image):
+                return
             elif image is not self._tidied or rules != self._tidied_by:
                 seen = self._without_returned(image)
                 decision = tidied(seen, self._untidy_topics(seen, rules), rules)
@@ -277,6 +296,12 @@ class Controller:
                 self._asked = [each for each in self._asked if each[1] is not answered]
             else:
                 return
+
+    def _is_waiting(self, image: ClusterImage) -> bool:
+        """Return whether brokers may come back that were there when the last session ended."""
+        if asyncio.get_running_loop().time() >= self._awaits_until or self._awaited <= image.brokers.keys():
+            self._awaited = frozenset()
+        return bool(self._awaited)
 
     async def _restore(self, topics: Collection[TopicImage]) -> None:
         """Write topics again whose entries are missing, or older than what is known."""

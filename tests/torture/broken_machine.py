@@ -89,6 +89,8 @@ def break_disk(descriptor: int) -> None:
 
 def plant(what: str) -> None:
     """Let the broker have a planted bug, by its name: is it found?"""
+    # this file is run as a script, in another folder
+    sys.path.append(str(Path(__file__).resolve().parents[2] / ".src"))
     from tests.torture.planted import bug_named
 
     _planted.enter_context(bug_named(what).planted())

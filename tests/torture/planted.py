@@ -13,8 +13,8 @@ METADATA_BUGS: Final = (
     Bug(
         "topics whose entries are missing count as deleted",
         "cluster._view:ClusterView._is_gone",
-        "return before.id in self._deletions or self._forgetting",
-        "return True",
+        "is_deleted = before.id in self._deletions or self._forgetting",
+        "is_deleted = True",
     ),
 )
 

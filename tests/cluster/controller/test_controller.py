@@ -50,13 +50,13 @@ _clock = itertools.count(1)
 class Broker:
     """What a broker of a cluster has of this: a session, an image, a registration, and its controller."""
 
-    def __init__(self, store: Any, node_id: int) -> None:
+    def __init__(self, store: Any, node_id: int, session_s: float = 0.0) -> None:
         self.node_id = node_id
         self.store: Any = store
         self.view = ClusterView(store, lambda: self.controller.wake())
         now_ms = partial(next, _clock)
         self.registration = Registration(store, BrokerRegistration(node_id), now_ms)
-        self.controller = Controller(store, self.view, node_id, now_ms)
+        self.controller = Controller(store, self.view, node_id, now_ms, session_s=session_s)
 
     def states(self, topic: str) -> list[PartitionState]:
         found = self.view.image.topic(topic)
@@ -233,6 +233,39 @@ async def test_configs_that_are_reset_and_set_again_and_those_of_a_name_used_aga
     await until(lambda: second.store.get(topic_path("orders")) is not None)
     assert seen() == configs
     assert second.store.get(topic_config_path("orders")).value["config"] == configs
+
+
+@pytest.mark.parametrize("is_back", [True, False])
+async def test_a_controller_whose_session_ended_with_all_others_waits_for_the_brokers_that_were_there(
+    is_back: bool,
+) -> None:
+    home, session_s = MemoryHome(), 60.0 if is_back else 0.3
+    brokers = [Broker(home.open(), node_id, session_s) for node_id in (1, 2, 3)]
+    for broker in brokers:
+        await broker.registration.register()
+        broker.controller.start()
+    await until(lambda: active(brokers[0]))
+    await brokers[0].create(NewTopic("orders", UUID(int=1), 3, 3))
+    before = [state._replace(offline=()) for state in brokers[0].states("orders")]
+    for broker in brokers:
+        broker.store.suspend()
+    for broker in brokers:
+        broker.store.expire()
+    first, second, third = brokers[::-1]
+    first.store.renew()
+    await until(lambda: active(first) and first.registration.epoch > 0)
+    second.store.renew()
+    await until(lambda: len(first.view.image.brokers) == 2)
+    if is_back:
+        third.store.renew()
+        # what is asked meanwhile is decided afterwards
+        assert await first.create(NewTopic("clicks", UUID(int=2), 1, 3)) == {"clicks": None}
+        assert first.states("orders") == before
+    else:
+        await until(lambda: all(set(state.isr) == {2, 3} for state in first.states("orders")))
+        assert all(state.leader in (2, 3) for state in first.states("orders"))
+    for broker in brokers:
+        broker.close()
 
 
 async def test_a_broker_that_has_gone_and_come_unseen_leads_nothing_of_what_it_led(
