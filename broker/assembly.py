@@ -263,7 +263,8 @@ class BrokerAssembly:
                 await start_transactions(self.node)
             if not self.node.logs.clean:
                 await end_unknown(self.node)
-            await topics.forget_deleted()
+            if not self.coordinator.is_loading:
+                await topics.forget_deleted()
         else:
             assert cluster is not None, "it has the topics of a cluster"
             assert self._replicas is not None, "it has the topics of a cluster"

@@ -41,7 +41,7 @@ from .records import (
     group_keys,
     offset_key,
 )
-from .store import OffsetsStore, StoredBatch
+from .store import FullDiskError, OffsetsStore, StoredBatch
 
 __all__ = [
     "NONE",
@@ -51,6 +51,7 @@ __all__ = [
     "CorruptRecordError",
     "CurrentAssignment",
     "EncodedCommit",
+    "FullDiskError",
     "GroupDeleted",
     "GroupEpoch",
     "GroupRecordType",

@@ -11,13 +11,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from ..log import CorruptLogError, ReadInfo, Salvaged, decode_records
+from ..log import CorruptLogError, ReadInfo, Salvaged, decode_records, is_full
 from ..protocol import (
     BATCH_OVERHEAD,
     BatchHeader,
     CorruptBatchError,
     ErrorCode,
     KafkaError,
+    KohortError,
     build_batch,
     decompress,
     iter_batches,
@@ -37,6 +38,10 @@ _MARKER_VALUE = struct.Struct(">hi")
 
 #: Key and value of a record to write; a value of None is a tombstone.
 KeyValue = tuple[bytes, bytes | None]
+
+
+class FullDiskError(KohortError):
+    """A partition has to be recovered before it is read, and the disk has no room for that now."""
 
 
 @dataclass(slots=True, eq=False)
@@ -162,10 +167,16 @@ class OffsetsStore:
         """Yield every batch from the log start to the log end, also above the high watermark.
 
         A damaged place is a StoredBatch with ``damage``; the batches after it are searched for. Raises
-        KafkaError KAFKA_STORAGE_ERROR if the partition cannot be read at all.
+        FullDiskError before the first, and KafkaError KAFKA_STORAGE_ERROR if the partition cannot be read at
+        all.
         """
         log = self._log(partition)
-        due = log.log_start_offset
+        try:
+            due = log.log_start_offset
+        except KafkaError as error:
+            if is_full(error):
+                raise FullDiskError(str(error)) from error
+            raise
         try:
             for batch, behind in self._whole(log, due):
                 due = behind

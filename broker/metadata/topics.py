@@ -267,11 +267,8 @@ class FolderTopics(Topics):
                 except KafkaError as error:
                     if not is_full(error):
                         raise
+                    # it is read when it is asked for and there is room
                     self.logs.disk.refused(error)
-                    if partition.topic.name in INTERNAL:
-                        # its coordinator reads it once, and that is now
-                        partition.take_out(error)
-                    # others are read when they are asked for and there is room
         if found:
             newest = max(map(self.logs.newest_producer_id, found))
             self._store.commit_now(*self._creations(found), *self._ids_behind(newest))
@@ -288,8 +285,8 @@ class FolderTopics(Topics):
         self._add(made)
 
     async def forget_deleted(self) -> None:
-        """Forget the topics that were being deleted when the last run stopped: the loaded groups have no
-        offsets of them any more. Raises OSError.
+        """Forget the topics that were being deleted when the last run stopped: all groups are loaded, and
+        have no offsets of them any more. Raises OSError.
         """
         self._loading = False
         if self._store.children(DELETED_TOPICS):

@@ -421,10 +421,6 @@ class Partition:
         """
         if isinstance(error, NoDescriptorsError) or (isinstance(error, KafkaError) and is_full(error)):
             raise error
-        self.take_out(error)
-
-    def take_out(self, error: Exception) -> None:
-        """Take the partition out of service until the next start, because of this error."""
         self.damage = str(error)
         logger.error(
             "%s-%d is not served, its files are left as they are: %s", self.topic.name, self.index, error

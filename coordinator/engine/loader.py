@@ -10,6 +10,7 @@ import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Generic, Protocol
 
+from ...offsets_topic import FullDiskError
 from ...protocol import BatchHeader, CorruptBatchError, KohortError
 from .effects import NO_PRODUCER
 from .events import CoordinatorEvent, RecordSkipped
@@ -48,7 +49,9 @@ class Loader(Generic[S]):
         self._on_event = on_event
 
     def run(self, batches: Iterable[LoadedBatch]) -> Iterator[int]:
-        """Load everything; yield the number of records after each batch."""
+        """Load everything; yield the number of records after each batch. Raises FullDiskError before the
+        first.
+        """
         offset = 0
         try:
             for batch in batches:
@@ -60,6 +63,8 @@ class Loader(Generic[S]):
                     self._batch(batch, header)
                 self.records += count
                 yield count
+        except FullDiskError:
+            raise
         except KohortError as error:
             self.failed = True
             self._skip(offset, f"the partition is not served: {error}")

@@ -19,6 +19,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any, Final, Generic, Protocol, TypeVar
 
+from ...offsets_topic import FullDiskError
 from ...protocol import ErrorCode, KafkaError
 from .effects import NO_PRODUCER, Append, Command, Reply, Request
 from .events import CoordinatorEvent, ShardLoaded, ShardLoading
@@ -35,6 +36,8 @@ _LOAD_SLICE: Final = 2_000
 _TIMERS_MS: Final = 10
 # longest time, in seconds, that a write without a waiting request waits for others
 _LAZY_S: Final = 0.001
+# pause, in seconds, before a partition that a full disk keeps from being read is tried again
+_AGAIN_S = 10.0
 # interval at which a long load reports its progress
 _PROGRESS_MS: Final = 5_000
 
@@ -212,12 +215,27 @@ class ShardRunner(Generic[S]):
     _alarm: asyncio.TimerHandle | None = None
     _alarm_ms: int = NEVER
     _flush_due: bool = False
+    # the next attempt to load what a full disk kept from being read
+    _again: asyncio.TimerHandle | None = None
+    _reload: asyncio.Task[None] | None = None
     # a pending write belongs to a transaction
     _mixed: bool = False
     _closed: bool = False
 
     async def load(self) -> None:
-        """Load the partition, yielding to other tasks now and then, then start to serve."""
+        """Load the partition, yielding to other tasks now and then, then start to serve. Where a full disk
+        keeps it from being read this is repeated until there is room.
+        """
+        try:
+            await self._load()
+        except FullDiskError:
+            loop = asyncio.get_running_loop()
+            self._again = loop.call_later(_AGAIN_S, self._begin_load)
+
+    def _begin_load(self) -> None:
+        self._reload = asyncio.get_running_loop().create_task(self.load())
+
+    async def _load(self) -> None:
         started_ms = self.clock_ms()
         loader = Loader(self.shard, self.partition, self._tell)
         told_ms, count = started_ms, 0
@@ -314,8 +332,9 @@ class ShardRunner(Generic[S]):
         if self._pending:
             self._flush()
         self._closed = True
-        if self._alarm is not None:
-            self._alarm.cancel()
+        for timer in (self._alarm, self._again):
+            if timer is not None:
+                timer.cancel()
         self.shard.unload(self.clock_ms())
         # requests that waited for the last write are refused by now: the next coordinator must not find the
         # write

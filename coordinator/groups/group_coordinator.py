@@ -122,6 +122,11 @@ class GroupCoordinator:
         """Accept requests; until a shard is loaded they get the responses of a loading coordinator."""
         self._shards.open()
 
+    @property
+    def is_loading(self) -> bool:
+        """Return whether a shard is being loaded, or waits for room on a full disk to be read."""
+        return any(runner.loading for runner in self._shards)
+
     async def load_all(self) -> None:
         """Load every shard; each serves when it is loaded.
 
@@ -317,7 +322,7 @@ class GroupCoordinator:
     def _list(self, version: int, body: Any, context: RequestContext) -> ListGroupsResponse:
         if not self._shards.started:
             return ListGroupsResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        if any(runner.loading for runner in self._shards):
+        if self.is_loading:
             return ListGroupsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         listed: list[ListedGroup] = []
         wanted = list_request(body)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import errno
+import threading
+import time
 from pathlib import Path
 
 import pytest
 
+from kohort.broker.partitions.topic_names import OFFSETS_TOPIC
+from kohort.coordinator.engine import runner, runtime
 from kohort.log._files import OsFile, OsFileSystem
-from kohort.protocol import ErrorCode
+from kohort.protocol import ApiKey, ErrorCode
 from kohort.testing import running_broker
-from tests.broker.wire import Wire, batch, create_topic, produce
+from tests.broker.wire import Wire, batch, commit_fields, create_topic, part, produce
 
 
 def fails(*_: object, **__: object) -> None:
@@ -37,6 +41,44 @@ def test_a_producers_first_batch_stays_its_first_though_others_were_under_way_be
         assert produce(wire, "orders", second).error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
         assert produce(wire, "orders", first).base_offset == 0
         assert produce(wire, "orders", second).base_offset == 3
+
+
+def committed(wire: Wire) -> tuple[int, int]:
+    """The error, and the offset that a group has committed."""
+    topic = part(ApiKey.OFFSET_FETCH, 5, "OffsetFetchRequestTopic", name="orders", partition_indexes=[0])
+    answer = wire.call(ApiKey.OFFSET_FETCH, 5, group_id="g", topics=[topic])
+    if answer.error_code:
+        return answer.error_code, -1
+    return 0, answer.topics[0].partitions[0].committed_offset
+
+
+def test_a_start_on_a_full_disk_serves_groups_that_have_to_be_read_when_there_is_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with running_broker(data=tmp_path) as broker, Wire(broker.bootstrap) as wire:
+        create_topic(wire, "orders")
+        wire.call(ApiKey.OFFSET_COMMIT, 5, **commit_fields("g", "orders", 7))
+        assert committed(wire) == (0, 7)
+    (tmp_path / ".kafka_cleanshutdown").unlink()
+    whole, is_full = OsFile.write, threading.Event()
+
+    def full(file: OsFile, position: int, data: bytes) -> None:
+        if OFFSETS_TOPIC in file.path and is_full.is_set():
+            fails()
+        whole(file, position, data)
+
+    is_full.set()
+    monkeypatch.setattr(OsFile, "write", full)
+    monkeypatch.setattr(runner, "_AGAIN_S", 0.05)
+    monkeypatch.setattr(runtime, "_LOAD_PARK_SECONDS", 0.05)
+    with running_broker(data=tmp_path) as broker, Wire(broker.bootstrap) as wire:
+        assert committed(wire) == (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, -1)
+        is_full.clear()
+        deadline = time.monotonic() + 30
+        while (found := committed(wire)) == (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, -1):
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        assert found == (0, 7)
 
 
 def test_a_start_on_a_full_disk_serves_a_partition_that_has_to_be_read_when_there_is_room(
