@@ -35,6 +35,7 @@ from ._frames import (
     takes_arrow_tables,
 )
 from ._group import GroupOffsets, GroupState, Patience
+from ._idle import idle_pause
 from ._intent import intents, outcomes, positions
 from ._offsets import Committed, OffsetRange, Offsets, Plan, format_offsets
 from ._options import AVAILABLE_NOW, GroupBatchesOptions, OptionsError, read_options
@@ -49,13 +50,6 @@ if TYPE_CHECKING:
 
 
 log = logging.getLogger(__name__)
-
-
-#: Most of a core that an idle loop's looks may take.
-IDLE_SHARE = 0.008
-
-#: Longest wait of an idle loop, as a share of the time since its last batch.
-IDLE_SLACK = 0.1
 
 
 class UncommittedBatchError(KohortError):
@@ -380,9 +374,8 @@ class GroupBatches:
         )
 
     def _idle_pause(self) -> float:
-        """Return how long to wait for records: longer the longer none came, and the more a look costs."""
-        idle = time.monotonic() - self._moved_at
-        wanted = min(self._look_cost / IDLE_SHARE, idle * IDLE_SLACK)
+        """Return how long to wait for records, in seconds."""
+        wanted = idle_pause(self._look_cost, time.monotonic() - self._moved_at)
         return max(self.options.poll_interval_ms / 1000, wanted)
 
     def _pause(self, began: float, every_seconds: float | None, *, idle: bool) -> None:

@@ -21,6 +21,7 @@ from ..protocol import KafkaError, KohortError, TopicPartition
 from ._client import Client, process_client
 from ._fetch import ReadTask
 from ._group import CommitRefusedError, GroupOffsets, GroupState
+from ._idle import idle_pause
 from ._offsets import (
     EARLIEST,
     LATEST,
@@ -85,7 +86,9 @@ class SourceOffsets:
         #: The last report to the driver.
         self._reported = BatchReport({}, {})
         self._target: Offsets | None = None
-        self._moved_at = self._committed_at = time.monotonic()
+        self._moved_at = self._committed_at = self._look_again_at = time.monotonic()
+        #: Where a look found nothing to read, until ``_look_again_at``.
+        self._idle_at: Offsets | None = None
 
     # a batch read
 
@@ -112,8 +115,12 @@ class SourceOffsets:
         """Return the end of the batch that begins at ``start``; ``start`` itself if there is nothing to read.
 
         Spark has finished everything before ``start``, so this offset is committed. ``all_of_it``: ignore
-        limits. Raises DataLossError, UnknownTopicError, and the errors of the cluster client.
+        limits. An idle query asks every few milliseconds: most of these calls do not look. Raises
+        DataLossError, UnknownTopicError, and the errors of the cluster client.
         """
+        if start == self._idle_at and not all_of_it and time.monotonic() < self._look_again_at:
+            return dict(start)
+        worked = time.process_time()
         state = self._group.look()
         if self._is_kept:
             self._follow(start, state)
@@ -130,10 +137,16 @@ class SourceOffsets:
             lost += unread
             self._tell(lost)
         self._planned = _Planned(ends, state, lost)
+        self._idle_at = None
         if ends != start:
             self._moved_at = time.monotonic()
-        elif self._reported.end != start:
+            return ends
+        if self._reported.end != start:
             self._report(BatchReport(start, dict(start)))
+        if self._target is None and not waiting_offsets(begun, bounds):
+            now = time.monotonic()
+            pause = idle_pause(time.process_time() - worked, now - self._moved_at)
+            self._idle_at, self._look_again_at = dict(start), now + pause
         return ends
 
     def aim(self) -> None:

@@ -1,6 +1,6 @@
-"""A loop that finds nothing looks less often the longer nothing came and the more a look costs.
+"""A loop or query that finds nothing looks less often the longer nothing came and the more a look costs.
 
-Covers: spark/_driver.py.
+Covers: spark/_driver.py, spark/_idle.py, spark/_stream.py.
 """
 
 from __future__ import annotations
@@ -9,8 +9,12 @@ from typing import Any
 
 import pytest
 
-from kohort.spark import _driver
+from kohort.protocol import TopicPartition
+from kohort.spark import _driver, _stream
 from kohort.spark._group import GroupState
+from kohort.spark._offsets import Bounds, Committed
+from kohort.spark._source_options import read_source_options
+from kohort.spark._stream import SourceOffsets
 from tests.spark.loops import Driver
 
 #: What a look at 1,000 partitions takes.
@@ -24,6 +28,7 @@ class Clock:
         self.now = self.worked = 0.0
         self.waits: list[float] = []
         self.ends_at = 3_600.0
+        self.state = GroupState({}, {})
 
     def monotonic(self) -> float:
         return self.now
@@ -33,7 +38,7 @@ class Clock:
 
     def look(self) -> GroupState:
         self.worked += LOOK
-        return GroupState({}, {})
+        return self.state
 
     def wait(self, seconds: float) -> None:
         self.waits.append(seconds)
@@ -62,3 +67,35 @@ def test_an_idle_loop_of_1000_partitions_takes_less_than_a_hundredth_of_a_core(
     # and who has just had records gets the next ones soon
     assert clock.waits[0] == 0.05
     assert sum(wait <= 0.1 for wait in clock.waits) >= 10
+
+
+def test_an_idle_query_looks_as_seldom_although_spark_asks_all_the_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock: Any = Clock()
+    monkeypatch.setattr(_stream, "time", clock)
+    given = {"kafka.bootstrap.servers": "localhost:9092", "groupId": "etl", "subscribe": "orders"}
+    offsets = SourceOffsets(read_source_options(given, stream=True))
+    monkeypatch.setattr(offsets._group, "look", clock.look)
+    place = TopicPartition("orders", 0)
+    start, more = {place: 10}, {place: 20}
+    clock.state = GroupState({place: Committed(10)}, {place: Bounds(0, 10)})
+
+    def ask_until(end: dict[TopicPartition, int], longest: float) -> float:
+        """Ask as Spark does; return how long it took until there were records."""
+        began = clock.now
+        while clock.now - began < longest and offsets.latest(start, None, all_of_it=False) != end:
+            clock.now += 0.01
+        waited: float = clock.now - began
+        return waited
+
+    assert offsets.initial() == start
+    # soon after there were records they are found soon
+    ask_until(more, 1.0)
+    assert clock.worked / LOOK >= 10
+    ask_until(more, 60.0)
+    before = clock.worked
+    ask_until(more, 240.0)
+    assert (clock.worked - before) / 240 < 0.01
+    clock.state = GroupState({place: Committed(10)}, {place: Bounds(0, 20)})
+    assert ask_until(more, 60.0) <= LOOK / 0.008 + 0.02
