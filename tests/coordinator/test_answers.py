@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
+from kohort.coordinator.groups.kinds import KINDS
 from kohort.coordinator.groups.shards import OFFSETS_TOPIC
 from kohort.protocol import ApiKey, ErrorCode
 from kohort.protocol.messages.leave_group import LeaveGroupResponse
@@ -95,12 +96,9 @@ def drain(world: World) -> None:
     assert [call for call in world.calls if call.parked] == []
 
 
-#: Requests whose answers do not follow from a classic group's state alone: offsets/test_transactional.py.
-ELSEWHERE = {
-    ApiKey.TXN_OFFSET_COMMIT,
-    ApiKey.CONSUMER_GROUP_HEARTBEAT,
-    ApiKey.CONSUMER_GROUP_DESCRIBE,
-}
+#: Requests whose answers do not follow from a classic group's state alone: offsets/test_transactional.py, and
+#: the folders of other types.
+ELSEWHERE = {ApiKey.TXN_OFFSET_COMMIT, *(key for kind in KINDS[1:] for key in kind.apis)}
 
 
 def test_every_request_that_a_shard_takes_is_in_the_table() -> None:

@@ -11,34 +11,20 @@ from kohort.coordinator import Unready, append_error
 from kohort.coordinator.groups.shards import OFFSETS_TOPIC
 from kohort.protocol import ApiKey, ErrorCode
 
-SERVED = (
-    ApiKey.JOIN_GROUP,
-    ApiKey.SYNC_GROUP,
-    ApiKey.HEARTBEAT,
-    ApiKey.LEAVE_GROUP,
-    ApiKey.OFFSET_COMMIT,
-    ApiKey.TXN_OFFSET_COMMIT,
-    ApiKey.OFFSET_FETCH,
-    ApiKey.OFFSET_DELETE,
-    ApiKey.DESCRIBE_GROUPS,
-    ApiKey.CONSUMER_GROUP_HEARTBEAT,
-    ApiKey.CONSUMER_GROUP_DESCRIBE,
-    ApiKey.LIST_GROUPS,
-    ApiKey.DELETE_GROUPS,
-)
+SERVED = tuple(OFFSETS_TOPIC.apis)
 
 
 @pytest.mark.row("3.0/inactive", "3.0/not-here")
 @pytest.mark.parametrize("api", SERVED)
-def test_inactive_is_15_and_not_here_16_for_every_api(api: ApiKey) -> None:
+def test_inactive_is_15_and_not_here_16_for_every_api(api: int) -> None:
     assert OFFSETS_TOPIC.unready_error(api, Unready.INACTIVE) == 15
     assert OFFSETS_TOPIC.unready_error(api, Unready.NOT_HERE) == 16
 
 
 @pytest.mark.row("3.0/loading")
 @pytest.mark.parametrize("api", SERVED)
-def test_loading_is_14_but_for_heartbeat_and_sync(api: ApiKey) -> None:
-    expected = {ApiKey.HEARTBEAT: 0, ApiKey.SYNC_GROUP: 27}.get(api, 14)
+def test_loading_is_14_but_for_heartbeat_and_sync(api: int) -> None:
+    expected = {int(ApiKey.HEARTBEAT): 0, int(ApiKey.SYNC_GROUP): 27}.get(api, 14)
     assert OFFSETS_TOPIC.unready_error(api, Unready.LOADING) == expected
 
 

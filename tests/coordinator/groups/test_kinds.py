@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 
 import pytest
 
+from kohort.broker.apis import served_apis
 from kohort.coordinator.engine.effects import Request
 from kohort.coordinator.engine.shard import Shard
 from kohort.coordinator.engine.timers import Timers
@@ -135,6 +136,26 @@ class ToyWorld(World):
 
     def wind_up(self, turns: int) -> None:
         self.shard.apply((ToyRecord("g", turns),), 0)
+
+
+def test_what_a_kind_brings_no_other_brings_too() -> None:
+    parts: list[list[object]] = [
+        [kind.group_type.name for kind in KINDS],
+        [key for kind in KINDS for key in kind.apis],
+        [record for kind in KINDS for record in kind.applies],
+        [timer for kind in KINDS for timer in kind.timers],
+        [command for kind in KINDS for command in kind.commands],
+        [config for kind in KINDS if kind.configs is not None for config in kind.configs.rows],
+        [kind.feature.name for kind in KINDS if kind.feature is not None],
+    ]
+    assert [part for part in parts if len(part) > len(set(part))] == []
+
+
+def test_each_kinds_apis_are_served_while_its_feature_is_on() -> None:
+    served = served_apis()
+    for kind in KINDS:
+        feature = None if kind.feature is None else kind.feature.name
+        assert [key for key in kind.apis if served[key].feature != feature] == []
 
 
 def test_a_group_is_known_restored_and_listed() -> None:
