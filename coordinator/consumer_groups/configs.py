@@ -39,6 +39,13 @@ class ConsumerGroupConfig(NamedTuple):
 def config_of(groups: Groups, group_id: str) -> ConsumerGroupConfig:
     """Timeouts and intervals of a consumer group: its own, or the broker's."""
     own, settings = groups.configs(group_id), groups.settings
+    if not own:
+        # every heartbeat asks
+        return ConsumerGroupConfig(
+            settings.group_consumer_session_timeout_ms,
+            settings.group_consumer_heartbeat_interval_ms,
+            settings.group_consumer_assignment_interval_ms,
+        )
     return ConsumerGroupConfig(
         int(own.get("consumer.session.timeout.ms", settings.group_consumer_session_timeout_ms)),
         int(own.get("consumer.heartbeat.interval.ms", settings.group_consumer_heartbeat_interval_ms)),

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final, NamedTuple, Protocol, TypeAlias, TypeVar, cast
+from typing import Any, ClassVar, Final, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from ...offsets_topic import Record
 from ...protocol import ErrorCode, RequestContext, TopicPartition
@@ -162,7 +162,7 @@ class Groups:
     orphans: dict[tuple[str, TopicPartition], OffsetEntry | bytes] = field(default_factory=dict)
     #: Ticket of the last write of committed offsets.
     last_commit: int = 0
-    _own: dict[type[object], object] = field(init=False)
+    _own: dict[type[object], Any] = field(init=False)
 
     def __post_init__(self) -> None:
         self.durable = Durable({kind.group_type.name: {} for kind in self.kinds})
@@ -182,7 +182,8 @@ class Groups:
 
     def state_of(self, own: type[T]) -> T:
         """The state of the kind that makes such states (``GroupKind.new_state``)."""
-        return cast("T", self._own[own])
+        state: T = self._own[own]
+        return state
 
     @contextmanager
     def ahead(self, group_id: str, records: Iterable[Record]) -> Iterator[None]:

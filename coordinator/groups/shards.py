@@ -63,8 +63,10 @@ def _by_type(own: Mapping[GroupType[object], GroupHandler], others: Handler[Grou
     """Handle a request by the type of its group, even if that is only in the log."""
 
     def handle(shard: GroupShard, request: Request, now_ms: int) -> None:
-        group_id = request.body.group_id
-        group = shard.state.groups.get(group_id) or shard.state.find(group_id)
+        groups, group_id = shard.state, request.body.group_id
+        group = groups.groups.get(group_id)
+        if group is None and any(group_id in groups.durable.of_type(each) for each in own):
+            group = groups.find(group_id)
         handler = None if group is None else own.get(group.type)
         if group is None or handler is None:
             others(shard, request, now_ms)
