@@ -270,7 +270,7 @@ class Module:
         if "UUID" in every:
             yield "from uuid import UUID"
         yield ""
-        yield f"from ._wire import {', '.join(sorted(self.helpers | {'NamedTuple'}, key=str.lower))}"
+        yield f"from .wire import {', '.join(sorted(self.helpers | {'NamedTuple'}, key=str.lower))}"
 
     def _class(self, name: str, fields: list[Field], words: str, key: int | None = None) -> None:
         for each in fields:
