@@ -93,7 +93,8 @@ class Features:
 
 
 def _parse_levels(content: dict[str, Any]) -> tuple[dict[str, int], int]:
-    levels = {name: int(content["levels"][name]) for name in SUPPORTED}
+    # a feature that the saved levels lack is younger than they are, and waits to be raised
+    levels = {name: int(content["levels"].get(name, 0)) for name in SUPPORTED}
     if any(not 0 <= level <= SUPPORTED[name] for name, level in levels.items()):
         raise ValueError(f"levels {levels}: {SUPPORTED} are the highest that are known")
     return levels, int(content["epoch"])

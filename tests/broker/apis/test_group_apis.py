@@ -13,11 +13,12 @@ import pytest
 
 from kohort.broker.apis import served_apis
 from kohort.broker.apis._api import hand_over
+from kohort.coordinator.groups.shards import OFFSETS_TOPIC
 from kohort.protocol import ApiKey
 from tests.broker.wire import Wire, part
 
-#: The APIs of groups, and those of offsets.
-GROUP_APIS = {8, 9, 11, 12, 13, 14, 15, 16, 42, 47, 68, 69}
+#: The APIs of groups, and those of offsets: all but the one that asks the transaction first.
+GROUP_APIS = set(OFFSETS_TOPIC.apis) - {ApiKey.TXN_OFFSET_COMMIT}
 
 
 def test_every_group_api_is_the_coordinators() -> None:

@@ -29,10 +29,11 @@ def update(wire: Wire, *rows: tuple[str, int, int], version: int = 1, **fields: 
 
 
 def told(wire: Wire) -> dict[str, int]:
-    """The levels in force, as ApiVersions tells them, and their epoch."""
+    """The levels of these two that are in force, as ApiVersions tells them, and the epoch of all levels."""
     answer = wire.call(ApiKey.API_VERSIONS, 4, client_software_name="x", client_software_version="1")
     levels = {each.name: each.max_version_level for each in answer.finalized_features}
-    return levels | {"epoch": answer.finalized_features_epoch}
+    two = {name: level for name, level in levels.items() if name in (GROUPS, TRANSACTIONS)}
+    return two | {"epoch": answer.finalized_features_epoch}
 
 
 @pytest.fixture
@@ -68,8 +69,8 @@ def test_levels_last_and_those_of_zero_are_not_told(data: Path) -> None:
         ((TRANSACTIONS, -1, UPGRADE), "A feature version cannot be less than 0."),
         ((TRANSACTIONS, 1, UPGRADE), "Can't downgrade the version of this feature without"),
         ((TRANSACTIONS, 1, 0), "The controller does not support the given upgrade type."),
-        (("share.version", 1, UPGRADE), "Local controller 1 does not support this feature."),
-        (("share.version", 0, UPGRADE), "Feature share.version not found."),
+        (("tea.version", 1, UPGRADE), "Local controller 1 does not support this feature."),
+        (("tea.version", 0, UPGRADE), "Feature tea.version not found."),
     ],
 )
 def test_what_is_refused_changes_nothing(link: Wire, row: tuple[str, int, int], why: str) -> None:
@@ -134,6 +135,19 @@ def test_levels_that_are_not_known_are_no_levels(data: Path) -> None:
     assert json.loads(file.read_text()) != kept
     with pytest.raises(Exception, match="kohort-features"), running_broker(data=data):
         pass
+
+
+def test_a_feature_that_an_older_version_lacked_is_off_until_it_is_raised(data: Path) -> None:
+    with running_broker(data=data) as broker, Wire(broker.bootstrap) as wire:
+        update(wire, (TRANSACTIONS, 0, SAFE))
+    file = data / "kohort-features.json"
+    kept = json.loads(file.read_text())
+    del kept["levels"][GROUPS]
+    file.write_text(json.dumps(kept))
+    with running_broker(data=data) as broker, Wire(broker.bootstrap) as wire:
+        assert told(wire) == {"epoch": 1}
+        update(wire, (GROUPS, 1, UPGRADE))
+        assert told(wire) == {GROUPS: 1, "epoch": 2}
 
 
 def _records(data: Path) -> Iterator[Any]:
