@@ -12,6 +12,7 @@ import uuid
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import NamedTuple
 
 from ..protocol import ApiKey, ErrorCode, KafkaError, TopicPartition
@@ -100,12 +101,15 @@ class FetchFrom(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """One request of a session: the partitions that it names, and those that it removes from the session."""
+    """One request of a session: the partitions that it names, and those that it removes from the session.
+    ``ids`` has the topic ids of both by name; none if topics go by name.
+    """
 
     session_id: int
     epoch: int
     named: Mapping[TopicPartition, FetchFrom]
     forgotten: tuple[TopicPartition, ...] = ()
+    ids: Mapping[str, uuid.UUID] = MappingProxyType({})
 
 
 @dataclass(slots=True)
@@ -128,7 +132,7 @@ class FetchSession:
             self.epoch = _FIRST_EPOCH
         if self.epoch == _FIRST_EPOCH:
             self._known.clear()
-            return Plan(self.session_id, _FIRST_EPOCH, self._learn(wanted))
+            return Plan(self.session_id, _FIRST_EPOCH, self._learn(wanted), ids=ids)
         gone = tuple(partition for partition in self._known if partition not in wanted)
         for partition in gone:
             del self._known[partition]
@@ -138,6 +142,8 @@ class FetchSession:
             self.epoch,
             self._learn({p: where for p, where in wanted.items() if known(p) != where}),
             gone,
+            # nothing may be wanted of a topic whose partitions are removed
+            self._ids if ids else {},
         )
 
     def on_answer(self, error: ErrorCode, session_id: int) -> None:
@@ -203,12 +209,13 @@ async def _fetch_from(
     names = {partition.topic for partition in at}
     ids = {name: topic.topic_id for name in names if (topic := cluster.topic(name)) and topic.topic_id}
     by_id = len(ids) == len(names)
-    plan = Plan(0, -1, at) if session is None else session.plan(at, ids if by_id else {})
+    used = ids if by_id else {}
+    plan = Plan(0, -1, at, ids=used) if session is None else session.plan(at, used)
     try:
         response: FetchResponse = await cluster.request(
             node,
             ApiKey.FETCH,
-            _request(plan, ids, options),
+            _request(plan, options),
             channel=options.channel,
             timeout_ms=cluster.request_timeout_ms + options.max_wait_ms,
             max_version=_LAST_BY_ID if by_id else _LAST_BY_NAME,
@@ -232,7 +239,8 @@ async def _fetch_from(
     }
 
 
-def _request(plan: Plan, ids: Mapping[str, uuid.UUID], options: _Options) -> FetchRequest:
+def _request(plan: Plan, options: _Options) -> FetchRequest:
+    ids = plan.ids
     topics: dict[str, list[FetchPartition]] = defaultdict(list)
     for partition, where in plan.named.items():
         topics[partition.topic].append(

@@ -188,6 +188,26 @@ async def test_a_paused_partition_waits_while_the_others_go_on(
     assert numbers(await read(consumer, 5)) == [0, 2, 4, 6, 8]
 
 
+async def test_a_topic_of_which_nothing_is_read_is_not_sent(
+    member: Maker, new_topic: NewTopic, group: Name, produce: Produce
+) -> None:
+    topic, paused = new_topic("orders", partitions=1), new_topic("paused", partitions=2)
+    consumer = await member(topic, paused, group=group("billing"))
+    await until(lambda: len(consumer.assignment()) == 3)
+    await asyncio.to_thread(produce, topic, [1])
+    assert numbers(await read(consumer, 1)) == [1]
+    first, second = (TopicPartition(paused, number) for number in range(2))
+    consumer.pause(first, second)
+    await asyncio.to_thread(produce, paused, range(10), partitions=2)
+    (session,) = consumer.parts.fetcher.sessions.values()
+    fetches = session.epoch
+    assert await consumer.getmany(timeout_ms=800) == []
+    # a Fetch that brings what nobody wants is followed by the next one at once
+    assert session.epoch - fetches < 20
+    consumer.resume(first)
+    assert numbers(await read(consumer, 5)) == [0, 2, 4, 6, 8]
+
+
 async def test_a_full_window_holds_its_partition_back_until_something_is_done(
     member: Maker, new_topic: NewTopic, group: Name, produce: Produce
 ) -> None:
