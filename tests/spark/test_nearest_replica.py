@@ -36,7 +36,7 @@ class Brokers:
 
     def __init__(self, named: int = NEAR, near: FetchedPartition | Exception = FROM_NEAR) -> None:
         self._named, self._near = named, near
-        self.known = SimpleNamespace(nodes={LEADER: None, NEAR: None})
+        self.known_metadata = SimpleNamespace(nodes={LEADER: None, NEAR: None})
         self.asked: list[int] = []
 
     async def fetch(
