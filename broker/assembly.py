@@ -329,7 +329,7 @@ class BrokerAssembly:
         clean = False
         try:
             self.node.logs.close()
-            clean = not self.node.logs.damaged
+            clean = not self.node.logs.has_damage
         finally:
             if cluster is not None:
                 await cluster.stop()

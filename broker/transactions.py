@@ -129,7 +129,7 @@ class Writer(NamedTuple):
             partition = node.logs.led(*place)
             if not told[place] and (
                 partition is None
-                or not partition.unverified.told(self.producer_id, self.producer_epoch, ticket)
+                or not partition.unverified.on_verified(self.producer_id, self.producer_epoch, ticket)
             ):
                 # the transaction may have ended since: the client tries again
                 told[place] = ErrorCode.CONCURRENT_TRANSACTIONS
@@ -178,7 +178,7 @@ async def take_producer_id(ids: ProducerIds, disk: DiskWatch) -> int:
         return await ids.take()
     except OSError as failure:
         # as Apache Kafka answers without a block of ids: other errors would make a producer give up
-        disk.refused(failure)
+        disk.on_refused(failure)
         raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, str(failure)) from failure
 
 
@@ -259,7 +259,7 @@ async def write_marker(node: Node, place: TopicPartition, marker: TransactionMar
     if not partition.marker_order.admit(marker):
         # its sender has given it up, and sent it again
         return ErrorCode.INVALID_TXN_STATE
-    partition.unverified.marked(producer_id)
+    partition.unverified.on_marker(producer_id)
     if place.topic == OFFSETS_TOPIC:
         told = Marker(committed, coordinator_epoch)
         return await node.coordinator.write_marker(place.partition, producer_id, epoch, told)
@@ -273,7 +273,7 @@ async def write_marker(node: Node, place: TopicPartition, marker: TransactionMar
             marker=(committed, coordinator_epoch),
         )
         # if records wait for the disk so does their marker: it is not written a second time
-        stored = partition.stored(offset + 1, _ASK_MS)
+        stored = partition.wait_stored(offset + 1, _ASK_MS)
         if stored is not None:
             await stored
     except KafkaError as error:

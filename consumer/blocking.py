@@ -200,14 +200,14 @@ class GroupConsumer:
 
     def _done_with_next(self, items: Iterator[T], done: Callable[[T], None]) -> Iterator[T]:
         in_hand, reader = self._consumer.in_hand, object()
-        self._run(in_hand.asked, reader)
+        self._run(in_hand.on_asked, reader)
         for item in items:
             in_hand.gave(reader, functools.partial(done, item))
             yield item
             if in_hand.is_left(reader):  # which is for the loop to deal with
-                self._run(in_hand.asked, reader)
+                self._run(in_hand.on_asked, reader)
             else:
-                in_hand.asked(reader)
+                in_hand.on_asked(reader)
 
     def _runs(self) -> Iterator[Run]:
         self._require_running()
@@ -342,7 +342,7 @@ class GroupConsumer:
 
     def _run(self, function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
         """Call a function of the consumer on its loop, wait, and return its result."""
-        work = self._called(function, *arguments, **named)
+        work = self._process_and_call(function, *arguments, **named)
         future = self._submit(work)
         self._asked.add(future)
         if self._over:
@@ -372,7 +372,7 @@ class GroupConsumer:
             self._require_running()
             raise
 
-    async def _called(self, function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+    async def _process_and_call(self, function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
         """Process the records marked done before the call, then call."""
         self._mark_done()
         result = function(*arguments, **named)

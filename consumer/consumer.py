@@ -277,7 +277,7 @@ class AsyncGroupConsumer:
         self._select(self._selection.nothing)
 
     def _select(self, new: Selection) -> None:
-        selection = new if new == self._selection.nothing else self._selection.changed(new)
+        selection = new if new == self._selection.nothing else self._selection.change_to(new)
         self._running().driver.select(selection)
         self._selection = selection
 
@@ -315,7 +315,7 @@ class AsyncGroupConsumer:
         error of a partition that cannot be read (NoOffsetError, CorruptBatchError, KafkaError).
         """
         # before anything is raised: a close may wait for these
-        self.in_hand.asked(POLLS)
+        self.in_hand.on_asked(POLLS)
         taken = await self.next_records(max_records, timeout_ms, max_bytes)
         if self.config.auto_done and taken:
             self.in_hand.gave(POLLS, functools.partial(self.done_all, taken.copy()))
@@ -382,7 +382,7 @@ class AsyncGroupConsumer:
                 await self._more.wait(left_ms)
             return []
         finally:
-            parts.watch.polled(now_ms())
+            parts.watch.on_poll(now_ms())
 
     async def _give_way(self) -> bool:
         """Let heartbeats and commits run if due, and return whether they did. A reader may never wait."""
@@ -411,11 +411,11 @@ class AsyncGroupConsumer:
         Raises InvalidRecordError, whose record will never be decoded: set it aside, and mark it done. Raises
         RegistryError if a schema registry has to be asked and does not answer.
         """
-        return await _decoded(self.decoder(), record.value)
+        return await _decode(self.decoder(), record.value)
 
     async def decode_key(self, record: Record) -> Any:
         """As ``decode``, the record's key, by ``key_decode``."""
-        return await _decoded(self.decoder(key=True), record.key)
+        return await _decode(self.decoder(key=True), record.key)
 
     def decoder(self, *, key: bool = False) -> Decoder:
         """The decoder of values, or of keys. Raises ConfigError if this consumer has none."""
@@ -482,7 +482,7 @@ class AsyncGroupConsumer:
         that were delivered in it are done. Raises StaleRecordError as ``done`` does.
         """
         parts = self._running(closing=True)
-        parts.tracker.done_batch(*_arrow().covered(batch))
+        parts.tracker.done_batch(*_arrow().covered_offsets(batch))
         self._was_done(parts)
 
     async def commit(
@@ -510,7 +510,7 @@ class AsyncGroupConsumer:
         self._require_group("committed")
         wanted = partitions or self.assignment()
         parts = self._running()
-        stored = {} if parts.registry is None else await parts.registry.stored(wanted)
+        stored = {} if parts.registry is None else await parts.registry.stored_offsets(wanted)
         if left := [partition for partition in wanted if partition not in stored]:
             stored |= await parts.cluster.committed(self.config.group, left)
         return stored
@@ -723,7 +723,7 @@ class _ArrowBatches:
         raise StopAsyncIteration
 
 
-async def _decoded(decoder: Decoder, data: bytes | None) -> Any:
+async def _decode(decoder: Decoder, data: bytes | None) -> Any:
     """Decode; in a thread if that may have to wait, for a schema registry for example."""
     if decoder.must_wait(data):
         return await asyncio.to_thread(decoder, data)

@@ -99,7 +99,7 @@ def short(error: BaseException) -> str:
     return text if len(text) <= SHORT else f"{text[:SHORT]} ..."
 
 
-def told(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """As ``short``, without the class for kohort's own errors, whose texts are complete."""
     text = short(error)
     return text.removeprefix(f"{type(error).__name__}: ") if isinstance(error, KohortError) else text

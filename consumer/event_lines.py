@@ -7,7 +7,7 @@ from collections.abc import Callable
 from logging import DEBUG, ERROR, INFO, WARNING
 
 from . import events
-from .errors import told
+from .errors import describe_error
 from .events import Event
 
 #: A level of ``logging``, and a sentence.
@@ -93,12 +93,12 @@ def line_of(event: Event) -> Line:
         case events.CommitFailed(partitions, error):
             return WARNING, (
                 f"a commit of {_names(partitions)} failed, and is repeated for what is still owned: "
-                f"{told(error)}"
+                f"{describe_error(error)}"
             )
         case events.CallbackFailed(callback, failure):
-            return WARNING, f"{callback} failed: {told(failure)}"
+            return WARNING, f"{callback} failed: {describe_error(failure)}"
         case events.AssignorFailed(assignor, error, used):
-            return WARNING, f"assignor {assignor} failed, {used} is used instead: {told(error)}"
+            return WARNING, f"assignor {assignor} failed, {used} is used instead: {describe_error(error)}"
         case events.AssignmentRefused(reason):
             return WARNING, f"the assignment cannot be used, joining again: {reason}"
         case events.PollIntervalExceeded(age_ms, partitions, busy_with):
@@ -121,22 +121,22 @@ def line_of(event: Event) -> Line:
                 "that are plain functions)"
             )
         case events.BrokerUnavailable(doing, error):
-            return WARNING, f"{doing} failed and is tried again: {told(error)}"
+            return WARNING, f"{doing} failed and is tried again: {describe_error(error)}"
         case events.PatternRefused(pattern, reason):
             return INFO, f"the broker does not take {pattern!r}, so this consumer matches topics: {reason}"
         case events.TopicMissing(topic, error):
             return WARNING, (
-                f"topic {topic} cannot be read, and is looked for again: {told(error)}. Create it, or give "
-                "this client the right to describe and read it"
+                f"topic {topic} cannot be read, and is looked for again: {describe_error(error)}. Create it, "
+                "or give this client the right to describe and read it"
             )
         case events.PartitionFailed(partition, error):
-            return WARNING, f"{_names((partition,))} cannot be read: {told(error)}"
+            return WARNING, f"{_names((partition,))} cannot be read: {describe_error(error)}"
         case events.WindowFull(partition, count, first):
             return WARNING, (
                 f"{count} records of {_names((partition,))} are delivered and not done (max_undone_records), "
                 f"from offset {first} on: its delivery pauses until some are"
             )
         case events.ConsumerFailed(error):
-            return ERROR, f"the consumer cannot go on: {told(error)}"
+            return ERROR, f"the consumer cannot go on: {describe_error(error)}"
         case _:
             return DEBUG, str(event)

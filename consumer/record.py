@@ -167,20 +167,20 @@ class Run:
         self._records: Iterator[Record] = map(made, batch.fields(first, end, self._gate, self._left))
 
     def __repr__(self) -> str:
-        return f"Run({self.given} of {self.count} given)"
+        return f"Run({self.given_count} of {self.count} given)"
 
     def __iter__(self) -> Iterator[Record]:
         return self._records
 
     @property
-    def given(self) -> int:
+    def given_count(self) -> int:
         """Number of records taken."""
         return self.count - length_hint(self._left)
 
     @property
     def next_offset(self) -> int | None:
         """Offset of the next record to take; None when all are taken."""
-        given = self.given
+        given = self.given_count
         return self._offsets[given] if given < self.count else None
 
     @property
@@ -191,7 +191,7 @@ class Run:
     def recall(self) -> int:
         """End the run; returns how many records were taken."""
         self._gate.clear()
-        return self.given
+        return self.given_count
 
 
 #: Other tasks get their turn, if it is due, after this many records at most.

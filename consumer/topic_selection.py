@@ -65,7 +65,7 @@ class Selection:
         """The selection after ``unsubscribe``: a member of a group remains one."""
         return Selection(manual=self.manual)
 
-    def changed(self, new: Selection) -> Selection:
+    def change_to(self, new: Selection) -> Selection:
         """Return ``new``, if it may replace this selection. Raises ConfigError if it is of another kind."""
         may_change = self == self.nothing and new.manual == self.manual
         if new.kind != self.kind and not may_change:

@@ -47,7 +47,7 @@ class Follower:
     fetched_ms: int = 0
     leader_end_offset: int = UNKNOWN
 
-    def fetched(self, offset: int, now_ms: int, leader_end_offset: int, broker_epoch: int) -> None:
+    def on_fetch(self, offset: int, now_ms: int, leader_end_offset: int, broker_epoch: int) -> None:
         """Note a fetch from an offset: the follower has everything below it."""
         if offset >= leader_end_offset:
             self.caught_up_ms = max(self.caught_up_ms, now_ms)
@@ -113,12 +113,12 @@ class Replication:
 
     # -- what goes in ----------------------------------------------------------------------------------------
 
-    def appended(self, log_end_offset: int, now_ms: int) -> bool:
+    def on_append(self, log_end_offset: int, now_ms: int) -> bool:
         """Note that the leader's log has grown."""
         self.log_end_offset = log_end_offset
         return self._advance(now_ms)
 
-    def fetched(
+    def on_fetch(
         self, node_id: int, offset: int, now_ms: int, *, broker_epoch: int, start_offset: int = 0
     ) -> bool:
         """Note a follower's fetch from ``offset``; its log begins at ``start_offset``. Raises KafkaError:
@@ -135,13 +135,13 @@ class Replication:
                 ErrorCode.NOT_LEADER_OR_FOLLOWER,
                 f"broker {node_id} fetches with epoch {broker_epoch}, it is {self._eligible[node_id]} by now",
             )
-        follower.fetched(offset, now_ms, self.log_end_offset, broker_epoch)
+        follower.on_fetch(offset, now_ms, self.log_end_offset, broker_epoch)
         follower.log_start_offset = start_offset
         if node_id not in self.isr and self._pending_isr is None and self._may_join(node_id):
             self._pending_isr = self.isr | {node_id}
         return self._advance(now_ms)
 
-    def changed(
+    def on_change(
         self,
         *,
         partition_epoch: int,
@@ -168,7 +168,7 @@ class Replication:
         self._set_replicas(replicas, now_ms)
         return self._advance(now_ms)
 
-    def refused(self, request: IsrChangeRequest, code: ErrorCode, now_ms: int) -> bool:
+    def on_refused(self, request: IsrChangeRequest, code: ErrorCode, now_ms: int) -> bool:
         """Note that the controller refused a request, or could not be reached. Unless the state is certainly
         unchanged, the change stays pending: it is requested again, or decided by the controller's next state.
         It is not if the outcome of an earlier request is unknown: that may arrive when replicas that join can
@@ -189,7 +189,7 @@ class Replication:
         self._eligible = eligible
         return self._advance(now_ms)
 
-    def reconfigured(self, min_isr: int, lag_time_max_ms: int, now_ms: int) -> bool:
+    def reconfigure(self, min_isr: int, lag_time_max_ms: int, now_ms: int) -> bool:
         """Apply changed settings."""
         self._min_isr, self._lag_time_max_ms = min_isr, lag_time_max_ms
         return self._advance(now_ms)
@@ -282,7 +282,7 @@ class Replication:
                 f"{len(self.isr)} replicas are in sync, min.insync.replicas is {self._min_isr}",
             )
 
-    def acknowledged(self, end_offset: int) -> bool:
+    def is_acknowledged(self, end_offset: int) -> bool:
         """Return whether records below ``end_offset`` may be acknowledged with acks=all. Raises KafkaError
         NOT_ENOUGH_REPLICAS_AFTER_APPEND if they are committed, but by too few replicas.
         """

@@ -41,7 +41,7 @@ class LongCalls:
                 kind = ("long call", handler.handler.name)
                 self.log.line(kind, logging.WARNING, text, self.group, _describe_handler(handler, queue, now))
 
-    def described(self, now: float) -> list[str]:
+    def describe(self, now: float) -> list[str]:
         """A line for each long call."""
         return [_describe_handler(handler, queue, now) for handler, queue in self._find_long(now)]
 

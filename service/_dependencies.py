@@ -32,7 +32,7 @@ class Wanted:
     optional: bool
 
 
-def wanted(name: str, function: Callable[..., Any], given: int) -> tuple[Wanted, ...]:
+def wanted_parameters(name: str, function: Callable[..., Any], given: int) -> tuple[Wanted, ...]:
     """The parameters after the ``given`` first ones. Raises SignatureError for one without a usable type."""
     found = []
     for parameter in _further_parameters(name, function, given):
@@ -75,7 +75,7 @@ def make_lifespan(function: Callable[..., Any]) -> Lifespan:
     name = f"lifespan {getattr(function, '__qualname__', repr(function))}"
     if not inspect.isasyncgenfunction(function) and not inspect.isgeneratorfunction(function):
         raise SignatureError(f"{name} is no generator: yield once, between what opens and what closes")
-    return Lifespan(name, function, _yielded_type(name, function), wanted(name, function, 0))
+    return Lifespan(name, function, _yielded_type(name, function), wanted_parameters(name, function, 0))
 
 
 def _yielded_type(name: str, function: Callable[..., Any]) -> type | None:

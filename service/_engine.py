@@ -106,7 +106,7 @@ class Engine:
         self._running = [
             RunningHandler(
                 handler,
-                done=self._done if self._output is None else lambda _: None,
+                done=self._on_done if self._output is None else lambda _: None,
                 send=self._dead_letters.send if self._output is None else self._output.dead_letter,
                 on_failure=self._fail,
                 pause=self._pause,
@@ -298,7 +298,7 @@ class Engine:
 
     # -- the handlers' callbacks ----------------------------------------------------------------------------
 
-    def _done(self, record: Record) -> None:
+    def _on_done(self, record: Record) -> None:
         try:
             self._consumer.done(record)
         except StaleRecordError as error:
@@ -350,7 +350,7 @@ class Engine:
 
     def remarks(self) -> list[str]:
         """The calls that have run for longer than ``stalled_after_ms``, a line for each."""
-        return self._long_calls.described(asyncio.get_running_loop().time())
+        return self._long_calls.describe(asyncio.get_running_loop().time())
 
     def snapshot(self, live: bool) -> Snapshot:
         """Numbers for /metrics."""

@@ -97,7 +97,7 @@ class Once:
         log = _Log(topic_id, other_from=other_from)
         self._logs[partition, session] = self._newest[partition] = log
 
-    def reached(self, partition: TopicPartition, session: int, leader_epoch: int) -> None:
+    def on_reached(self, partition: TopicPartition, session: int, leader_epoch: int) -> None:
         """Note that records up to this leader epoch have been delivered in the session."""
         if (log := self._logs.get((partition, session))) is not None:
             log.leader_epoch = leader_epoch
@@ -262,7 +262,7 @@ class StoredOffsets:
         for first in firsts:
             session = tracker.get(first.topic_partition)
             if session is not None and session.session_id == first.session_id:
-                self._once.reached(first.topic_partition, first.session_id, session.leader_epoch)
+                self._once.on_reached(first.topic_partition, first.session_id, session.leader_epoch)
 
     async def _topic_ids(self, topics: set[str]) -> dict[str, str]:
         """Ids of topics as brokers know them now: a topic may have been created again."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from ..client.errors import ConfigError
 from ..consumer.reading.user_decoders import json_validator, make_decoder
 from ..settings import MAX_INT
-from ._dependencies import SignatureError, Wanted, wanted
+from ._dependencies import SignatureError, Wanted, wanted_parameters
 from ._handlers import DeadLetterTopics, Handler, HandlerFunction, Lanes, Middleware
 from ._retry import ONCE, Retry
 
@@ -161,7 +161,7 @@ def bind_connection(handler: Handler, sink: Sink) -> None:
 
 def _check_signature(name: str, function: HandlerFunction, given: Sequence[str]) -> tuple[Wanted, ...]:
     arguments = len(given)
-    wants = wanted(f"handler {name}", function, arguments)
+    wants = wanted_parameters(f"handler {name}", function, arguments)
     try:
         inspect.signature(function).bind(*[None] * arguments, **{want.parameter: None for want in wants})
     except TypeError as error:

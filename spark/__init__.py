@@ -110,9 +110,9 @@ def __getattr__(name: str) -> Any:
     try:
         module = import_module(f".{_HOME_OF[name]}", __name__)
     except ModuleNotFoundError as error:
-        from ._python import explained
+        from ._python import explain_import_error
 
-        raise explained(name, error) from error
+        raise explain_import_error(name, error) from error
     value = getattr(module, name)
     globals()[name] = value
     return value

@@ -94,22 +94,22 @@ class Follower(StreamingQueryListener):
         for of, progress in early:
             self._on_progress(of, progress)
 
-    def reported(self, report: str) -> None:
+    def on_report(self, report: str) -> None:
         """Take in a progress report, as JSON."""
         progress = Progress.read(report)
         self._on_progress(progress.run, progress)
 
-    def ended(self, run: str) -> None:
+    def on_end(self, run: str) -> None:
         self._on_progress(run, None)
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - Spark's name
         """Does nothing: no batch is done yet."""
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802 - Spark's name
-        self.reported(event.progress.json)
+        self.on_report(event.progress.json)
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802 - Spark's name
-        self.ended(str(event.runId))
+        self.on_end(str(event.runId))
 
     @property
     def _jlistener(self) -> Any:
@@ -135,14 +135,14 @@ class Follower(StreamingQueryListener):
         if progress is None:
             # the mirror first, since a user's listener may raise anything
             self.mirror.close()
-            self._teller.lost(self._reported)
+            self._teller.report_lost(self._reported)
             return
         for nth, report in enumerate(self._reported):
             source = progress.of(report)
             if source is not None:
                 told, self._reported = self._reported[: nth + 1], self._reported[nth + 1 :]
                 self.mirror.tell(Done(progress.number, report.end))
-                self._teller.lost(told)
+                self._teller.report_lost(told)
                 self._teller.batch_done(progress, source, report)
                 return
 
@@ -161,13 +161,13 @@ class _QuickListener:
         """Does nothing: no batch is done yet."""
 
     def onQueryProgress(self, event: Any) -> None:  # noqa: N802 - Spark's name
-        self._follower.reported(event.progress().json())
+        self._follower.on_report(event.progress().json())
 
     def onQueryIdle(self, event: Any) -> None:  # noqa: N802 - Spark's name
         """Does nothing: no batch was done."""
 
     def onQueryTerminated(self, event: Any) -> None:  # noqa: N802 - Spark's name
-        self._follower.ended(event.runId().toString())
+        self._follower.on_end(event.runId().toString())
 
     class Java:
         """Names the Java interface for py4j."""
@@ -182,7 +182,7 @@ class BatchTeller:
         self.tell = tell
         self._group = group
 
-    def lost(self, reports: Sequence[BatchReport]) -> None:
+    def report_lost(self, reports: Sequence[BatchReport]) -> None:
         """Report ranges that the source skipped."""
         for report in reports:
             if report.lost:

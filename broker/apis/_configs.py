@@ -136,7 +136,7 @@ async def alter(node: Node, request: Request, changed: Changed) -> Any:
         except SettingsError as error:
             refused[key] = invalid(str(error))
         except OSError as error:
-            node.logs.disk.refused(error)
+            node.logs.disk.on_refused(error)
             refused[key] = unchanged(error)
     try:
         if changes and not request.body.validate_only:
@@ -147,7 +147,7 @@ async def alter(node: Node, request: Request, changed: Changed) -> Any:
         if groups and not request.body.validate_only:
             await node.group_configs.replace(groups)
     except OSError as error:
-        node.logs.disk.refused(error)
+        node.logs.disk.on_refused(error)
         refused.update(((ConfigResource.GROUP, name), unchanged(error)) for name in groups)
     return request.answer(
         responses=[

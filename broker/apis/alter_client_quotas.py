@@ -34,7 +34,7 @@ async def handle(node: Node, request: Request) -> Any:
         entity = [make_entity(part.entity_type, part.entity_name) for part in entry.entity]
         answers.append(request.result("EntryData", refused, entity=entity))
     if not request.body.validate_only and changed.values != node.quotas.table.values:
-        await node.quotas_file.save(changed.stored())
+        await node.quotas_file.save(changed.to_stored())
         node.quotas.replace(changed, clock())
     return request.answer(entries=answers)
 

@@ -74,7 +74,7 @@ def _delete(
     try:
         start_now = partition.delete_records(before, now_ms=node.now_ms())
         leadership = partition.leadership
-        return start_now, None if leadership is None else leadership.deleted(before, timeout_ms)
+        return start_now, None if leadership is None else leadership.wait_deleted(before, timeout_ms)
     finally:
         if partition.log_start_offset != start:
             moved.append(partition)

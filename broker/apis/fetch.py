@@ -209,12 +209,12 @@ async def _grown(fetch: _Fetch, found: _Round, min_bytes: int) -> None:
             changed, stale = stale, []
             if not changed:
                 async with asyncio.timeout_at(deadline):
-                    changed = await session.waiter.changed()
+                    changed = await session.waiter.wait_changed()
             if not changed:
                 return
             fetch.found = None
             for partition in changed:
-                grown = session.told(partition)
+                grown = session.on_change(partition)
                 if grown is None:
                     continue
                 now = _Round()
@@ -365,7 +365,7 @@ def _note_fetch(partition: Partition, wanted: Any, node_id: int, epoch: int) -> 
     """Note that a follower has everything below its fetch offset. Raises KafkaError."""
     assert partition.leadership is not None, "this broker leads it"
     if partition.log_start_offset <= wanted.fetch_offset <= partition.log_end_offset:
-        partition.leadership.fetched(node_id, wanted.fetch_offset, epoch, wanted.log_start_offset)
+        partition.leadership.on_fetch(node_id, wanted.fetch_offset, epoch, wanted.log_start_offset)
 
 
 def _is_held_back(node: Node, request: Request, partition: Partition) -> bool:

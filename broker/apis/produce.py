@@ -268,7 +268,7 @@ async def _append(node: Node, request: Request, topic: Any, data: Any, writing: 
         start = -1 if error.code in _WITHOUT_START else partition.log_start_offset
         return _refuse_batch(request, topic, data, error, start)
     if request.refused:
-        request.refused.taken((topic.name, topic.topic_id, data.index))
+        request.refused.on_stored((topic.name, topic.topic_id, data.index))
     traffic = partition.topic.traffic
     if not info.duplicate:
         traffic.messages_in += info.last_offset - info.base_offset + 1
@@ -276,7 +276,7 @@ async def _append(node: Node, request: Request, topic: Any, data: Any, writing: 
     all_replicas = request.body.acks == _ALL_REPLICAS
     flush: Awaitable[Any] | None
     if all_replicas:
-        flush = partition.stored(info.last_offset + 1, request.body.timeout_ms)
+        flush = partition.wait_stored(info.last_offset + 1, request.body.timeout_ms)
     else:
         flush = partition.flush_before_answer(info.last_offset + 1, all_replicas=False)
     return _Outcome(info.base_offset, info.log_append_time_ms, info.log_start_offset, flush=flush)

@@ -79,7 +79,7 @@ class Peer:
         delay_ms, self.delay_ms = self.delay_ms, 0
         return delay_ms / 1000
 
-    def sent(self, seconds: float) -> None:
+    def on_sent(self, seconds: float) -> None:
         """Called when the operating system has the last response, after this many seconds."""
         if self.meter is not None:
             self.meter.send.record(seconds)

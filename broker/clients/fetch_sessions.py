@@ -164,10 +164,10 @@ class FetchSession:
         """The partitions to read."""
         if self._by_partition:
             for partition in self.waiter.take():
-                self.told(partition)
+                self.on_change(partition)
         return list(self._due)
 
-    def told(self, partition: Partition) -> Place | None:
+    def on_change(self, partition: Partition) -> Place | None:
         """Note that a partition has changed; None if it is no longer read here."""
         place = self._by_partition.get(partition)
         if place is not None:

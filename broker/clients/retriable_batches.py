@@ -56,6 +56,6 @@ class RefusedBatches:
             return None
         return known.error
 
-    def taken(self, place: Hashable) -> None:
+    def on_stored(self, place: Hashable) -> None:
         """A batch for ``place`` is stored."""
         self._next.pop(place, None)

@@ -17,7 +17,7 @@ from ..metrics import Histogram, ReplicaFigures
 from ..partitions.local_logs import LocalLogs
 from ..partitions.partition import Partition
 from ..partitions.topic_config import TopicConfig
-from ..partitions.topic_names import folded
+from ..partitions.topic_names import fold_name
 from ..settings import BrokerSettings
 from .controller_client import Control
 from .topics import Placed, TopicPlan, Topics
@@ -105,13 +105,13 @@ class ClusterTopics(Topics):
         now.cluster_id = image.cluster_id
         self.image = now
         for topic in gone:
-            self._folded.pop(folded(topic.name), None)
+            self._folded.pop(fold_name(topic.name), None)
             if self.logs.topic(topic.name) is not None:
                 self.logs.delete(topic.name, is_stray=topic.id not in image.deletions)
         if self._deletions_here():
             self.logs.has_leftovers.set()
         for topic, adapted in zip(changed, typed, strict=True):
-            self._folded[folded(topic.name)] = topic.name
+            self._folded[fold_name(topic.name)] = topic.name
             if not self._has_as_before(topic, before.topic(topic.name)):
                 self._have(adapted)
         return typed, gone

@@ -40,7 +40,7 @@ from ..metrics import Histogram
 from ..partitions.local_logs import LocalLogs
 from ..partitions.partition import Partition
 from ..partitions.topic_config import TopicConfig, topic_defaults
-from ..partitions.topic_names import INTERNAL, OFFSETS_TOPIC, TRANSACTIONS_TOPIC, check_name, folded
+from ..partitions.topic_names import INTERNAL, OFFSETS_TOPIC, TRANSACTIONS_TOPIC, check_name, fold_name
 from ..settings import BrokerSettings
 
 #: New topics that get their logs in one go: about a millisecond.
@@ -121,7 +121,7 @@ class Topics(ABC):
     def check_free(self, name: str) -> None:
         """Raise KafkaError for a name that is invalid or taken."""
         check_name(name)
-        beside = self._folded.get(folded(name))
+        beside = self._folded.get(fold_name(name))
         if beside == name or self.image.topic(name) is not None:
             raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {name} is there already")
         if beside is not None:
@@ -147,7 +147,7 @@ class Topics(ABC):
         refused: dict[str, KafkaError] = {}
         seen: dict[str, str] = {}
         for plan in plans:
-            beside = seen.setdefault(folded(plan.name), plan.name)
+            beside = seen.setdefault(fold_name(plan.name), plan.name)
             try:
                 self.check_free(plan.name)
                 if beside != plan.name:
@@ -268,7 +268,7 @@ class FolderTopics(Topics):
                     if not is_full(error):
                         raise
                     # it is read when it is asked for and there is room
-                    self.logs.disk.refused(error)
+                    self.logs.disk.on_refused(error)
         if found:
             newest = max(map(self.logs.newest_producer_id, found))
             self._store.commit_now(*self._creations(found), *self._ids_behind(newest))
@@ -305,7 +305,7 @@ class FolderTopics(Topics):
         }
         await self._change(self._creations(made))
         # created in one step, visible in slices: requests need not wait until all of them have their logs
-        self._folded.update((folded(name), name) for name in made)
+        self._folded.update((fold_name(name), name) for name in made)
         records = list(made.items())
         async for start in in_slices(range(0, len(records), _ADDED_AT_ONCE)):
             self._add(dict(records[start : start + _ADDED_AT_ONCE]))
@@ -341,7 +341,7 @@ class FolderTopics(Topics):
         await self._change(changes)
         self.image = self.image.changed(deleted=topics)
         for each in topics:
-            self._folded.pop(folded(each.name), None)
+            self._folded.pop(fold_name(each.name), None)
         for each in topics:
             self.logs.delete(each.name)
 
@@ -358,7 +358,7 @@ class FolderTopics(Topics):
             raise self._nothing_changes(error) from error
 
     def _nothing_changes(self, error: OSError) -> KafkaError:
-        self.logs.disk.refused(error)
+        self.logs.disk.on_refused(error)
         return unchanged(error)
 
     async def _commit(self, *changes: Change) -> None:
@@ -421,7 +421,7 @@ class FolderTopics(Topics):
             local = self.logs.add(name, record.id, config, range(record.partitions))
             states = self._states(local)
             made.append(TopicImage(name, record.id, record.configs, states, internal=name in INTERNAL))
-            self._folded[folded(name)] = name
+            self._folded[fold_name(name)] = name
         self.image = self.image.changed(made)
 
     def _states(self, partitions: Iterable[Partition]) -> list[PartitionState]:

@@ -78,7 +78,7 @@ class Backpressure:
         waiting = sum(map(len, self._lines))
         return f"Backpressure({self.held_bytes} request bytes held, {waiting} connections wait)"
 
-    def crowded(self) -> bool:
+    def is_crowded(self) -> bool:
         """Return whether new connections have to wait."""
         return self._level == _ALL
 
@@ -90,7 +90,7 @@ class Backpressure:
         """
         settings = self._settings
         patience_ms = settings.kohort_request_complete_timeout_ms + settings.kohort_response_unread_timeout_ms
-        if not self.crowded() or (now - self._moved_at) * 1000 <= patience_ms:
+        if not self.is_crowded() or (now - self._moved_at) * 1000 <= patience_ms:
             return 0
         return self.held_bytes - settings.queued_max_request_bytes * (_BEGINS[_ALL] - 1) // 8
 

@@ -294,7 +294,7 @@ class Connection(asyncio.Protocol):
         self._takes = not self._pause
         self.sender.resume()
 
-    def answered(self) -> None:
+    def on_answer(self) -> None:
         """Called when the coordinator has answered a call: send the responses that are due."""
         calls = self._calls
         while calls and (response := calls[0].response) is not None:
@@ -472,8 +472,8 @@ class Connection(asyncio.Protocol):
             await self._login.end()
         if self.peer.delay_ms:
             self.mute(self.peer.take_delay_s())
-        await self.sender.drained()
-        self.peer.sent(clock() - sending_s)
+        await self.sender.wait_drained()
+        self.peer.on_sent(clock() - sending_s)
 
     async def _response(self, api: ServedApi | None) -> bytes | bytearray | Sequence[Part] | None:
         self._droppable = api is None or not api.carried_out

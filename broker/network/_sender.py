@@ -109,7 +109,7 @@ class Sender:
         if self._resumed is not None and not self._resumed.done():
             self._resumed.set_result(None)
 
-    async def drained(self) -> None:
+    async def wait_drained(self) -> None:
         """Return when the client has taken most of the bytes sent to it."""
         while not self.can_write:
             self._resumed = asyncio.get_running_loop().create_future()
@@ -141,7 +141,7 @@ class Sender:
                         self.given += size
                         self._transport.writelines(pieces)
                         pieces, size = [], 0
-                        await self.drained()
+                        await self.wait_drained()
                         if self._closed or self._transport.is_closing():
                             return
             self.given += size

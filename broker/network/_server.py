@@ -81,7 +81,7 @@ class Server:
                 ListenerSecurity(settings, listener, users),
                 self.quotas,
                 connected,
-                self.backpressure.crowded,
+                self.backpressure.is_crowded,
             )
             for listener in listeners
         ]

@@ -38,7 +38,7 @@ class DiskWatch:
     def __repr__(self) -> str:
         return f"DiskWatch({self._folder}, {self._refused} refused{', failing' if self.failing else ''})"
 
-    def refused(self, error: KafkaError | OSError) -> None:
+    def on_refused(self, error: KafkaError | OSError) -> None:
         """A write failed with ``error``. A KafkaError that the disk did not cause is ignored."""
         of_disk = isinstance(error, OSError) or isinstance(error.__cause__, OSError)
         if not of_disk or isinstance(error, NoDescriptorsError):
@@ -60,7 +60,7 @@ class DiskWatch:
                 error,
             )
 
-    def accepted(self) -> None:
+    def on_accepted(self) -> None:
         """A write succeeded while ``failing``."""
         now = self._now()
         if now - self._last >= QUIET_S:

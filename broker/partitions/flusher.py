@@ -59,7 +59,7 @@ class Flusher:
         if self._saver is None:
             self._saver = asyncio.get_running_loop().create_task(self._save())
 
-    def flushed(self, end_offset: int) -> asyncio.Future[None]:
+    def wait_flushed(self, end_offset: int) -> asyncio.Future[None]:
         """A future that ends when all records below ``end_offset`` are on the disk; starts a flush for them.
 
         It raises KafkaError: KAFKA_STORAGE_ERROR if the flush failed, UNKNOWN_TOPIC_OR_PARTITION if the topic
@@ -126,6 +126,6 @@ class Flusher:
             self._timer = None
 
 
-def deleted(name: str) -> KafkaError:
+def deletion_error(name: str) -> KafkaError:
     """The error for waiting appends of a partition that is deleted."""
     return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name} was deleted")

@@ -53,22 +53,22 @@ class Leadership:
     def __repr__(self) -> str:
         return f"Leadership({self.replication}, {len(self._waiting)} wait)"
 
-    def appended(self, log_end_offset: int) -> None:
+    def on_append(self, log_end_offset: int) -> None:
         """Called when the log has grown."""
-        self._took(moved=self.replication.appended(log_end_offset, self._clock_ms()))
+        self._took(moved=self.replication.on_append(log_end_offset, self._clock_ms()))
 
-    def fetched(self, node_id: int, offset: int, broker_epoch: int, start_offset: int) -> None:
+    def on_fetch(self, node_id: int, offset: int, broker_epoch: int, start_offset: int) -> None:
         """Called when a follower has everything from ``start_offset`` up to ``offset``. Raises KafkaError for
         a broker without a replica, and for one that has registered again since it sent the request.
         """
-        moved = self.replication.fetched(
+        moved = self.replication.on_fetch(
             node_id, offset, self._clock_ms(), broker_epoch=broker_epoch, start_offset=start_offset
         )
         self._took(moved=moved)
 
-    def changed(self, state: PartitionState) -> None:
+    def on_change(self, state: PartitionState) -> None:
         """Called when the controller has changed the partition's state, under this leader epoch."""
-        moved = self.replication.changed(
+        moved = self.replication.on_change(
             partition_epoch=state.partition_epoch,
             replicas=state.replicas,
             isr=state.isr,
@@ -77,9 +77,9 @@ class Leadership:
         )
         self._took(moved=moved)
 
-    def refused(self, request: IsrChangeRequest, code: ErrorCode) -> None:
+    def on_refused(self, request: IsrChangeRequest, code: ErrorCode) -> None:
         """Called when the controller has refused a change, or its outcome is unknown; a retry may be due."""
-        if self.replication.refused(request, code, self._clock_ms()):
+        if self.replication.on_refused(request, code, self._clock_ms()):
             self._on_moved()
         self._look_at_conditions()
 
@@ -87,9 +87,9 @@ class Leadership:
         """Called when the brokers that may be in sync have changed: node ids with their epochs."""
         self._took(moved=self.replication.brokers_changed(eligible, self._clock_ms()))
 
-    def reconfigured(self, min_isr: int, lag_time_max_ms: int) -> None:
+    def reconfigure(self, min_isr: int, lag_time_max_ms: int) -> None:
         """Called when settings have changed."""
-        self._took(moved=self.replication.reconfigured(min_isr, lag_time_max_ms, self._clock_ms()))
+        self._took(moved=self.replication.reconfigure(min_isr, lag_time_max_ms, self._clock_ms()))
 
     def advance(self) -> None:
         """Find followers that have lagged for too long."""
@@ -114,14 +114,14 @@ class Leadership:
         self._conditions.append(_Condition(is_met, then))
         return False
 
-    def replicated(self, end_offset: int, timeout_ms: float) -> asyncio.Future[None] | None:
+    def wait_replicated(self, end_offset: int, timeout_ms: float) -> asyncio.Future[None] | None:
         """As ``when_committed``, as a future; None if they are committed. It may raise KafkaError:
         REQUEST_TIMED_OUT, NOT_ENOUGH_REPLICAS_AFTER_APPEND, NOT_LEADER_OR_FOLLOWER.
         """
         what = "the records are not with all in-sync replicas"
         return self._in_time(partial(self.when_committed, end_offset), timeout_ms, what)
 
-    def deleted(self, before_offset: int, timeout_ms: float) -> asyncio.Future[None] | None:
+    def wait_deleted(self, before_offset: int, timeout_ms: float) -> asyncio.Future[None] | None:
         """A future for the time when no live in-sync replica has records below an offset; None if none has.
         It may raise KafkaError REQUEST_TIMED_OUT, NOT_LEADER_OR_FOLLOWER.
         """
@@ -193,7 +193,7 @@ class Leadership:
         while waiting and waiting[0].end_offset <= high_watermark:
             end_offset, then = waiting.popleft()
             try:
-                self.replication.acknowledged(end_offset)
+                self.replication.is_acknowledged(end_offset)
             except KafkaError as error:
                 then(error)
             else:

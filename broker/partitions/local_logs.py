@@ -111,7 +111,7 @@ class LocalLogs:
         return self._folder.clean_start
 
     @property
-    def damaged(self) -> bool:
+    def has_damage(self) -> bool:
         """Return whether a partition was left damaged, or unread after a stop that was not clean: then the
         next start must read the files again.
         """

@@ -34,7 +34,7 @@ from ..event_loop.stopwatch import clock
 from ..metrics import Histogram
 from ..metrics._traffic import TopicTraffic
 from .disk_watch import DiskWatch
-from .flusher import Flusher, deleted
+from .flusher import Flusher, deletion_error
 from .leadership import Leadership
 from .marker_order import MarkerOrder
 from .topic_config import TopicConfig
@@ -69,7 +69,7 @@ class Waiter:
         """End the wait that is under way, if there is one."""
         self._wake()
 
-    async def changed(self) -> list[Partition]:
+    async def wait_changed(self) -> list[Partition]:
         """Wait for a change, or until ``interrupt``; return the partitions that have changed."""
         if not self._changed:
             self._woken = asyncio.get_running_loop().create_future()
@@ -199,7 +199,7 @@ class Partition:
             try:
                 self._leader_epoch = self._files.leader_epoch(self)
             except (DataFolderError, KafkaError) as error:
-                self._damaged(error)
+                self._on_damage(error)
         return self._leader_epoch or 0
 
     @property
@@ -246,17 +246,17 @@ class Partition:
                 # on a full disk the first append does it: nothing is written before
                 if log.offline or not is_full(error):
                     raise
-                self._files.disk.refused(error)
+                self._files.disk.on_refused(error)
         self.leadership = make(self.log_end_offset, self.high_watermark)
         self.is_led = True
-        self.committed(self.leadership.replication.high_watermark)
+        self.commit_up_to(self.leadership.replication.high_watermark)
 
     def follow(self, leader_epoch: int) -> None:
         """Take records from another broker's log, or wait for a leader."""
         self._end_leadership()
         self._leader_epoch = leader_epoch
 
-    def committed(self, high_watermark: int) -> None:
+    def commit_up_to(self, high_watermark: int) -> None:
         """Let records below the high watermark be read, and tell those who wait for them."""
         log = self.log
         if log is not None:
@@ -272,7 +272,7 @@ class Partition:
                 self.log = self._open_log()
             self.log.append_copied(records, now_ms=now_ms)
         except KafkaError as error:
-            self._files.disk.refused(error)
+            self._files.disk.on_refused(error)
             raise
         self._on_written(self.log)
 
@@ -291,12 +291,12 @@ class Partition:
         try:
             self.log = self.log.replace_truncated(offset, now_ms=now_ms, restart=restart)
         except KafkaError as error:
-            self._files.disk.refused(error)
+            self._files.disk.on_refused(error)
             # it goes on with what is left, when there is room
             self._unopened = is_full(error) and self.log.offline
             raise
         except (CorruptLogError, DataFolderError) as error:
-            self._damaged(error)
+            self._on_damage(error)
             self.check_usable()
 
     def cut_damage(self, then: str, *, now_ms: int) -> None:
@@ -346,7 +346,7 @@ class Partition:
             try:
                 self._take_up(self._open_log())
             except (CorruptLogError, DataFolderError, KafkaError) as error:
-                self._damaged(error)
+                self._on_damage(error)
         return self.log
 
     @property
@@ -364,7 +364,7 @@ class Partition:
                 log = await asyncio.get_running_loop().run_in_executor(None, self._reading())
         except (CorruptLogError, DataFolderError, KafkaError) as error:
             if not self.gone:
-                self._damaged(error)
+                self._on_damage(error)
             return
         finally:
             self._being_read = False
@@ -401,21 +401,21 @@ class Partition:
         to everything on the disk, and notify waiting requests. In a cluster the replicas decide.
         """
         if self._replicated:
-            self._grown(log)
+            self._on_growth(log)
             return
         if log.advance_high_watermark(log.recovery_point if log.config.shows_flushed else log.log_end_offset):
             self.wake()
 
-    def _grown(self, log: PartitionLog) -> None:
+    def _on_growth(self, log: PartitionLog) -> None:
         leadership = self.leadership
         if leadership is None:
             return
-        leadership.appended(log.log_end_offset)
-        self.committed(leadership.replication.high_watermark)
+        leadership.on_append(log.log_end_offset)
+        self.commit_up_to(leadership.replication.high_watermark)
         # followers read up to the log's end
         self.wake()
 
-    def _damaged(self, error: Exception) -> None:
+    def _on_damage(self, error: Exception) -> None:
         """Take a damaged partition out of service and serve the others; its files are left for inspection.
         Raises the error if nothing is damaged: no file can be opened now, or the disk is full.
         """
@@ -433,7 +433,7 @@ class Partition:
         is_usable = is_full(error) and (self.log is None or self.is_unread or not self.log.offline)
         if error.code is ErrorCode.KAFKA_STORAGE_ERROR and self.damage is None and not is_usable:
             with suppress(NoDescriptorsError):
-                self._damaged(error)
+                self._on_damage(error)
 
     @property
     def _others_could_lead(self) -> bool:
@@ -482,7 +482,7 @@ class Partition:
                 checked=checked,
             )
         except KafkaError as error:
-            self._files.disk.refused(error)
+            self._files.disk.on_refused(error)
             if self._others_could_lead:
                 self.give_up(error)
             raise
@@ -499,7 +499,7 @@ class Partition:
         try:
             base_offset = self.log.append_built(batch, now_ms=now_ms, leader_epoch=self._leader_epoch or 0)
         except KafkaError as error:
-            self._files.disk.refused(error)
+            self._files.disk.on_refused(error)
             raise
         self._advance(self.log)
         self._on_written(self.log)
@@ -509,7 +509,7 @@ class Partition:
         """Follow an append that succeeded: the disk may have refused others, and a flush may be due."""
         disk = self._files.disk
         if disk.failing:
-            disk.accepted()
+            disk.on_accepted()
         self._plan_flush(log)
 
     def _create_log(self, records: bytes | bytearray, *, from_client: bool) -> PartitionLog:
@@ -535,10 +535,10 @@ class Partition:
         if log is None or log.recovery_point >= end_offset:
             return None
         if log.flush_is_due or (all_replicas and self.topic.config.kohort_ack_flush):
-            return self._flusher_of(log).flushed(end_offset)
+            return self._flusher_of(log).wait_flushed(end_offset)
         return None
 
-    def stored(self, end_offset: int, timeout_ms: float) -> Awaitable[Any] | None:
+    def wait_stored(self, end_offset: int, timeout_ms: float) -> Awaitable[Any] | None:
         """Return what the response to an append with acks=all up to ``end_offset`` has to wait for: the flush
         that is due, and all in-sync replicas; None: nothing. To be called before anything else runs: the wait
         raises KafkaError (``flush_before_answer``, ``Leadership.replicated``) also if the leadership that
@@ -547,7 +547,7 @@ class Partition:
         flush = self.flush_before_answer(end_offset, all_replicas=True)
         if self.leadership is None:
             return flush
-        replicated = self.leadership.replicated(end_offset, timeout_ms)
+        replicated = self.leadership.wait_replicated(end_offset, timeout_ms)
         if replicated is None or flush is None:
             return flush or replicated
         return asyncio.gather(replicated, flush)
@@ -690,7 +690,7 @@ class Partition:
         self.gone = True
         self._end_leadership()
         if self._flusher is not None:
-            self._flusher.close(deleted(self.topic.name))
+            self._flusher.close(deletion_error(self.topic.name))
         if self.log is not None:
             self.log.abandon()
             self.log = None
@@ -712,7 +712,7 @@ class Partition:
         replica may have it undamaged, take this one out of service.
         """
         if self._replicated and (self.leadership is None or self._others_could_lead):
-            self._damaged(error)
+            self._on_damage(error)
             return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
         place = (error.path, error.position)
         if self._told != place:

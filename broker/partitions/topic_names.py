@@ -32,7 +32,7 @@ def check_name(name: str) -> None:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"the topic name {name} is Kafka's own: take another")
 
 
-def folded(name: str) -> str:
+def fold_name(name: str) -> str:
     """Fold a name: topics with equal folded names may not coexist, because metrics write dots as
     underscores.
     """

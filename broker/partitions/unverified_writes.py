@@ -67,10 +67,10 @@ class UnverifiedWrites:
     def ask(self, producer_id: int) -> object:
         """Note that another broker is asked whether a producer may write; return a token for ``told``."""
         if len(self._asked) >= _MAX_UNVERIFIED:
-            self.marked(next(iter(self._asked)))
+            self.on_marker(next(iter(self._asked)))
         return self._asked.setdefault(producer_id, object())
 
-    def told(self, producer_id: int, producer_epoch: int, asked: object) -> bool:
+    def on_verified(self, producer_id: int, producer_epoch: int, asked: object) -> bool:
         """Note that it may; return whether that still counts: no marker has come meanwhile."""
         if self._asked.get(producer_id) is not asked:
             return False
@@ -81,7 +81,7 @@ class UnverifiedWrites:
         """Return whether another broker has said that a producer may write, with no marker since."""
         return self._verified.get(producer_id) == producer_epoch
 
-    def marked(self, producer_id: int) -> None:
+    def on_marker(self, producer_id: int) -> None:
         """Called when a producer's transaction ends here: what was verified counts no more."""
         self._first.pop(producer_id, None)
         self._asked.pop(producer_id, None)

@@ -375,7 +375,7 @@ class Fetcher:
             self._lagging.add(partition)
         else:
             self._lagging.discard(partition)
-        partition.committed(data.high_watermark)
+        partition.commit_up_to(data.high_watermark)
         if data.log_start_offset > partition.log_start_offset:
             partition.delete_records(
                 min(data.log_start_offset, partition.high_watermark), now_ms=self._now_ms()

@@ -236,8 +236,8 @@ class Replicas:
         min_isr = partition.topic.config.min_insync_replicas
         lag_ms = self._settings.replica_lag_time_max_ms
         if leadership is not None and partition.leader_epoch == state.leader_epoch:
-            leadership.changed(state)
-            leadership.reconfigured(min_isr, lag_ms)
+            leadership.on_change(state)
+            leadership.reconfigure(min_isr, lag_ms)
             return
         self._resign(partition)
         if state.recovering:
@@ -263,7 +263,7 @@ class Replicas:
             return Leadership(
                 replication,
                 self._clock_ms,
-                partition.committed,
+                partition.commit_up_to,
                 lambda leadership, request: self._request(_PendingChange(partition, leadership, request)),
             )
 
@@ -342,17 +342,17 @@ class Replicas:
             code = error.code if isinstance(error, KafkaError) else ErrorCode.NETWORK_EXCEPTION
             log.info("the in-sync replicas of %d partitions could not be changed: %s", len(pending), error)
             for each in pending:
-                each.leadership.refused(each.request, code)
+                each.leadership.on_refused(each.request, code)
             return False
         all_done = True
         for each, answer in zip(pending, answers, strict=True):
             if isinstance(answer, KafkaError):
                 all_done = False
-                each.leadership.refused(each.request, answer.code)
+                each.leadership.on_refused(each.request, answer.code)
             elif self._led.get(each.partition) is each.leadership:
                 # the response does not name the replicas
                 replicas = each.leadership.replication.replicas
-                each.leadership.changed(answer._replace(replicas=replicas))
+                each.leadership.on_change(answer._replace(replicas=replicas))
         return all_done
 
     async def _watch_lag(self) -> None:

@@ -19,7 +19,7 @@ class Caller(Protocol):
     #: Whether the next request of a limited client is charged with the time since the previous one.
     unmetered: bool
 
-    def answered(self) -> None:
+    def on_answer(self) -> None:
         """Called when a response is available: send what is now due."""
 
     def lap(self, now: float) -> float:
@@ -62,7 +62,7 @@ class PendingResponse:
         if not meter.flat or body.error_code:
             meter.see(body)
         self.response = codec.response_frame(self._correlation_id, body)
-        self._connection.answered()
+        self._connection.on_answer()
 
 
 @dataclass(slots=True, eq=False)
@@ -79,7 +79,7 @@ class KnownResponse(PendingResponse):
         assert self.response is None, "a request is answered once"
         self._route.meter.items += known.partitions
         self.response = known.response_frame(self._correlation_id)
-        self._connection.answered()
+        self._connection.on_answer()
 
 
 @dataclass(slots=True, eq=False)
@@ -90,7 +90,7 @@ class TimedResponse(PendingResponse):
     _queue_s: float
     _submitted_s: float | None = field(default=None, init=False)
 
-    def submitted(self) -> None:
+    def on_submitted(self) -> None:
         """Called when the coordinator has the request. Without a response by now, it is waiting."""
         if self.response is None:
             self._submitted_s = clock()

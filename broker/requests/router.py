@@ -179,7 +179,7 @@ class Router:
                 request = Request(api, codec.version, body, context, peer.endpoint)
                 call.set(request.error_answer(ErrorCode.UNKNOWN_SERVER_ERROR))
         if timed and type(call) is TimedResponse:
-            call.submitted()
+            call.on_submitted()
         return True
 
     def _learn(self, start: bytes) -> Route | None:
@@ -228,7 +228,7 @@ class Router:
         size = len(frame)
         # a waiting request does not keep its bytes
         del frame
-        stopwatch = Stopwatch(self._handled(request))
+        stopwatch = Stopwatch(self._handle(request))
         read_s = clock() - begun_s
         response = await stopwatch
         handled_s = clock()
@@ -321,7 +321,7 @@ class Router:
             return await request.api.handler(self._node, request)
         return await self._gate.admit(self._node, request)
 
-    async def _handled(self, request: Request) -> Any:
+    async def _handle(self, request: Request) -> Any:
         try:
             if not self._is_on(request.api):
                 return request.error_answer(ErrorCode.UNSUPPORTED_VERSION)
@@ -339,7 +339,7 @@ class Router:
             return request.error_answer(ErrorCode.NOT_CONTROLLER)
         except OSError as error:
             # metadata could not be saved: the old state stays in force, and clients may retry
-            self._node.logs.disk.refused(error)
+            self._node.logs.disk.on_refused(error)
             log.error(
                 "%s v%d: nothing is changed, the disk fails: %s", request.api.name, request.version, error
             )

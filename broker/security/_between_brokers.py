@@ -10,7 +10,7 @@ from ...client.sasl import Sasl
 from ...client.security import Security
 from ...protocol import ErrorCode, KafkaError, KohortError
 from ...settings import SettingsError
-from ._listeners import Listener, listed, listeners_of, settings_for
+from ._listeners import Listener, listeners_of, parse_list, settings_for
 from ._sasl import jaas_options
 from ._scram_users import HASHES
 from ._settings import SecuritySettings
@@ -85,7 +85,7 @@ class BetweenBrokers:
 
     def _login(self, settings: SecuritySettings) -> Sasl:
         mechanism = self._settings.sasl_mechanism_inter_broker_protocol.upper()
-        offered = listed(self._settings.sasl_enabled_mechanisms)
+        offered = parse_list(self._settings.sasl_enabled_mechanisms)
         if mechanism not in _MECHANISMS or mechanism not in offered:
             raise SettingsError(
                 f"sasl.mechanism.inter.broker.protocol={mechanism} is not allowed: brokers log in to each "

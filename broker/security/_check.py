@@ -17,7 +17,7 @@ from ._between_brokers import BetweenBrokers
 from ._certificate_watch import DAY_S, SOON_DAYS
 from ._distinguished_names import ends_of
 from ._listener_security import ListenerSecurity
-from ._listeners import Listener, is_own, listed, listeners_of, settings_for
+from ._listeners import Listener, is_own, listeners_of, parse_list, settings_for
 from ._quotas import ConnectionQuotas
 from ._sasl import plain_users
 from ._scram_users import HASHES, ScramUsers
@@ -129,7 +129,7 @@ def _let_in(settings: BrokerSettings, listener: Listener, users: ScramUsers) -> 
 
 
 def _mechanisms(settings: BrokerSettings, listener: Listener, users: ScramUsers) -> Iterator[str]:
-    for mechanism in listed(settings_for(settings, listener.name).sasl_enabled_mechanisms):
+    for mechanism in parse_list(settings_for(settings, listener.name).sasl_enabled_mechanisms):
         special = settings_for(settings, listener.name, mechanism)
         if mechanism in HASHES:
             yield f"{mechanism} ({sum(name == mechanism for _, name, _ in users.all())} users)"
@@ -171,7 +171,7 @@ def _key_warnings(path: str) -> Iterator[str]:
 
 
 def _sasl_warnings(settings: BrokerSettings, listener: Listener, users: ScramUsers) -> Iterator[str]:
-    for mechanism in listed(settings_for(settings, listener.name).sasl_enabled_mechanisms):
+    for mechanism in parse_list(settings_for(settings, listener.name).sasl_enabled_mechanisms):
         special = settings_for(settings, listener.name, mechanism)
         # a cluster's users are in ZooKeeper
         if (

@@ -162,7 +162,7 @@ def _items(text: str) -> Iterator[str]:
     return (item.strip() for item in text.split(",") if item.strip())
 
 
-def listed(text: str) -> list[str]:
+def parse_list(text: str) -> list[str]:
     """The items of a comma-separated list, in upper case: names of listeners and mechanisms."""
     return [item.upper() for item in _items(text)]
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from ...settings import SettingsError
 from ._exchange import Exchange, PlainExchange
-from ._listeners import MECHANISMS, Listener, listed, settings_for
+from ._listeners import MECHANISMS, Listener, parse_list, settings_for
 from ._scram import ScramExchange
 from ._scram_users import HASHES, ScramUsers
 from ._settings import SecuritySettings
@@ -23,7 +23,7 @@ class Sasl:
         own = settings_for(settings, listener.name)
         self.listener_name = listener.name
         #: Names of the mechanisms, as clients see them.
-        self.mechanisms = listed(own.sasl_enabled_mechanisms)
+        self.mechanisms = parse_list(own.sasl_enabled_mechanisms)
         self.max_frame_bytes = own.sasl_server_max_receive_size
         self.delay_s = own.connection_failed_authentication_delay_ms / 1000
         self._users = users
@@ -62,7 +62,7 @@ class Sasl:
         if mechanism in HASHES:
             return lambda: ScramExchange(mechanism, self._users)
         if mechanism == "PLAIN":
-            if not listener.tls and listener.name not in listed(settings.kohort_sasl_plain_without_tls):
+            if not listener.tls and listener.name not in parse_list(settings.kohort_sasl_plain_without_tls):
                 raise SettingsError(
                     f"listener {listener.name}: PLAIN would send passwords in the clear: use SASL_SSL, or "
                     f"listener.name.{listener.name.lower()}.sasl.enabled.mechanisms without PLAIN, or name "

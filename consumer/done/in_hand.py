@@ -33,7 +33,7 @@ class InHand:
         """Return whether another reader than this one has records in hand."""
         return self._mark is not None and self._reader is not reader
 
-    def asked(self, reader: object) -> None:
+    def on_asked(self, reader: object) -> None:
         """The reader asks for more."""
         left = self.is_left(reader)
         mark, self._mark = self._mark, None
@@ -59,7 +59,7 @@ class DoneWithNext(Generic[T]):
         return self
 
     async def __anext__(self) -> T:
-        self.in_hand.asked(self)
+        self.in_hand.on_asked(self)
         item = await anext(self.items)
         self.in_hand.gave(self, lambda: self.done(item))
         return item

@@ -79,7 +79,7 @@ class PartitionSession:
 
     def to_commit(self) -> CommittedOffset:
         """The offset and metadata of a commit now."""
-        return CommittedOffset(self.first, self.leader_epoch, done_ahead.encode(self.first, self._done()))
+        return CommittedOffset(self.first, self.leader_epoch, done_ahead.encode(self.first, self._ranges()))
 
     def epoch_at(self, offset: int) -> int:
         """The leader epoch for a commit of this offset; -1 where the log was not read that far."""
@@ -111,7 +111,7 @@ class PartitionSession:
 
     def _deliver(self, start: int, end: int) -> None:
         if start > self.position:
-            self.passed(start)
+            self.pass_by(start)
         self._delivered += end - start
         self.position = end
         bounds = self._bounds
@@ -127,7 +127,7 @@ class PartitionSession:
         self.position = offset
         self._settle(left)
 
-    def passed(self, position: int) -> None:
+    def pass_by(self, position: int) -> None:
         """No (more) records are to be delivered before this offset."""
         before, bounds = self.position, self._bounds
         if position <= before:
@@ -292,7 +292,7 @@ class PartitionSession:
         position, bounds = self.position, self._bounds
         self.limit = bounds[self._head] - 1 if bounds and bounds[self._head] <= position else position
 
-    def _done(self) -> Iterator[Range]:
+    def _ranges(self) -> Iterator[Range]:
         """The closed ranges with records that are done."""
         bounds, holes = self._bounds, self._holes
         for at in range(self._head, len(bounds), 2):

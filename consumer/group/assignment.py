@@ -264,7 +264,7 @@ class MemberAssignors:
             self._report(AssignmentRefused(f"the subscription of {member} cannot be read: {why}"))
         return assignments
 
-    def adopted(self, name: str, partitions: Iterable[TopicPartition], generation: int) -> None:
+    def on_assigned(self, name: str, partitions: Iterable[TopicPartition], generation: int) -> None:
         """Tell the group's assignor what this member was assigned."""
         try:
             self._assignors[name].on_assignment(sorted(partitions), generation)

@@ -160,7 +160,7 @@ class Membership(GroupMember):
 
     # what happens
 
-    def answered(self, request: Send, response: Any, now: float) -> None:
+    def on_answer(self, request: Send, response: Any, now: float) -> None:
         if request is self._describe:
             self._describe = None
             self._on_owners(response.groups[0], now)
@@ -176,7 +176,7 @@ class Membership(GroupMember):
             else:
                 self._sync_answered(response, now)
 
-    def failed(self, request: Send, error: Exception, now: float) -> None:
+    def on_failure(self, request: Send, error: Exception, now: float) -> None:
         if request is not self._heartbeats.under_way and request is not self._request:
             return
         if not self._unreachable(request, error):
@@ -271,7 +271,7 @@ class Membership(GroupMember):
         if self.state.heartbeats:
             if self._heartbeats.due(now):
                 beat = group_messages.heartbeat(self._config, self.generation, self.member_id)
-                self._heartbeats.sent(beat, self.generation, now)
+                self._heartbeats.on_sent(beat, self.generation, now)
             self._heartbeats.check_session(now)
 
     # joining
@@ -344,7 +344,7 @@ class Membership(GroupMember):
         self.is_leader = response.leader == response.member_id
         self._first_refused = self._round_overdue_at = None
         self._led_group = self._led_topics = self._describe = self._taken_over = None
-        self._heartbeats.joined(now)
+        self._heartbeats.on_joined(now)
         self._fire(MemberTrigger.JOINED, f"joined generation {self.generation}")
         if self.protocol not in self._assignors:
             self._refuse_for_good(
@@ -414,7 +414,7 @@ class Membership(GroupMember):
         if response.error_code:
             self._on_refusal(ApiKey.SYNC_GROUP, KafkaError(response.error_code).code, now)
             return
-        self._heartbeats.heard(now)
+        self._heartbeats.on_heard(now)
         self._fire(MemberTrigger.SYNCED, f"synced generation {self.generation}")
         self._attempts = 0
         self._prepared = False
@@ -445,7 +445,7 @@ class Membership(GroupMember):
         self._moving = self.owned - given
         self.owned |= given
         self._owned_generation = self.generation
-        self._assignors.adopted(self.protocol, given, self.generation)
+        self._assignors.on_assigned(self.protocol, given, self.generation)
         began = now if self._round_began is None else self._round_began
         self._round_began = None
         self._report(
@@ -507,7 +507,7 @@ class Membership(GroupMember):
         code = KafkaError(number).code if number else ErrorCode.NONE
         how = reaction(ApiKey.HEARTBEAT, code) if number else Reaction.OK
         if how in (Reaction.OK, Reaction.REJOIN):
-            self._heartbeats.heard(now)
+            self._heartbeats.on_heard(now)
         match how:
             case Reaction.REJOIN if self.state is MemberState.STABLE:
                 self._ask_rejoin("the group is rebalancing", now, self._spread())

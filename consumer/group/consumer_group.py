@@ -188,7 +188,7 @@ class ConsumerMembership(GroupMember):
 
     # what happens
 
-    def answered(self, request: Send, response: Any, now: float) -> None:
+    def on_answer(self, request: Send, response: Any, now: float) -> None:
         if request is self._describe:
             self._on_description(response.groups[0], now)
         elif request is self._heartbeats.under_way:
@@ -206,7 +206,7 @@ class ConsumerMembership(GroupMember):
             # an error also counts as the next response
             self.advance(now)
 
-    def failed(self, request: Send, error: Exception, now: float) -> None:
+    def on_failure(self, request: Send, error: Exception, now: float) -> None:
         if request is self._describe:
             self._on_description(None, now)
         elif request is self._overtaken:
@@ -327,7 +327,7 @@ class ConsumerMembership(GroupMember):
         self._telling = told
         self._may_be_known = True
         self._unsure |= send.body.topic_partitions is not None
-        self._heartbeats.sent(send, epoch, now)
+        self._heartbeats.on_sent(send, epoch, now)
 
     def _on_heartbeat(self, request: Send, response: Any, now: float) -> None:
         beats, joined, had_news = self._heartbeats, self.generation < 0, self._telling != self._known
@@ -339,11 +339,11 @@ class ConsumerMembership(GroupMember):
             )
         self._attempts, self._first_refused, self._missed = 0, None, False
         if joined:
-            beats.joined(now)
+            beats.on_joined(now)
             self._fire(MemberTrigger.JOINED, f"joined at epoch {response.member_epoch}")
         else:
             # the session restarted when the request arrived
-            beats.heard(beats.sent_at)
+            beats.on_heard(beats.sent_at)
         if had_news:
             # one that has none may be held, and is answered when there is some
             beats.at_once(now)

@@ -56,7 +56,7 @@ class Heartbeats:
     def due(self, now: float) -> bool:
         return self.under_way is None and now >= self._next
 
-    def sent(self, send: Send, generation: int, now: float) -> None:
+    def on_sent(self, send: Send, generation: int, now: float) -> None:
         self.under_way = send
         self.generation = generation
         self.sent_at = now
@@ -64,7 +64,7 @@ class Heartbeats:
         self._next = now + self._pause_ms
         self.emit(send)
 
-    def heard(self, at: float) -> None:
+    def on_heard(self, at: float) -> None:
         """Called when the coordinator has accepted a request of this member: restart the session timeout
         at this time.
         """
@@ -72,9 +72,9 @@ class Heartbeats:
         self._failures = 0
         self._end_risk()
 
-    def joined(self, now: float) -> None:
+    def on_joined(self, now: float) -> None:
         """Called when JoinGroup has succeeded."""
-        self.heard(now)
+        self.on_heard(now)
         self._pause_ms = self.interval_ms
         self._next = now + self.interval_ms
 

@@ -77,10 +77,10 @@ class ManualAssignment(GroupMember):
     def announce_leave(self, reason: str, now: float) -> bool:  # noqa: ARG002 - nobody would hear it
         return False
 
-    def answered(self, request: Send, response: Any, now: float) -> None:  # noqa: ARG002 - never called
+    def on_answer(self, request: Send, response: Any, now: float) -> None:  # noqa: ARG002 - never called
         raise AssertionError("manual assignment sends no requests")
 
-    def failed(self, request: Send, error: Exception, now: float) -> None:  # noqa: ARG002 - never called
+    def on_failure(self, request: Send, error: Exception, now: float) -> None:  # noqa: ARG002 - never called
         raise AssertionError("manual assignment sends no requests")
 
     def _depart(self, reason: str) -> None:

@@ -151,11 +151,11 @@ class GroupMember(ABC):
     # what happens
 
     @abstractmethod
-    def answered(self, request: Send, response: Any, now: float) -> None:
+    def on_answer(self, request: Send, response: Any, now: float) -> None:
         """A Send was answered. Ignored if the request is no longer the pending one."""
 
     @abstractmethod
-    def failed(self, request: Send, error: Exception, now: float) -> None:
+    def on_failure(self, request: Send, error: Exception, now: float) -> None:
         """A Send was not answered: the coordinator cannot be reached, or the connection broke."""
 
     def revocation_done(self, now: float) -> None:

@@ -173,7 +173,7 @@ class RegistryMembership(GroupMember):
 
     # what happens in the registry
 
-    def connected(self, now: float) -> None:
+    def on_connected(self, now: float) -> None:
         """Called when there is a session. If it is the old one, delivery resumes once a check has shown that
         this member still owns its partitions.
         """
@@ -183,7 +183,7 @@ class RegistryMembership(GroupMember):
         self._attempts = 0
         self._proceed(now)
 
-    def suspended(self, now: float) -> None:
+    def on_suspended(self, now: float) -> None:
         """Called when the connection broke, or was given up after a long silence: this side cannot know how
         much of the session is left, which ZooKeeper decides. So delivery stops at once.
         """
@@ -191,7 +191,7 @@ class RegistryMembership(GroupMember):
         self._on_doubt(True, now)
         self._over_at = now + self._config.session_timeout_ms
 
-    def expired(self, now: float) -> None:  # noqa: ARG002 - others may have gone on long before
+    def on_expired(self, now: float) -> None:  # noqa: ARG002 - others may have gone on long before
         """Called when the session is over: this member is not registered, and owns nothing."""
         self._session = False
         self._members = {}
@@ -215,7 +215,7 @@ class RegistryMembership(GroupMember):
         self._follow("the members changed", now)
         self._proceed(now)
 
-    def freed(self, partition: TopicPartition, now: float) -> None:
+    def on_freed(self, partition: TopicPartition, now: float) -> None:
         """Called when a partition has no owner, or another one. If a claim for it was refused, it may be free
         now; others that follow at once are claimed together with it.
         """
@@ -232,7 +232,7 @@ class RegistryMembership(GroupMember):
         if robbed:
             self._on_lost("this member was removed from its partitions in ZooKeeper")
 
-    def done(self, effect: RegistryEffect, outcome: frozenset[TopicPartition], now: float) -> None:
+    def on_done(self, effect: RegistryEffect, outcome: frozenset[TopicPartition], now: float) -> None:
         """An effect was carried out; ``outcome`` are the partitions of a Claim that this member owns."""
         if effect is not self._asking:
             return
@@ -263,10 +263,10 @@ class RegistryMembership(GroupMember):
 
     # what happens otherwise
 
-    def answered(self, request: Send, response: Any, now: float) -> None:  # noqa: ARG002 - never called
+    def on_answer(self, request: Send, response: Any, now: float) -> None:  # noqa: ARG002 - never called
         raise AssertionError("this member sends no requests to brokers")
 
-    def failed(self, request: Send, error: Exception, now: float) -> None:  # noqa: ARG002 - never called
+    def on_failure(self, request: Send, error: Exception, now: float) -> None:  # noqa: ARG002 - never called
         raise AssertionError("this member sends no requests to brokers")
 
     def topics(

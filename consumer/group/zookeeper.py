@@ -123,7 +123,7 @@ class ZooKeeperRegistry:
         """
         self._member, self._told = member, told
         await self.connect(self._state_changed)
-        self._connected()
+        self._on_connected()
 
     async def connect(self, state_changed: Callable[[str], None]) -> None:
         """Begin a session; ``state_changed`` is called with each later state. Raises the errors of
@@ -197,17 +197,17 @@ class ZooKeeperRegistry:
 
     def _state_changed(self, state: str) -> None:
         if state == "CONNECTED":
-            self._connected()
+            self._on_connected()
         elif state == "SUSPENDED":
-            self._tell(self._member.suspended)
+            self._tell(self._member.on_suspended)
             self._start(self._forget_last_change())
         else:
             self._stored.clear()
-            self._tell(self._member.expired)
+            self._tell(self._member.on_expired)
 
-    def _connected(self) -> None:
+    def _on_connected(self) -> None:
         self._watched.clear()  # watches end with the connection
-        self._tell(self._member.connected)
+        self._tell(self._member.on_connected)
         self._read_members()
 
     async def _forget_last_change(self) -> None:
@@ -439,12 +439,12 @@ class ZooKeeperRegistry:
             log.debug("the owner of %s-%d is not watched: %r", *partition, error)
         else:
             if free:
-                self._tell(lambda now: self._member.freed(partition, now))
+                self._tell(lambda now: self._member.on_freed(partition, now))
 
     def _owner_changed(self, partition: TopicPartition, how: str) -> None:
         if how == "DELETED":
             self._watched.discard(partition)
-            self._tell(lambda now: self._member.freed(partition, now))
+            self._tell(lambda now: self._member.on_freed(partition, now))
         else:
             self._start(self._watch_owner(partition))
 
@@ -481,7 +481,9 @@ class ZooKeeperRegistry:
         _offset_of(partition, data)
         self._stored[partition] = _Stored(stat.version, data)
 
-    async def stored(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, CommittedOffset]:
+    async def stored_offsets(
+        self, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, CommittedOffset]:
         """Read the offsets of any partitions; those without one are left out. Raises
         BrokerConnectionError.
         """
@@ -496,7 +498,7 @@ class ZooKeeperRegistry:
         }
         return {p: CommittedOffset(offset) for p, offset in offsets.items() if offset is not None}
 
-    def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, CommittedOffset]:
+    def owned_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, CommittedOffset]:
         """The offsets of owned partitions; those without one are left out."""
         found = {}
         for partition in partitions:

@@ -38,7 +38,7 @@ class Covered(NamedTuple):
     end: int
 
 
-def covered(batch: pa.RecordBatch) -> Covered:
+def covered_offsets(batch: pa.RecordBatch) -> Covered:
     """The offsets that a consumer's batch covers. Raises ValueError for a batch from elsewhere."""
     text = (batch.schema.metadata or {}).get(_KEY)
     if text is None:
@@ -65,7 +65,7 @@ def batches_of(chunk: Chunk, form: ArrowForm) -> list[Made]:
         session.read_under(reader.leader_epoch)
     fresh = [batch for batch in (_fresh(session, batch) for batch in batches) if batch.num_rows]
     if not fresh:
-        session.passed(end)
+        session.pass_by(end)
     firsts = [batch.column(_OFFSET)[0].as_py() for batch in fresh]
     made = []
     for batch, first, behind in zip(fresh, firsts, [*firsts, end][1:], strict=True):

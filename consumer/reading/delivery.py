@@ -141,7 +141,7 @@ class Delivery:
         """Id of the partition's session, to stamp its records with."""
         return self._buffers[partition].session.session_id
 
-    def buffered(self, partition: TopicPartition) -> int:
+    def undelivered_bytes(self, partition: TopicPartition) -> int:
         """Bytes fetched and not delivered."""
         return self._buffers[partition].buffered_bytes if partition in self._buffers else 0
 
@@ -264,7 +264,7 @@ class Delivery:
         self.held.decoded -= made.batch.nbytes
         for run in made.runs:
             buffer.session.delivered_all(run)
-        buffer.session.passed(made.end)
+        buffer.session.pass_by(made.end)
         self.tracker.given_out += 1
         if not buffer.made:
             # after a chunk it is the next buffer's turn
@@ -333,7 +333,7 @@ class Delivery:
         if self._run is None:
             return 0
         run, _ = self._run
-        return run.count - run.given
+        return run.count - run.given_count
 
     def next_offset(self, session: PartitionSession) -> int:
         """Offset of the next record to be taken of this session."""
@@ -346,7 +346,7 @@ class Delivery:
     @property
     def taken_one_by_one(self) -> int:
         """Number of records taken from runs so far."""
-        return self._given + (self._run[0].given if self._run is not None else 0)
+        return self._given + (self._run[0].given_count if self._run is not None else 0)
 
     def _next_buffer(self) -> FetchBuffer | None:
         """The next buffer with a record to deliver now; it gets the turn."""
@@ -415,7 +415,7 @@ class Delivery:
         """A batch is delivered: pass the offsets up to the next one, and drop a finished reader."""
         self._set_batch(buffer, NOTHING)
         if buffer.readers:
-            buffer.session.passed(buffer.readers[0].next_offset)
+            buffer.session.pass_by(buffer.readers[0].next_offset)
             if not buffer.readers[0].size:
                 self.held.remove(buffer.readers.popleft())
 

@@ -222,7 +222,7 @@ class Fetcher:
         return max(config.max_partition_fetch_bytes, min(config.fetch_max_bytes, room))
 
     def _has_enough(self, position: Position) -> bool:
-        buffered = self.reading.delivery.buffered(position.partition)
+        buffered = self.reading.delivery.undelivered_bytes(position.partition)
         whole = self.reading.delivery.held.total
         return buffered >= self.config.max_partition_fetch_bytes or (
             buffered > 0 and whole >= self.config.prefetch_max_bytes
@@ -337,11 +337,11 @@ class Fetcher:
             return
         _, changed, session_id = asked[found.partition]
         if self._is_current(found, changed):
-            self._damaged(
+            self._on_damage(
                 found, session_id, BatchTooLargeError(found.partition, found.fetch_offset, error.size)
             )
 
-    def _damaged(
+    def _on_damage(
         self, position: Position, session_id: int, damage: CorruptBatchError | BatchTooLargeError
     ) -> None:
         """The next batch cannot be had: fetch nothing more until reading gets there."""
@@ -408,12 +408,12 @@ class Fetcher:
             self._starts.delay(position)
         elif error.code is ErrorCode.OFFSET_OUT_OF_RANGE:
             self.reading.positions.out_of_range(position, "the log does not have it")
-            self._starts.moved(position)
+            self._starts.on_moved(position)
         elif error.code in _FATAL:
-            self._starts.refused(position, error)
+            self._starts.on_refused(position, error)
         elif error.code is ErrorCode.CORRUPT_MESSAGE:
             text = f"the broker cannot read the batch of {where} at offset {position.fetch_offset}: {error}"
-            self._damaged(position, session_id, CorruptBatchError(text))
+            self._on_damage(position, session_id, CorruptBatchError(text))
         else:
             if error.code not in STALE_METADATA:
                 self.reading.report(PartitionFailed(position.partition, error))

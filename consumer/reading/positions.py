@@ -150,7 +150,7 @@ class Positions:
                 told=partition in starts,
             )
 
-    def kept(self, partitions: Iterable[TopicPartition], generation: int) -> None:
+    def keep(self, partitions: Iterable[TopicPartition], generation: int) -> None:
         """Partitions that this member keeps go on in a new generation, undisturbed."""
         for partition in partitions:
             if (position := self._all.get(partition)) is not None:

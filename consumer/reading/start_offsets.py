@@ -91,7 +91,7 @@ class StartOffsets:
         self.reading.positions.found_committed(
             partition, _certain(committed), known.leader_epoch(partition), newer=newer
         )
-        self.moved(position)
+        self.on_moved(position)
 
     async def _fetch_committed(
         self, seeking: list[Position], errors: Errors
@@ -142,7 +142,7 @@ class StartOffsets:
                 reason = reset.reason + ranges.get(partition, "")
                 policy = _POLICIES.get(at[partition], f"timestamp {at[partition]}")
                 self.reading.report(OffsetReset(partition, reset.asked, reason, policy, found[partition]))
-            self.moved(position, moved_by_reset=True)
+            self.on_moved(position, moved_by_reset=True)
 
     def begins_with_commit(self, position: Position) -> bool:
         """Return whether what its reset finds has to be committed before records are read."""
@@ -188,7 +188,7 @@ class StartOffsets:
                 self._on_truncation(position, epochs[partition], end)
             else:
                 self.reading.positions.valid(position)
-            self.moved(position, goes_on=True)
+            self.on_moved(position, goes_on=True)
             # what is done beyond the commit may be in the truncated part, even if the commit is not
             self.reading.delivery.known_to(partition, position.fetch_offset if end is None else end.offset)
 
@@ -237,7 +237,7 @@ class StartOffsets:
         self.reading.positions.made_anew(position)
         # its leader epochs start again as well
         position.checked_epoch = -1
-        self.moved(position)
+        self.on_moved(position)
 
     # what they share
 
@@ -248,7 +248,7 @@ class StartOffsets:
             if current and position.changed == changed and position.partition not in errors:
                 yield position
 
-    def moved(self, position: Position, *, moved_by_reset: bool = False, goes_on: bool = False) -> None:
+    def on_moved(self, position: Position, *, moved_by_reset: bool = False, goes_on: bool = False) -> None:
         """Called when a position has changed its phase: start delivery, or report why there is none."""
         there = goes_on and self.reading.delivery.session(position.partition) is not None
         # a partition about to be revoked delivers nothing more; its session ends when its records are done
@@ -279,7 +279,7 @@ class StartOffsets:
             if wrong is None or self.reading.positions.get(position.partition) is not position:
                 continue
             if isinstance(wrong, KafkaError) and not (wrong.retriable or wrong.code in _MEMBER_MOVED):
-                self.refused(position, wrong)
+                self.on_refused(position, wrong)
                 continue
             self.delay(position)
             if str(wrong) not in told:
@@ -289,11 +289,11 @@ class StartOffsets:
             self.stale()
         return answer
 
-    def refused(self, position: Position, error: KafkaError) -> None:
+    def on_refused(self, position: Position, error: KafkaError) -> None:
         """A final error, or a missing right that may be granted."""
         if error.code not in REFUSALS:
             self.reading.positions.fail(position, error)
-            self.moved(position)
+            self.on_moved(position)
             return
         self.delay(position)
         error = KafkaError(error.code, f"{error.message}: {REFUSALS[error.code]}")

@@ -110,7 +110,7 @@ class ConsumerAssembly:
             first_seen=self.driver.first_seen,
         )
         if self.registry is not None:
-            reading = replace(reading, stored=self.registry.committed)
+            reading = replace(reading, stored=self.registry.owned_offsets)
             self.tracker.with_metadata = False  # entries hold an offset and nothing else
         self.committer = Committer(
             config,

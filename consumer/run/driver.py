@@ -183,7 +183,7 @@ class Driver:
                 deadline = min((d for d in deadlines if d is not None), default=None)
                 await self._changed.wait(None if deadline is None else deadline - now_ms())
                 now = now_ms()
-                if self.watch.expired(now):
+                if self.watch.is_expired(now):
                     self._poll_interval_over(now)
                 self.membership.advance(now)
                 self.carry_out()
@@ -244,9 +244,9 @@ class Driver:
     def _start(self, work: Coroutine[Any, Any, None], name: str) -> None:
         task = asyncio.create_task(work, name=name)
         self._tasks.add(task)
-        task.add_done_callback(self._ended)
+        task.add_done_callback(self._on_ended)
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _on_ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and isinstance(error := task.exception(), Exception):
             # nothing that is expected: without its outcome the membership would wait for ever
@@ -293,9 +293,9 @@ class Driver:
     def _on_response(self, send: Send, error: BaseException | None, response: Any = None) -> None:
         """Tell the membership of a response, or of an expected error; raises others."""
         if error is None:
-            self.membership.answered(send, response, now_ms())
+            self.membership.on_answer(send, response, now_ms())
         elif isinstance(error, KohortError):
-            self.membership.failed(send, error, now_ms())
+            self.membership.on_failure(send, error, now_ms())
         else:
             raise error
         self.carry_out()
@@ -310,7 +310,7 @@ class Driver:
             self.report(BrokerUnavailable("asking ZooKeeper", error))
             member.undone(effect, error, now_ms())
         else:
-            member.done(effect, outcome, now_ms())
+            member.on_done(effect, outcome, now_ms())
         self.carry_out()
 
     async def _request(self, send: Send) -> object:

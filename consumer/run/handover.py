@@ -139,7 +139,7 @@ class Handover:
 
     def assign(self, effect: Assign) -> None:
         """Give new partitions their positions; they are delivered once the user has been told."""
-        self.positions.kept(effect.kept, effect.generation)
+        self.positions.keep(effect.kept, effect.generation)
         if self._closing:
             return
         self.positions.add(effect.added, effect.generation, effect.starts)

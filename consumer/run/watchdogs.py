@@ -37,7 +37,7 @@ class PollWatch:
         self._waiting += 1
         self._last = now
 
-    def polled(self, now: float) -> None:
+    def on_poll(self, now: float) -> None:
         self._waiting -= 1
         self._last = now
 
@@ -77,7 +77,7 @@ class PollWatch:
         """Time since the last poll."""
         return 0.0 if self._waiting else now - self._last
 
-    def expired(self, now: float) -> bool:
+    def is_expired(self, now: float) -> bool:
         if now >= self._look_at and (taken := self.taken()) != self._seen:
             # some were taken since the last check, at an unknown time
             self._seen = taken

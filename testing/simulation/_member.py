@@ -328,7 +328,7 @@ class Member:
         memo = call.memo
         if type(memo) is Send:
             before = self.membership.generation
-            self.membership.answered(memo, body, self.now)
+            self.membership.on_answer(memo, body, self.now)
             self._consumers.on_answer(self, before, call, body)
             if call.api_key == ApiKey.JOIN_GROUP:
                 self._consumers.on_joined(self)
@@ -343,7 +343,7 @@ class Member:
     def _on_failure(self, call: Call, error: BrokerConnectionError) -> None:
         memo = call.memo
         if type(memo) is Send:
-            self.membership.failed(memo, error, self.now)
+            self.membership.on_failure(memo, error, self.now)
             self.carry_out()
         elif call.api_key == ApiKey.OFFSET_COMMIT:
             self._commit_ended(call, None)

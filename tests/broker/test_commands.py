@@ -165,7 +165,7 @@ def test_serve_check_says_what_the_data_folder_says(
     table.change(user, {QuotaKey.REQUEST_PERCENTAGE: 5.0})
     table.change(everybody, dict.fromkeys(QuotaKey, 1e6))
     store = FolderStore(tmp_path)
-    store.document("client-quotas").save_now(table.stored())
+    store.document("client-quotas").save_now(table.to_stored())
     live = LiveSettings(BrokerSettings(), store.document("settings"))
     asyncio.run(live.set(for_all=False, values=live.check({"max.connections": "77"})))
     assert main(words) == 0

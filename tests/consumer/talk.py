@@ -87,11 +87,11 @@ class AnyTalk(Generic[M]):
 
     def answer(self, send: Send, **fields: Any) -> None:
         body = response_of(send.api_key)(**{"error_code": 0, **fields})
-        self.membership.answered(send, body, self.now)
+        self.membership.on_answer(send, body, self.now)
         self.take()
 
     def fail(self, send: Send) -> None:
-        self.membership.failed(send, ConnectionError("gone"), self.now)
+        self.membership.on_failure(send, ConnectionError("gone"), self.now)
         self.take()
 
     def released(self) -> None:

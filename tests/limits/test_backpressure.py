@@ -185,7 +185,7 @@ def test_requests_that_wait_behind_a_fetch_of_an_hour_do_not_keep_the_others_wai
         parked.send(ApiKey.FETCH, 12, **fetch_fields("orders", 0, max_wait_ms=3_600_000))
         wait_until(lambda: len(server_of(broker)._connections) == 2, "both connections are accepted")
         parked.socket.sendall(produce_frames("elsewhere", 1, 550_000))
-        wait_until(server_of(broker).backpressure.crowded, "the limit is held")
+        wait_until(server_of(broker).backpressure.is_crowded, "the limit is held")
         with Wire(broker.bootstrap, timeout_s=60) as late:
             assert produce(late, "orders", batch(1)).error_code == 0
         assert parked.closed_by_broker()
@@ -219,7 +219,7 @@ def test_who_is_closed_and_takes_no_answers_does_not_keep_the_others_waiting(
             while connection.outbox.given == given:
                 time.sleep(0.001)
         deaf.sendall(produce_frames("orders", 1, 900_000)[:550_000])
-        wait_until(server.backpressure.crowded, "the limit is held")
+        wait_until(server.backpressure.is_crowded, "the limit is held")
         with Wire(broker.bootstrap, timeout_s=60) as late:
             create_topic(late, "orders")
             assert server.backpressure.held_bytes == 0

@@ -130,7 +130,7 @@ class Schedule:
         if state.leader != node_id:
             node.replication, node.waiting = None, []
         elif leads is not None and leads.leader_epoch == state.leader_epoch:
-            leads.changed(
+            leads.on_change(
                 partition_epoch=state.partition_epoch,
                 replicas=state.replicas,
                 isr=state.isr,
@@ -214,7 +214,7 @@ class Schedule:
             self.value += 1
             node.log.append((leads.leader_epoch, self.value))
             node.waiting.append(len(node.log))
-            leads.appended(len(node.log), self.now_ms)
+            leads.on_append(len(node.log), self.now_ms)
         self.acknowledge(node)
 
     def fetch(self) -> None:
@@ -243,7 +243,7 @@ class Schedule:
                 assert cut.offset < offset, "or it would ask for ever"
                 del node.log[cut.offset :]
                 return
-        leads.fetched(node.node_id, offset, self.now_ms, broker_epoch=node.epoch)
+        leads.on_fetch(node.node_id, offset, self.now_ms, broker_epoch=node.epoch)
         self.acknowledge(leader)
         node.log += leader.log[offset : offset + count]
         node.high_watermark = max(node.high_watermark, min(leads.high_watermark, len(node.log)))
@@ -256,7 +256,7 @@ class Schedule:
         node.high_watermark = leads.high_watermark
         for end in list(node.waiting):
             try:
-                if leads.acknowledged(end):
+                if leads.is_acknowledged(end):
                     self.acknowledged[end - 1] = node.log[end - 1]
                     node.waiting.remove(end)
             except KafkaError:
@@ -281,7 +281,7 @@ class Schedule:
         if node.request is None:
             return
         (leads, request), node.request = node.request, None
-        refused: Callable[[ErrorCode], bool] = lambda code: leads.refused(request, code, self.now_ms)  # noqa: E731
+        refused: Callable[[ErrorCode], bool] = lambda code: leads.on_refused(request, code, self.now_ms)  # noqa: E731
         if not arrives:
             refused(ErrorCode.REQUEST_TIMED_OUT)
             return
@@ -300,7 +300,7 @@ class Schedule:
         elif isinstance(answer, KafkaError):
             refused(answer.code)
         else:
-            leads.changed(
+            leads.on_change(
                 partition_epoch=answer.partition_epoch,
                 replicas=answer.replicas,
                 isr=answer.isr,

@@ -32,7 +32,7 @@ def led(**changes: Any) -> Replication:
 
 
 def fetch(partition: Replication, node_id: int, offset: int, now_ms: int = 0) -> bool:
-    return partition.fetched(node_id, offset, now_ms, broker_epoch=BROKERS[node_id])
+    return partition.on_fetch(node_id, offset, now_ms, broker_epoch=BROKERS[node_id])
 
 
 def isr_is(partition: Replication, *isr: int, now_ms: int = 0, **changes: Any) -> bool:
@@ -43,7 +43,7 @@ def isr_is(partition: Replication, *isr: int, now_ms: int = 0, **changes: Any) -
         "recovering": False,
         **changes,
     }
-    return partition.changed(**given, now_ms=now_ms)
+    return partition.on_change(**given, now_ms=now_ms)
 
 
 def test_the_high_watermark_is_what_all_in_sync_replicas_have() -> None:
@@ -53,7 +53,7 @@ def test_the_high_watermark_is_what_all_in_sync_replicas_have() -> None:
     assert fetch(partition, 3, 7)
     assert partition.high_watermark == 7
     assert fetch(partition, 3, 10)
-    assert not partition.appended(12, 0)
+    assert not partition.on_append(12, 0)
     assert (partition.high_watermark, partition.log_end_offset) == (10, 12)
 
 
@@ -73,10 +73,10 @@ def test_records_are_deleted_when_live_in_sync_followers_begin_behind_them() -> 
     partition = led()
     assert not partition.have_deleted(5)
     for node_id in (2, 3):
-        partition.fetched(node_id, 10, 0, broker_epoch=BROKERS[node_id], start_offset=5)
+        partition.on_fetch(node_id, 10, 0, broker_epoch=BROKERS[node_id], start_offset=5)
     assert partition.have_deleted(5)
     assert not partition.have_deleted(6)
-    partition.fetched(2, 10, 0, broker_epoch=BROKERS[2], start_offset=6)
+    partition.on_fetch(2, 10, 0, broker_epoch=BROKERS[2], start_offset=6)
     partition.brokers_changed({1: 100, 2: 200}, 0)
     assert partition.have_deleted(6), "3 is gone"
     partition.brokers_changed(BROKERS, 0)
@@ -88,9 +88,9 @@ def test_records_are_deleted_when_live_in_sync_followers_begin_behind_them() -> 
 def test_a_replica_alone_commits_what_it_appends() -> None:
     partition = led(replicas=(1,), isr=(1,), min_isr=3)
     assert partition.high_watermark == 10
-    assert partition.appended(11, 0)
+    assert partition.on_append(11, 0)
     partition.check_acks_all()
-    assert partition.acknowledged(11)
+    assert partition.is_acknowledged(11)
     assert partition.take_isr_change() is None
 
 
@@ -121,7 +121,7 @@ def test_who_has_what_there_was_at_its_last_fetch_keeps_up() -> None:
     fetch(partition, 3, 10)
     for second in range(1, 100):
         # never at the end, always where the end was a second ago
-        partition.appended(10 + second, second * 1_000)
+        partition.on_append(10 + second, second * 1_000)
         fetch(partition, 2, 9 + second, second * 1_000)
         fetch(partition, 3, 9 + second, second * 1_000)
     partition.advance(99_000)
@@ -131,7 +131,7 @@ def test_who_has_what_there_was_at_its_last_fetch_keeps_up() -> None:
 def test_a_follower_joins_when_it_has_what_is_committed_and_the_start_of_the_epoch() -> None:
     partition = led(isr=(1, 2))
     fetch(partition, 2, 10)
-    partition.appended(12, 0)
+    partition.on_append(12, 0)
     fetch(partition, 2, 12)
     assert partition.high_watermark == 12
     fetch(partition, 3, 11)
@@ -140,7 +140,7 @@ def test_a_follower_joins_when_it_has_what_is_committed_and_the_start_of_the_epo
     assert partition.maximal_isr == {1, 2, 3}
     assert partition.take_isr_change() == IsrChangeRequest(5, 8, ((1, -1), (2, 200), (3, 300)))
     # it counts already: the controller may have taken it in
-    partition.appended(14, 0)
+    partition.on_append(14, 0)
     fetch(partition, 2, 14)
     assert partition.high_watermark == 12
 
@@ -177,19 +177,19 @@ def test_a_fetch_from_before_a_broker_registered_anew_is_refused() -> None:
 def test_followers_that_have_an_offset_are_ordered_by_how_much_they_have() -> None:
     partition = led()
     assert partition.having(0) == []
-    partition.fetched(2, 8, 0, broker_epoch=200, start_offset=3)
-    partition.fetched(3, 10, 0, broker_epoch=300, start_offset=5)
+    partition.on_fetch(2, 8, 0, broker_epoch=200, start_offset=3)
+    partition.on_fetch(3, 10, 0, broker_epoch=300, start_offset=5)
     assert [partition.having(offset) for offset in (2, 3, 5, 8, 9, 11)] == [[], [2], [3, 2], [3, 2], [3], []]
 
 
 def test_one_that_is_about_to_join_is_waited_for() -> None:
     partition = led(isr=(1, 2), min_isr=1)
     fetch(partition, 3, 6)
-    partition.appended(20, 1)
+    partition.on_append(20, 1)
     fetch(partition, 3, 10, 2)
     fetch(partition, 2, 20, 2)
     assert partition.high_watermark == 10
-    assert not partition.appended(21, LAG_MS * 2)
+    assert not partition.on_append(21, LAG_MS * 2)
     fetch(partition, 2, 21, LAG_MS * 2)
     assert partition.high_watermark == 10, "it is asked in by now"
 
@@ -198,13 +198,13 @@ def test_who_is_taken_out_of_the_in_sync_replicas_is_waited_for_when_it_has_fetc
     partition = led()
     for follower in (2, 3):
         fetch(partition, follower, 10)
-    partition.appended(12, 1)
+    partition.on_append(12, 1)
     fetch(partition, 2, 12, 1)
     assert partition.high_watermark == 10
     assert isr_is(partition, 1, 2, now_ms=2)
     assert partition.high_watermark == 12, "its process was killed"
     fetch(partition, 3, 10, 3)
-    partition.appended(13, 4)
+    partition.on_append(13, 4)
     assert not fetch(partition, 2, 13, 4)
     assert fetch(partition, 3, 13, 5), "it was not"
     assert partition.high_watermark == 13
@@ -216,7 +216,7 @@ def test_a_change_that_is_refused_for_sure_is_over(code: ErrorCode) -> None:
     fetch(partition, 3, 10)
     request = partition.take_isr_change()
     assert request is not None
-    partition.refused(request, code, 0)
+    partition.on_refused(request, code, 0)
     assert partition.maximal_isr == {1, 2}
     fetch(partition, 3, 10)
     assert partition.take_isr_change() == request
@@ -229,16 +229,16 @@ def test_a_refusal_ends_no_change_of_which_an_earlier_request_may_arrive_yet() -
     fetch(partition, 3, 10)
     request = partition.take_isr_change()
     assert request is not None
-    partition.refused(request, ErrorCode.REQUEST_TIMED_OUT, 0)
+    partition.on_refused(request, ErrorCode.REQUEST_TIMED_OUT, 0)
     assert partition.take_isr_change() == request
-    partition.refused(request, ErrorCode.INELIGIBLE_REPLICA, 0)
+    partition.on_refused(request, ErrorCode.INELIGIBLE_REPLICA, 0)
     assert partition.maximal_isr == {1, 2, 3}
-    partition.appended(11, 0)
+    partition.on_append(11, 0)
     fetch(partition, 2, 11, LAG_MS + 1)
     assert partition.high_watermark == 10, "3 may be in sync"
     # under another epoch of its broker the earlier request is refused
     partition.brokers_changed({**BROKERS, 3: 301}, 0)
-    partition.refused(request, ErrorCode.INELIGIBLE_REPLICA, LAG_MS + 1)
+    partition.on_refused(request, ErrorCode.INELIGIBLE_REPLICA, LAG_MS + 1)
     assert partition.maximal_isr == {1, 2}
     assert partition.high_watermark == 11
 
@@ -248,13 +248,13 @@ def test_a_change_whose_answer_is_lost_stays_pending_and_is_requested_again() ->
     fetch(partition, 3, 10)
     request = partition.take_isr_change()
     assert request is not None
-    partition.refused(request, ErrorCode.REQUEST_TIMED_OUT, 0)
+    partition.on_refused(request, ErrorCode.REQUEST_TIMED_OUT, 0)
     assert partition.maximal_isr == {1, 2, 3}
     assert partition.take_isr_change() == request
     isr_is(partition, 1, 2, 3)
     assert partition.take_isr_change() is None
     assert partition.isr == {1, 2, 3}
-    partition.refused(request, ErrorCode.INELIGIBLE_REPLICA, 0)
+    partition.on_refused(request, ErrorCode.INELIGIBLE_REPLICA, 0)
     assert partition.isr == {1, 2, 3}, "an answer about an older state changes nothing"
 
 
@@ -272,9 +272,9 @@ def test_below_min_isr_nothing_is_taken_and_nothing_is_committed() -> None:
     with pytest.raises(KafkaError, match=r"1 replicas are in sync, min\.insync\.replicas is 2") as refused:
         partition.check_acks_all()
     assert refused.value.code is ErrorCode.NOT_ENOUGH_REPLICAS
-    assert not partition.appended(11, 0)
-    assert (partition.high_watermark, partition.acknowledged(11)) == (4, False)
-    assert partition.reconfigured(1, LAG_MS, 0)
+    assert not partition.on_append(11, 0)
+    assert (partition.high_watermark, partition.is_acknowledged(11)) == (4, False)
+    assert partition.reconfigure(1, LAG_MS, 0)
     assert partition.high_watermark == 11
 
 
@@ -282,10 +282,10 @@ def test_records_that_too_few_replicas_have_committed_are_told() -> None:
     partition = led()
     fetch(partition, 2, 10)
     fetch(partition, 3, 10)
-    assert partition.acknowledged(10)
+    assert partition.is_acknowledged(10)
     isr_is(partition, 1)
     with pytest.raises(KafkaError) as refused:
-        partition.acknowledged(10)
+        partition.is_acknowledged(10)
     assert refused.value.code is ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
 
 

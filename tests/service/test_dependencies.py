@@ -10,7 +10,14 @@ import pytest
 
 from kohort.consumer import Record
 from kohort.service import ConsumerService
-from kohort.service._dependencies import check_lifespans, choose, enter_lifespans, fill, make_lifespan, wanted
+from kohort.service._dependencies import (
+    check_lifespans,
+    choose,
+    enter_lifespans,
+    fill,
+    make_lifespan,
+    wanted_parameters,
+)
 
 
 class Database:
@@ -30,13 +37,13 @@ def handler(record: Record, db: Database, cache: Cache | None = None, *, limit: 
 
 
 def test_parameters_behind_the_record_are_wanted_by_their_types() -> None:
-    wants = [(want.parameter, want.type, want.optional) for want in wanted("handler", handler, 1)]
+    wants = [(want.parameter, want.type, want.optional) for want in wanted_parameters("handler", handler, 1)]
     assert wants == [("db", Database, False), ("limit", int, True)]
 
 
 def test_a_subclass_fills_a_parameter_and_what_nobody_gives_keeps_its_default() -> None:
     value = Postgres("orders")
-    assert fill("handler", wanted("handler", handler, 1), {Postgres: value}) == {"db": value}
+    assert fill("handler", wanted_parameters("handler", handler, 1), {Postgres: value}) == {"db": value}
 
 
 @pytest.mark.parametrize(
@@ -48,7 +55,7 @@ def test_a_subclass_fills_a_parameter_and_what_nobody_gives_keeps_its_default() 
 )
 def test_what_cannot_be_filled_is_said_with_the_way_out(provided: list[type], text: str) -> None:
     with pytest.raises(TypeError, match=text):
-        choose("handler", wanted("handler", handler, 1)[0], provided)
+        choose("handler", wanted_parameters("handler", handler, 1)[0], provided)
 
 
 def _unannotated(record: Record, db) -> None: ...  # type: ignore[no-untyped-def]

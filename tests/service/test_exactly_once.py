@@ -136,7 +136,7 @@ def test_groups_keep_their_own_offsets(once: Once) -> None:
 
 def _handled_to_18(once: Once) -> None:
     once.begin(ORDERS, 1, "first")
-    once.reached(ORDERS, 1, 3)
+    once.on_reached(ORDERS, 1, 3)
     once.run(_records(*range(18), session=1), _insert(once))
     assert once.positions([ORDERS]) == {ORDERS: StoredOffset(18, 3, "first")}
 
@@ -145,7 +145,7 @@ def test_records_that_took_the_place_of_handled_ones_are_handled(once: Once) -> 
     """The log was cut at 12, or the topic recreated, and other records are there now."""
     _handled_to_18(once)
     once.begin(ORDERS, 2, "second", other_from=12)
-    once.reached(ORDERS, 2, 4)
+    once.on_reached(ORDERS, 2, 4)
     once.run(_records(12, 13, session=2), _insert(once))
     once.run(_records(13, 14, session=2), _insert(once))
     assert _effects(once) == sorted([*range(18), 12, 13, 14])

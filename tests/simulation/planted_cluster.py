@@ -28,9 +28,9 @@ CLUSTER_BUGS = (
     ),
     _Bug(
         "a follower that fetches is taken to have all",
-        "replication._replication:Replication.fetched",
-        "follower.fetched(offset, now_ms, self.log_end_offset, broker_epoch)",
-        "follower.fetched(self.log_end_offset, now_ms, self.log_end_offset, broker_epoch)",
+        "replication._replication:Replication.on_fetch",
+        "follower.on_fetch(offset, now_ms, self.log_end_offset, broker_epoch)",
+        "follower.on_fetch(self.log_end_offset, now_ms, self.log_end_offset, broker_epoch)",
     ),
     _Bug(
         "in-sync replicas that a leader asks for are not written",
@@ -131,8 +131,8 @@ CLUSTER_BUGS = (
     _Bug(
         "consumers read from followers what is not committed",
         "broker.replicas.fetcher:Fetcher._append",
-        "partition.committed(data.high_watermark)",
-        "partition.committed(partition.log_end_offset)",
+        "partition.commit_up_to(data.high_watermark)",
+        "partition.commit_up_to(partition.log_end_offset)",
     ),
     _Bug(
         "followers do not see where transactions end",

@@ -224,7 +224,7 @@ SERVICE_BUGS = (
     ),
     _Bug(
         "a member says that all behind a gap is done",
-        "consumer.done.partition_session:PartitionSession._done",
+        "consumer.done.partition_session:PartitionSession._ranges",
         "yield bounds[at], bounds[at + 1]",
         "yield bounds[at], self.position; return",
     ),

@@ -105,7 +105,7 @@ TRANSACTION_BUGS = (
     _Bug(
         "a marker is not flushed where records are",
         "broker.transactions:write_marker",
-        "stored = partition.stored(offset + 1, _ASK_MS)",
+        "stored = partition.wait_stored(offset + 1, _ASK_MS)",
         "stored = None",
     ),
     _Bug(

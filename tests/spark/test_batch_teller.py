@@ -63,7 +63,7 @@ class Query:
         self.follower = Follower(BatchTeller("etl", self.events.append), self.mirror, self.reports)
 
     def end(self) -> None:
-        self.follower.ended(RUN)
+        self.follower.on_end(RUN)
         self.mirror.join(5)
 
 
@@ -88,7 +88,7 @@ TOOK = {
 def test_a_batch_has_its_ranges_rows_lag_and_durations(query: Query) -> None:
     query.reports.write(BatchReport({A: 100, B: 50}, {A: 200, B: 100}))
     ours = source({"0": 100, "1": 50}, {"0": 200, "1": 100}, {"0": 230, "1": 100})
-    query.follower.reported(progress(ours, **TOOK))
+    query.follower.on_report(progress(ours, **TOOK))
     assert query.events == [
         BatchCommitted(
             group="etl",
@@ -110,7 +110,7 @@ def test_a_batch_has_its_ranges_rows_lag_and_durations(query: Query) -> None:
 
 def test_the_first_batch_begins_where_the_query_did(query: Query) -> None:
     query.reports.write(BatchReport({A: 100}, {A: 250}))
-    query.follower.reported(progress(source(None, {"0": 250}, None), **TOOK))
+    query.follower.on_report(progress(source(None, {"0": 250}, None), **TOOK))
     (event,) = query.events
     assert isinstance(event, BatchCommitted)
     assert event.ranges == (OffsetRange("orders", 0, 100, 250),)
@@ -124,7 +124,7 @@ def test_another_source_of_the_query_is_not_taken_for_ours(query: Query, place: 
         query.reports.write(BatchReport({A: start}, {A: end}))
         sources = [source({"0": start + 500}, {"0": end + 500}, None, rows=77)]
         sources.insert(place, source({"0": start} if number else None, {"0": end}, None, rows=end - start))
-        query.follower.reported(progress(*sources, number=number, **TOOK))
+        query.follower.on_report(progress(*sources, number=number, **TOOK))
     query.end()
     assert query.committed[-1] == Done(1, {A: 12})
     assert [event.rows for event in query.events if isinstance(event, BatchCommitted)] == [10, 2]
@@ -132,14 +132,14 @@ def test_another_source_of_the_query_is_not_taken_for_ours(query: Query, place: 
 
 def test_a_batch_that_only_another_source_has_records_of_is_not_ours(query: Query) -> None:
     ours, other = source({"0": 5}, {"0": 5}, None), source({"0": 0}, {"0": 9}, None)
-    query.follower.reported(progress(ours, other, **TOOK))
+    query.follower.on_report(progress(ours, other, **TOOK))
     query.end()
     assert (query.events, query.committed) == ([], [])
 
 
 def test_where_a_query_stands_at_its_start_is_committed_and_no_batch(query: Query) -> None:
     query.reports.write(BatchReport({A: 5}, {A: 5}))
-    query.follower.reported(progress(source({"0": 5}, {"0": 5}, {"0": 5}), number=3, triggerExecution=4))
+    query.follower.on_report(progress(source({"0": 5}, {"0": 5}, {"0": 5}), number=3, triggerExecution=4))
     query.end()
     assert (query.events, query.committed) == ([], [Done(3, {A: 5})])
 
@@ -149,7 +149,7 @@ def test_what_the_source_went_on_behind_is_told_before_its_batch_and_also_if_tha
 ) -> None:
     lost, more = OffsetRange("orders", 0, 0, 60), OffsetRange("orders", 0, 100, 130)
     query.reports.write(BatchReport({A: 0}, {A: 100}, (lost,)))
-    query.follower.reported(progress(source(None, {"0": 100}, None), **TOOK))
+    query.follower.on_report(progress(source(None, {"0": 100}, None), **TOOK))
     assert query.events[0] == OffsetsLost("etl", (lost,))
     assert isinstance(query.events[1], BatchCommitted)
     query.reports.write(BatchReport({A: 100}, {A: 200}, (more,)))
@@ -168,10 +168,10 @@ def test_a_listener_that_raises_does_not_keep_the_group_back(tmp_path: Path) -> 
     for end in (10, 20):
         reports.write(BatchReport({A: end - 10}, {A: end}, (OffsetRange("orders", 0, 0, 5),)))
         with pytest.raises(ZeroDivisionError):
-            follower.reported(progress(source({"0": end - 10}, {"0": end}, None), number=end, **TOOK))
+            follower.on_report(progress(source({"0": end - 10}, {"0": end}, None), number=end, **TOOK))
     reports.write(BatchReport({A: 20}, {A: 30}, (OffsetRange("orders", 0, 20, 25),)))
     with pytest.raises(ZeroDivisionError):
-        follower.ended(RUN)
+        follower.on_end(RUN)
     mirror.join(5)
     assert committed[-1] == Done(20, {A: 20})
 
@@ -179,9 +179,9 @@ def test_a_listener_that_raises_does_not_keep_the_group_back(tmp_path: Path) -> 
 def test_what_comes_before_the_query_is_known_is_told_when_it_is(tmp_path: Path) -> None:
     query = Query(tmp_path)
     query.reports.write(BatchReport({A: 0}, {A: 10}))
-    query.follower.reported(progress(source(None, {"0": 10}, None), **TOOK))
-    query.follower.reported(json.dumps({"runId": "another", "batchId": 0, "sources": []}))
-    query.follower.ended("another")
+    query.follower.on_report(progress(source(None, {"0": 10}, None), **TOOK))
+    query.follower.on_report(json.dumps({"runId": "another", "batchId": 0, "sources": []}))
+    query.follower.on_end("another")
     assert query.events == []
     query.follower.follow(RUN)
     query.end()
@@ -192,7 +192,7 @@ def test_what_comes_before_the_query_is_known_is_told_when_it_is(tmp_path: Path)
 def test_offsets_of_another_kind_of_source_are_none(query: Query, offsets: object) -> None:
     query.reports.write(BatchReport({A: 0}, {A: 10}))
     sources = [{"description": "files", "startOffset": None, "endOffset": offsets}]
-    query.follower.reported(progress(*sources, source(None, {"0": 10}, None), **TOOK))
+    query.follower.on_report(progress(*sources, source(None, {"0": 10}, None), **TOOK))
     query.end()
     assert query.committed == [Done(7, {A: 10})]
 

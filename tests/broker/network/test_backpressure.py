@@ -158,10 +158,10 @@ async def test_only_if_nothing_moves_over_all_of_the_limit_bytes_have_to_go(
     loop = asyncio.get_running_loop()
     greedy = Client(backpressure)
     greedy.send(MOST)
-    assert not backpressure.crowded()
+    assert not backpressure.is_crowded()
     assert backpressure.stuck_bytes(loop.time() + 2 * patience_s) == 0
     greedy.send(MOST // 8)
-    assert backpressure.crowded()
+    assert backpressure.is_crowded()
     before = loop.time()
     assert backpressure.stuck_bytes(before + patience_s - 10) == 0
     assert backpressure.stuck_bytes(before + patience_s + 1) == MOST // 4

@@ -39,17 +39,17 @@ def test_a_refusal_is_told_at_once_then_once_a_minute_and_its_end_when_none_came
     clock = Clock()
     watch = DiskWatch(str(tmp_path), clock)
     for _ in range(1_000):
-        watch.refused(FULL)
+        watch.on_refused(FULL)
     assert [record.levelno for record in caplog.records] == [logging.ERROR]
     assert f"the disk of {tmp_path} refuses writes, 1 so far" in caplog.text
     assert "no space left on device" in caplog.text
-    watch.accepted()  # a small batch, beside large ones that are refused
+    watch.on_accepted()  # a small batch, beside large ones that are refused
     assert watch.failing
     clock.now += REPEAT_S
-    watch.refused(FULL)
+    watch.on_refused(FULL)
     assert "refuses writes, 1001 so far" in caplog.text
     clock.now += QUIET_S
-    watch.accepted()
+    watch.on_accepted()
     assert repr(watch).endswith("1001 refused)")
     assert f"the disk of {tmp_path} takes writes again, after {REPEAT_S:.0f} s" in caplog.text
     assert len(caplog.records) == 3
@@ -58,10 +58,10 @@ def test_a_refusal_is_told_at_once_then_once_a_minute_and_its_end_when_none_came
 
 def test_what_the_disk_has_no_part_in_is_not_its_failure(tmp_path: Path) -> None:
     watch = DiskWatch(str(tmp_path))
-    watch.refused(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "the files are damaged"))
+    watch.on_refused(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "the files are damaged"))
     error = NoDescriptorsError(ErrorCode.KAFKA_STORAGE_ERROR, "too many open files")
     error.__cause__ = OSError(errno.EMFILE, "too many open files")
-    watch.refused(error)
+    watch.on_refused(error)
     assert (watch.failing, watch.figures().writes_refused) == (False, 0)
 
 

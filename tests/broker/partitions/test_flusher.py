@@ -83,9 +83,9 @@ def append(log: PartitionLog) -> int:
 async def test_concurrent_appends_share_a_flush(
     log: PartitionLog, flusher: Flusher, disk: Disk, told: Told
 ) -> None:
-    first = [flusher.flushed(append(log)) for _ in range(3)]
+    first = [flusher.wait_flushed(append(log)) for _ in range(3)]
     await disk.under_way()
-    second = [flusher.flushed(append(log)) for _ in range(5)]
+    second = [flusher.wait_flushed(append(log)) for _ in range(5)]
     disk.go_on.release()
     await asyncio.gather(*first)
     assert log.recovery_point == 3
@@ -96,7 +96,7 @@ async def test_concurrent_appends_share_a_flush(
 
 
 async def test_the_loop_goes_on_while_the_disk_syncs(log: PartitionLog, flusher: Flusher, disk: Disk) -> None:
-    done = flusher.flushed(append(log))
+    done = flusher.wait_flushed(append(log))
     await disk.under_way()
     for _ in range(10):
         append(log)
@@ -110,9 +110,9 @@ async def test_the_loop_goes_on_while_the_disk_syncs(log: PartitionLog, flusher:
 async def test_a_failed_sync_is_told_to_all_who_wait(
     log: PartitionLog, flusher: Flusher, disk: Disk, told: Told
 ) -> None:
-    waiting = [flusher.flushed(append(log))]
+    waiting = [flusher.wait_flushed(append(log))]
     await disk.under_way()
-    waiting.append(flusher.flushed(append(log)))
+    waiting.append(flusher.wait_flushed(append(log)))
     disk.fail = True
     disk.go_on.release()
     results = await asyncio.gather(*waiting, return_exceptions=True)
@@ -126,7 +126,7 @@ async def test_an_offline_log_is_not_flushed_again(log: PartitionLog, flusher: F
     end = append(log)
     log.offline = True
     with pytest.raises(KafkaError, match="KAFKA_STORAGE_ERROR"):
-        await flusher.flushed(end)
+        await flusher.wait_flushed(end)
     assert not disk.threads
 
 
@@ -145,14 +145,14 @@ async def test_a_flush_by_time_comes_by_itself_and_once(
 async def test_who_went_away_does_not_keep_others_waiting(
     log: PartitionLog, flusher: Flusher, disk: Disk
 ) -> None:
-    gone, there = flusher.flushed(append(log)), flusher.flushed(append(log))
+    gone, there = flusher.wait_flushed(append(log)), flusher.wait_flushed(append(log))
     gone.cancel()
     disk.go_on.release()
     await there
 
 
 async def test_closing_ends_the_wait(log: PartitionLog, flusher: Flusher, disk: Disk) -> None:
-    waiting = flusher.flushed(append(log))
+    waiting = flusher.wait_flushed(append(log))
     flusher.start_within(60)
     await disk.under_way()
     flusher.close(KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "deleted"))
@@ -169,7 +169,7 @@ async def test_a_flush_that_can_open_no_file_is_tried_again(
     disk.fail = True
     disk.go_on.release()
     with pytest.raises(KafkaError) as refused:
-        await flusher.flushed(append(log))
+        await flusher.wait_flushed(append(log))
     assert refused.value.code == ErrorCode.KAFKA_STORAGE_ERROR
     disk.fail = False
     disk.go_on.release(100)

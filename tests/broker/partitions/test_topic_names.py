@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kohort.broker.partitions.topic_names import check_name, folded
+from kohort.broker.partitions.topic_names import check_name, fold_name
 from kohort.protocol import ErrorCode, KafkaError
 
 LETTERS = "abcXYZ0189._-"
@@ -31,4 +31,4 @@ def test_any_other_letter_spoils_a_name(before: str, letter: str, after: str) ->
 
 
 def test_names_that_fold_together() -> None:
-    assert folded("a.b_c") == folded("a_b.c") != folded("a-b.c")
+    assert fold_name("a.b_c") == fold_name("a_b.c") != fold_name("a-b.c")

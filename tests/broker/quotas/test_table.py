@@ -99,7 +99,7 @@ values = st.dictionaries(st.sampled_from(list(QuotaKey)), st.floats(0.001, 1e12)
 @settings(max_examples=40)
 @given(st.dictionaries(entities, values, max_size=8))
 def test_a_table_is_the_same_after_it_was_stored(content: dict[QuotaEntity, dict[QuotaKey, float]]) -> None:
-    stored = json.loads(json.dumps(QuotaTable(content).stored()))
+    stored = json.loads(json.dumps(QuotaTable(content).to_stored()))
     assert QuotaTable.parse(stored).values == content
 
 

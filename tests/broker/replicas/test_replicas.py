@@ -413,7 +413,7 @@ def test_a_marker_is_not_there_when_another_broker_leads_by_the_time_it_is_on_th
             async def flushed(_flusher: Flusher, _end_offset: int) -> None:
                 partition.follow(1)
 
-            monkeypatch.setattr(Flusher, "flushed", flushed)
+            monkeypatch.setattr(Flusher, "wait_flushed", flushed)
             marker = TransactionMarker(1, 0, False, 0)
             node = nodes.brokers[leader]._running().node
             error = await write_marker(node, TopicPartition("orders", 0), marker)
@@ -684,7 +684,7 @@ async def test_the_last_broker_serves_groups_though_too_few_replicas_are_in_sync
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What was committed last is in its log, and behind its high watermark: nothing moves that any more."""
-    committed = Partition.committed
+    committed = Partition.commit_up_to
 
     def committed_by_a_leader(partition: Partition, high_watermark: int) -> None:
         if partition.leadership is not None:
@@ -693,7 +693,7 @@ async def test_the_last_broker_serves_groups_though_too_few_replicas_are_in_sync
     place = TopicPartition("orders", 0)
     async with cluster(offsets_topic_num_partitions=1, min_insync_replicas=2) as nodes:
         await nodes.create("orders")
-        monkeypatch.setattr(Partition, "committed", committed_by_a_leader)
+        monkeypatch.setattr(Partition, "commit_up_to", committed_by_a_leader)
         consumer = AIOKafkaConsumer(
             bootstrap_servers=nodes.bootstrap(), group_id="g", enable_auto_commit=False
         )

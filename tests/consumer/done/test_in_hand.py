@@ -60,33 +60,33 @@ async def test_a_poll_after_a_left_loop_gets_its_records_again_and_the_next_poll
     source = Source()
     assert await anext(source.loop()) == 0
     assert source.in_hand.is_left(POLLS)
-    source.in_hand.asked(POLLS)
+    source.in_hand.on_asked(POLLS)
     assert source.given_back == 1
     source.in_hand.gave(POLLS, lambda: source.done.append(0))
     assert not source.in_hand.is_left(POLLS)
-    source.in_hand.asked(POLLS)
+    source.in_hand.on_asked(POLLS)
     assert (source.done, source.given_back) == ([0], 1)
 
 
 def test_who_has_nothing_in_hand_marks_and_gives_back_nothing() -> None:
     source = Source()
-    source.in_hand.asked(POLLS)
-    source.in_hand.asked(object())
+    source.in_hand.on_asked(POLLS)
+    source.in_hand.on_asked(object())
     assert (source.done, source.given_back) == ([], 0)
 
 
 def test_a_mark_counts_once() -> None:
     source = Source()
     source.in_hand.gave(POLLS, lambda: source.done.append(0))
-    source.in_hand.asked(POLLS)
-    source.in_hand.asked(POLLS)
+    source.in_hand.on_asked(POLLS)
+    source.in_hand.on_asked(POLLS)
     assert source.done == [0]
 
 
 def test_records_of_a_partition_that_was_lost_meanwhile_need_no_mark() -> None:
     source = Source()
     source.in_hand.gave(POLLS, mark_of_a_lost_partition)
-    source.in_hand.asked(POLLS)
+    source.in_hand.on_asked(POLLS)
     assert not source.in_hand.is_left(object())
 
 

@@ -58,7 +58,7 @@ def test_committable_never_goes_back_and_never_passes_what_is_undone(
         elif step == "done" and undone:
             stay.done(undone.pop(data.draw(st.integers(0, len(undone) - 1))))
         elif step == "pass":
-            stay.passed(stay.position + data.draw(st.integers(0, 3)))
+            stay.pass_by(stay.position + data.draw(st.integers(0, 3)))
         elif step == "before":
             limit = data.draw(st.integers(0, stay.position + 1))
             stay.done_before(limit)
@@ -131,7 +131,7 @@ def test_nothing_done_grows_behind_a_record_that_hangs() -> None:
 def test_a_commit_says_nothing_of_holes_where_nothing_is_done() -> None:
     stay = PartitionSession(ORDERS, 1, 0)
     stay.delivered_all([0, 1, 5, 6, 9])
-    stay.passed(12)
+    stay.pass_by(12)
     assert stay.to_commit().metadata == ""
     stay.done(5)
     assert decode(0, stay.to_commit().metadata) == [(2, 6)]
@@ -187,7 +187,7 @@ def test_a_session_is_what_a_plain_table_of_offsets_is(data: st.DataObject) -> N
                 position = fresh[-1] + 1
         elif step == "p" and position == seen:
             position += draw(st.integers(0, 4))
-            session.passed(position)
+            session.pass_by(position)
         elif step == "n":
             offset = draw(st.integers(0, position + 2))
             assert session.done(offset) == (offset in out)

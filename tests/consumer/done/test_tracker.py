@@ -77,7 +77,7 @@ def test_control_records_behind_the_last_one_are_passed_by_the_commit() -> None:
     tracker = Tracker()
     stay = tracker.begin(ORDERS, 0)
     stay.delivered_all([0])
-    stay.passed(2)
+    stay.pass_by(2)
     assert _offsets(tracker) == {ORDERS: 0}
     tracker.done(_record(0, stay.session_id))
     assert _offsets(tracker) == {ORDERS: 2}

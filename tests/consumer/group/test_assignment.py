@@ -142,7 +142,7 @@ def test_a_group_without_a_common_assignor_is_still_refused() -> None:
         for n in range(5)
     ]
     row = DescribedGroup(protocol_type="consumer", protocol_data="sticky", members=members)
-    talk.membership.answered(describe, DescribeGroupsResponse(groups=[row]), talk.now)
+    talk.membership.on_answer(describe, DescribeGroupsResponse(groups=[row]), talk.now)
     talk.take()
     talk.next(Revoke)
     text = str(talk.next(Fail).error)
@@ -174,7 +174,7 @@ def test_a_refusal_names_what_is_known_of_the_group(row: DescribedGroup | None, 
         talk.fail(describe)
         talk.next(ForgetCoordinator)
     else:
-        talk.membership.answered(describe, DescribeGroupsResponse(groups=[row]), talk.now)
+        talk.membership.on_answer(describe, DescribeGroupsResponse(groups=[row]), talk.now)
         talk.take()
     talk.next(Revoke)
     text = str(talk.next(Fail).error)

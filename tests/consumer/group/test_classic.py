@@ -95,7 +95,7 @@ def tell_who_has(
     """Answer a DescribeGroups."""
     members = [SimpleNamespace(member_assignment=encode_assignment(share)) for share in shares]
     row = SimpleNamespace(error_code=error, group_state=state, members=members)
-    talk.membership.answered(describe, SimpleNamespace(groups=[row]), talk.now)
+    talk.membership.on_answer(describe, SimpleNamespace(groups=[row]), talk.now)
     talk.take()
 
 

@@ -741,7 +741,7 @@ def test_a_seat_that_is_taken_is_waited_for_as_long_as_a_session(code: ErrorCode
 def test_brokers_without_the_protocol_are_final() -> None:
     talk = Talk()
     talk.beat()
-    talk.membership.failed(talk.request, UnsupportedVersionError("too old"), talk.now)
+    talk.membership.on_failure(talk.request, UnsupportedVersionError("too old"), talk.now)
     talk.take()
     talk.next(Revoke)
     assert "'auto'" in str(talk.next(Fail).error)
@@ -882,7 +882,7 @@ def leaving(talk: Talk) -> Send:
 
 
 def look(talk: Talk, request: Send, response: ConsumerGroupDescribeResponse) -> None:
-    talk.membership.answered(request, response, talk.now)
+    talk.membership.on_answer(request, response, talk.now)
     talk.take()
 
 
@@ -928,7 +928,7 @@ def test_it_waits_no_longer_than_a_heartbeat_interval_of_the_brokers(
 ) -> None:
     talk = joined(0, rebalance_timeout_ms=rebalance_timeout_ms)
     request = leaving(talk)
-    talk.membership.failed(request, UnsupportedVersionError("no such API"), talk.now)
+    talk.membership.on_failure(request, UnsupportedVersionError("no such API"), talk.now)
     talk.take()
     talk.beat()
     talk.told(5)
@@ -941,7 +941,7 @@ def test_it_waits_no_longer_than_a_heartbeat_interval_of_the_brokers(
                 talk.request = effect
                 talk.told(5, nothing=True)
             else:
-                talk.membership.failed(effect, ConnectionError("gone"), talk.now)
+                talk.membership.on_failure(effect, ConnectionError("gone"), talk.now)
         talk.effects.clear()
         talk.take()
     assert talk.now == told_at + most_ms

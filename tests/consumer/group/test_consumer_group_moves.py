@@ -98,7 +98,7 @@ class _Readers:
             self._arrive(reader)
         if reader.arrived and reader.arrived[0]:
             (body,) = reader.arrived.pop(0)
-            reader.membership.answered(reader.sent.pop(0), body, self.world.now_ms)
+            reader.membership.on_answer(reader.sent.pop(0), body, self.world.now_ms)
 
     def _break(self, reader: _Reader) -> None:
         reader.broken += reader.sent
@@ -108,7 +108,7 @@ class _Readers:
     def _notice(self, reader: _Reader) -> None:
         broken, reader.broken = reader.broken, []
         for send in broken:
-            reader.membership.failed(send, ConnectionError("lost"), self.world.now_ms)
+            reader.membership.on_failure(send, ConnectionError("lost"), self.world.now_ms)
 
     def _lose_request(self, reader: _Reader) -> None:
         self._break(reader)
@@ -126,7 +126,7 @@ class _Readers:
     def _refuse(self, reader: _Reader) -> None:
         if reader.sent and not reader.arrived:
             error = KafkaError(ErrorCode.NOT_COORDINATOR)
-            reader.membership.failed(reader.sent.pop(0), error, self.world.now_ms)
+            reader.membership.on_failure(reader.sent.pop(0), error, self.world.now_ms)
 
     def _revoked(self, reader: _Reader) -> None:
         if reader.revoking:

@@ -135,7 +135,7 @@ class Registry:
             self.members[number] = member = self.make(number)
             member.subscribe(["orders"], self.now)
             self.see_topics(number)
-            member.connected(self.now)
+            member.on_connected(self.now)
             self.take(number)
 
     def _new_session(self, number: int) -> None:
@@ -166,7 +166,7 @@ class Registry:
             return
         effect = self.waiting[number].pop(0)
         if self.there[number]:
-            self.members[number].done(effect, self._change(number, effect), self.now)
+            self.members[number].on_done(effect, self._change(number, effect), self.now)
             self.take(number)
 
     def refuse(self, number: int) -> None:
@@ -205,7 +205,7 @@ class Registry:
             if at < made:
                 self._change(number, effect)
             member.undone(effect, ConnectionError("cut"), self.now)
-        member.suspended(self.now)
+        member.on_suspended(self.now)
         self.take(number)
 
     def link(self, number: int) -> None:
@@ -214,11 +214,11 @@ class Registry:
             return
         member = self.members[number]
         if self.sessions[number] not in self.living:
-            member.expired(self.now)
+            member.on_expired(self.now)
             self.take(number)
             self._new_session(number)
         self.linked[number] = True
-        member.connected(self.now)
+        member.on_connected(self.now)
         self.take(number)
 
     def expire(self, number: int) -> None:
@@ -237,7 +237,7 @@ class Registry:
         for partition in [TopicPartition("orders", n) for n in range(2 * PARTITIONS)]:
             owner = self.owners.get(partition)
             if owner is None or (partition in self.members[number].owned and owner != self.sessions[number]):
-                self.members[number].freed(partition, self.now)
+                self.members[number].on_freed(partition, self.now)
                 self.take(number)
 
     def remove(self, number: int) -> None:
@@ -384,12 +384,12 @@ def alone() -> Registry:
 def test_delivery_stops_before_others_may_have_gone_on_and_goes_on_when_they_have_not() -> None:
     registry = alone()
     member = registry.members[0]
-    member.suspended(registry.now)
+    member.on_suspended(registry.now)
     assert not member.can_commit()
     registry.take(0)
     assert registry.at_risk == [True, False, False, False]
     assert len(member.owned) == PARTITIONS
-    member.connected(registry.now)
+    member.on_connected(registry.now)
     registry.take(0)
     assert registry.at_risk[0]  # until ZooKeeper says that it is still the owner
     registry.carry_out(0)
@@ -401,7 +401,7 @@ def test_delivery_stops_before_others_may_have_gone_on_and_goes_on_when_they_hav
 def test_what_was_owned_is_lost_after_the_time_of_a_session() -> None:
     registry = alone()
     member = registry.members[0]
-    member.suspended(registry.now)
+    member.on_suspended(registry.now)
     assert member.next_deadline() == registry.now + SESSION_MS
     registry.pass_time(round(SESSION_MS / 50) - 1)
     assert registry.revoking[0] == []
@@ -409,7 +409,7 @@ def test_what_was_owned_is_lost_after_the_time_of_a_session() -> None:
     (loss,) = registry.revoking[0]
     assert loss.lost
     assert member.owned == frozenset()
-    member.connected(registry.now)
+    member.on_connected(registry.now)
     registry.take(0)
     registry.settle()
     assert len(member.owned) == PARTITIONS
@@ -489,8 +489,8 @@ def test_an_answer_that_was_lost_is_asked_for_again_in_the_next_connection() -> 
     registry.owners = dict.fromkeys(claim.partitions, registry.sessions[0])
     registry.waiting[0].clear()
     member.undone(claim, ConnectionError("cut"), registry.now)
-    member.suspended(registry.now)
-    member.connected(registry.now)
+    member.on_suspended(registry.now)
+    member.on_connected(registry.now)
     registry.take(0)
     registry.settle()
     assert len(member.owned) == PARTITIONS
@@ -702,7 +702,7 @@ def test_partitions_of_a_second_claim_are_added_to_those_of_the_first() -> None:
     assert waits.reason == f"another owner still has orders-1, orders-2, orders-3 and 3 more, {refused}"
     for number in (4, 5, 6):
         registry.owners[TopicPartition("orders", number)] = registry.sessions[0]
-    registry.members[0].freed(TopicPartition("orders", 4), registry.now)
+    registry.members[0].on_freed(TopicPartition("orders", 4), registry.now)
     registry.pass_time(1)
     registry.carry_out(0)
     waits = registry.events(0, RebalanceRetried)[-1]
@@ -739,7 +739,7 @@ def test_a_claim_that_was_refused_is_repeated_after_growing_pauses_or_when_somet
     registry.carry_out(0)
     registry.owners.clear()
     registry.owners.update(dict.fromkeys(registry.reading[0], registry.sessions[0]))
-    member.freed(TopicPartition("orders", 3), registry.now)
+    member.on_freed(TopicPartition("orders", 3), registry.now)
     assert member.next_deadline() == registry.now + FREED_MS
     registry.now += FREED_MS
     member.advance(registry.now)
@@ -800,12 +800,12 @@ def test_doubts_are_reported_with_the_silence_and_their_end() -> None:
     while registry.waiting[0]:
         registry.carry_out(0)
     registry.now += 1_500
-    member.suspended(registry.now)
+    member.on_suspended(registry.now)
     registry.take(0)
     (doubt,) = registry.events(0, SessionInDoubt)
     assert doubt.silent_ms == registry.now - heard
     assert registry.events(0, SessionResumed) == []
-    member.connected(registry.now)
+    member.on_connected(registry.now)
     registry.take(0)
     registry.carry_out(0)
     assert len(registry.events(0, SessionResumed)) == 1
@@ -916,7 +916,7 @@ def test_a_partition_that_was_claimed_in_vain_is_not_lost_when_its_owner_goes() 
     registry.tell(0)
     (moving,) = registry.revoking[0]
     del registry.owners[TopicPartition("orders", 0)]
-    registry.members[0].freed(TopicPartition("orders", 0), registry.now)
+    registry.members[0].on_freed(TopicPartition("orders", 0), registry.now)
     registry.take(0)
     assert registry.revoking[0] == [moving]
     assert len(registry.reading[0]) == PARTITIONS - 1  # until that revocation is done
@@ -932,12 +932,12 @@ def test_nothing_is_asked_without_a_session_or_by_a_member_that_stays_away() -> 
     assert member.take_effects() == []
     assert member.next_deadline() is None
     member.pause("no poll")
-    member.connected(0.0)
+    member.on_connected(0.0)
     assert not any(isinstance(effect, RegistryEffect) for effect in member.take_effects())
     member.resume(0.0)
     (register,) = member.take_effects()
     assert isinstance(register, Register)
-    member.expired(0.0)
+    member.on_expired(0.0)
     member.undone(register, ConnectionError("it is over"), 0.0)
     member.advance(SESSION_MS)
     assert not any(isinstance(effect, RegistryEffect) for effect in member.take_effects())
@@ -948,9 +948,9 @@ def test_a_registration_that_is_made_after_the_member_was_paused_is_withdrawn() 
     registry = Registry()
     registry.start(0)
     member = registry.members[0]
-    member.suspended(registry.now)  # the request is on its way, and is carried out in the next connection
+    member.on_suspended(registry.now)  # the request is on its way, and is carried out in the next connection
     member.pause("no poll")
-    member.connected(registry.now)
+    member.on_connected(registry.now)
     registry.take(0)
     registry.carry_out(0)
     registry.tell(0)
@@ -986,7 +986,7 @@ def test_a_member_says_whether_it_registers_for_the_first_time() -> None:
         registry.waiting[0].clear()
         registry._change(0, register)
         registry.members[0].members_changed(registry.seen(), registry.now)  # before the response
-        registry.members[0].done(register, frozenset(), registry.now)
+        registry.members[0].on_done(register, frozenset(), registry.now)
         registry.take(0)
         assert registry.events(0, RebalanceStarted)[-1].reason == reason
         registry.settle()
@@ -1006,7 +1006,7 @@ def test_a_check_in_the_next_connection_finds_what_somebody_removed_meanwhile() 
     assert not registry.at_risk[0]
     # and is told of it once
     registry.carry_out(0)
-    registry.members[0].freed(TopicPartition("orders", 2), registry.now)
+    registry.members[0].on_freed(TopicPartition("orders", 2), registry.now)
     registry.take(0)
     assert not any(isinstance(effect, Register) for effect in registry.waiting[0])
     registry.settle()
@@ -1060,7 +1060,7 @@ def test_a_topic_that_is_deleted_is_given_up_and_one_that_is_not_known_yet_is_wa
     member = registry.members[0]
     registry.living.add(registry.sessions[0])
     member.subscribe(["orders"], registry.now)
-    member.connected(registry.now)
+    member.on_connected(registry.now)
     registry.take(0)
     registry.carry_out(0)
     registry.tell(0)
@@ -1117,7 +1117,7 @@ def test_a_claim_without_an_answer_is_nothing_to_lose() -> None:
     registry.carry_out(0)
     registry.tell(0)
     registry.refuse(0)
-    registry.members[0].freed(TopicPartition("orders", 0), registry.now)
+    registry.members[0].on_freed(TopicPartition("orders", 0), registry.now)
     registry.take(0)
     assert registry.revoking[0] == []
     assert registry.members[0].state is MemberState.COMPLETING
@@ -1169,7 +1169,7 @@ def test_a_loss_says_what_was_lost_by() -> None:
     (loss,) = registry.revoking[0]
     assert loss.reason == "another member has gone on from its partitions"
     registry = alone()
-    registry.members[0].suspended(registry.now)
+    registry.members[0].on_suspended(registry.now)
     registry.now += SESSION_MS
     registry.members[0].advance(registry.now)
     registry.take(0)
@@ -1179,7 +1179,7 @@ def test_a_loss_says_what_was_lost_by() -> None:
 
 def test_without_a_subscription_a_member_is_not_registered() -> None:
     member = Registry().members[0]
-    member.connected(0.0)
+    member.on_connected(0.0)
     assert member.take_effects() == []
     assert member.next_deadline() is None
 

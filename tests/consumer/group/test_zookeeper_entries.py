@@ -58,10 +58,10 @@ def registry(entries: Entries, told: list[Any], monkeypatch: pytest.MonkeyPatch)
 
     registry._member = SimpleNamespace(  # type: ignore[assignment]
         owned=frozenset(),
-        freed=say,
-        connected=partial(say, "connected"),
-        suspended=partial(say, "suspended"),
-        expired=partial(say, "expired"),
+        on_freed=say,
+        on_connected=partial(say, "connected"),
+        on_suspended=partial(say, "suspended"),
+        on_expired=partial(say, "expired"),
         members_changed=say,
     )
     registry._told = lambda: told.append("told")
@@ -85,14 +85,14 @@ async def test_an_owner_writes_the_offset_once_before_it_commits(
     await owner(registry)
     assert entries[OFFSET] == [b"41", 4, 0]
     assert entries[OWNER] == [b"me-0", 0, MINE]
-    assert registry.committed([PARTITION]) == {PARTITION: CommittedOffset(41)}
+    assert registry.owned_offsets([PARTITION]) == {PARTITION: CommittedOffset(41)}
     assert "localhost:2181/consumers/billing, 1 partitions" in repr(registry)
     assert await commit(registry, 42) == {PARTITION: ErrorCode.NONE}
     assert entries[OFFSET] == [b"42", 5, 0]
-    assert registry.committed([PARTITION]) == {PARTITION: CommittedOffset(42)}
+    assert registry.owned_offsets([PARTITION]) == {PARTITION: CommittedOffset(42)}
     await registry.carry_out(Release((PARTITION,)))
     assert OWNER not in entries
-    assert registry.committed([PARTITION]) == {}
+    assert registry.owned_offsets([PARTITION]) == {}
     assert await commit(registry, 43) == {PARTITION: ErrorCode.ILLEGAL_GENERATION}
     assert entries[OFFSET] == [b"42", 5, 0]
 
@@ -126,7 +126,7 @@ async def test_after_commits_without_an_answer_what_is_known_to_be_stored_counts
         hooks[f"set {OFFSET}"] = fails(ConnectionLoss)
         with pytest.raises(ZooKeeperConnectionError):
             await commit(registry, offset)
-    assert registry.committed([PARTITION]) == {PARTITION: CommittedOffset(5)}
+    assert registry.owned_offsets([PARTITION]) == {PARTITION: CommittedOffset(5)}
 
 
 async def test_after_a_commit_without_an_answer_another_owners_is_not_taken_for_it(
@@ -152,7 +152,7 @@ async def test_an_offset_that_was_removed_is_made_again_by_its_owner_alone(
     entries[OWNER][2] = OTHERS
     assert await commit(registry, 6) == {PARTITION: ErrorCode.ILLEGAL_GENERATION}
     assert OFFSET not in entries
-    assert registry.committed([PARTITION]) == {}
+    assert registry.owned_offsets([PARTITION]) == {}
 
 
 async def test_a_partition_that_is_released_while_its_commit_is_on_the_way_stays_released(
@@ -161,7 +161,7 @@ async def test_a_partition_that_is_released_while_its_commit_is_on_the_way_stays
     await owner(registry)
     entries.after[f"set {OFFSET}"] = lambda: registry._stored.clear()
     assert await commit(registry, 5) == {PARTITION: ErrorCode.NONE}
-    assert registry.committed([PARTITION]) == {}
+    assert registry.owned_offsets([PARTITION]) == {}
 
 
 async def test_a_partition_that_is_released_while_its_commit_is_refused_stays_released(
@@ -228,10 +228,10 @@ async def test_offsets_of_any_partitions_are_read_without_those_that_have_none(
     others = [TopicPartition("orders", number) for number in range(4)]
     for number, data in enumerate((b"4", b"-1", None)):
         entries[f"/consumers/billing/offsets/orders/{number}"] = [data, 0, 0]
-    assert await registry.stored(others) == {PARTITION: CommittedOffset(4)}
+    assert await registry.stored_offsets(others) == {PARTITION: CommittedOffset(4)}
     entries.before[f"get {OFFSET}"] = fails(ConnectionLoss)
     with pytest.raises(ZooKeeperConnectionError, match="localhost:2181: no answer from ZooKeeper"):
-        await registry.stored(others)
+        await registry.stored_offsets(others)
 
 
 async def test_an_entry_that_goes_between_two_requests_is_made_all_the_same(
@@ -485,7 +485,7 @@ async def test_what_happens_to_the_session_is_told_to_the_member(
     assert [path for path, _ in entries.watches] == [OWNER]
     registry._state_changed("LOST")
     assert told[6:] == ["expired", "told"]
-    assert registry.committed([PARTITION]) == {}
+    assert registry.owned_offsets([PARTITION]) == {}
     assert await commit(registry, 4) == {PARTITION: ErrorCode.ILLEGAL_GENERATION}
 
 

@@ -96,8 +96,8 @@ async def test_without_kazoo_the_package_to_install_is_named() -> None:
 async def test_a_member_hears_of_the_connection_and_of_what_follows() -> None:
     heard: list[Any] = []
     member: Any = SimpleNamespace(
-        connected=lambda _: heard.append("connected"),
-        suspended=lambda _: heard.append("suspended"),
+        on_connected=lambda _: heard.append("connected"),
+        on_suspended=lambda _: heard.append("suspended"),
         members_changed=lambda members, _: heard.append(members),
     )
     registry = ZooKeeperRegistry("one:1", "billing", 7_000, 1_000)

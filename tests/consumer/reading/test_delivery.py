@@ -72,7 +72,7 @@ def test_records_come_in_order_and_in_pieces_of_any_size() -> None:
     assert bench.values() == [b"3", b"4", b"5"]
     assert bench.values() == []
     assert bench.one() is None
-    assert (bench.delivery.buffered_bytes, bench.delivery.buffered(A)) == (0, 0)
+    assert (bench.delivery.buffered_bytes, bench.delivery.undelivered_bytes(A)) == (0, 0)
 
 
 def test_partitions_take_turns() -> None:

@@ -174,7 +174,7 @@ async def test_a_seek_does_not_wait_for_the_coordinator_that_other_partitions_be
         bench.begin(B)
         bench.positions.seek(B, EARLIEST)
         bench.fetcher.wake()
-        await until(lambda: bench.delivery.buffered(B) > 0)
+        await until(lambda: bench.delivery.undelivered_bytes(B) > 0)
         position = bench.positions.get(A)
         assert position is not None
         assert position.phase is Phase.RESETTING, "it is not read before its start is committed"

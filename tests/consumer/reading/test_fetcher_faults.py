@@ -91,7 +91,7 @@ async def test_leader_errors_do_not_count_as_tries_to_read_a_batch() -> None:
     bench = FetchBench({LEADER: [{A: moved}, {A: moved}, {A: fetched(b"\x01" * 100)}]})
     bench.begin(A)
     running = asyncio.create_task(bench.fetcher.run())
-    await until(lambda: bench.delivery.buffered(A) > 0, timeout_s=20)
+    await until(lambda: bench.delivery.undelivered_bytes(A) > 0, timeout_s=20)
     bench.delivery.take(1)
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
@@ -111,7 +111,7 @@ async def test_what_may_not_be_read_is_raised_and_read_as_soon_as_it_may() -> No
     assert isinstance(error, KafkaError)
     assert error.code is ErrorCode.TOPIC_AUTHORIZATION_FAILED
     assert "needs the right to read the topic" in str(error)
-    await until(lambda: bench.delivery.buffered(A) > 0, timeout_s=20)
+    await until(lambda: bench.delivery.undelivered_bytes(A) > 0, timeout_s=20)
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
     assert bench.positions.first_error() is None

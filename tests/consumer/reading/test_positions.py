@@ -140,7 +140,7 @@ def test_partitions_that_stay_take_the_new_generation_and_are_not_disturbed() ->
     positions, position = _one()
     positions.found_committed(ORDERS, CommittedOffset(5))
     before = position.changed
-    positions.kept([ORDERS], 4)
+    positions.keep([ORDERS], 4)
     assert (position.generation, position.changed, position.fetch_offset) == (4, before, 5)
 
 
@@ -399,7 +399,7 @@ def test_partitions_come_are_given_up_and_go() -> None:
     positions.remove([ORDERS, unknown])
     assert positions.partitions() == {other}
     assert len(calls) == 5, "hold, seek, give up, pause, remove"
-    positions.kept([other, unknown], 4)
+    positions.keep([other, unknown], 4)
     kept = positions.get(other)
     assert kept is not None
     assert kept.generation == 4

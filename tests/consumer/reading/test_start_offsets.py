@@ -302,7 +302,7 @@ async def test_who_goes_elsewhere_reads_all_there_even_at_the_committed_offset(h
     else:
         await bench.validate()
         bench.positions.reset_found(bench.position, 10)
-    bench.starts.moved(bench.position, moved_by_reset=how == "reset")
+    bench.starts.on_moved(bench.position, moved_by_reset=how == "reset")
     assert bench.left_to_do() == [*range(10, 25)]
 
 

@@ -79,10 +79,10 @@ class _Membership:
     ) -> None:
         self.told.append((topics, gone))
 
-    def answered(self, request: Send, response: object, _now: float) -> None:
+    def on_answer(self, request: Send, response: object, _now: float) -> None:
         self.outcomes.append(("answered", request, response))
 
-    def failed(self, request: Send, error: Exception, _now: float) -> None:
+    def on_failure(self, request: Send, error: Exception, _now: float) -> None:
         self.outcomes.append(("failed", request, error))
 
     def pause(self, reason: str) -> None:

@@ -12,16 +12,16 @@ def test_whoever_waits_for_records_is_alive_however_long() -> None:
     watch = PollWatch(100)
     watch.polling(0)
     assert watch.deadline() is None
-    assert not watch.expired(10_000)
+    assert not watch.is_expired(10_000)
     assert watch.age(10_000) == 0
 
 
 def test_the_interval_runs_from_the_end_of_the_last_poll() -> None:
     watch = PollWatch(100)
     watch.polling(0)
-    watch.polled(50)
+    watch.on_poll(50)
     assert watch.deadline() == 150
-    assert [watch.expired(149), watch.expired(150)] == [False, True]
+    assert [watch.is_expired(149), watch.is_expired(150)] == [False, True]
     assert watch.age(170) == 120
 
 
@@ -29,9 +29,9 @@ def test_several_may_wait_at_the_same_time() -> None:
     watch = PollWatch(100)
     watch.polling(0)
     watch.polling(10)
-    watch.polled(20)
+    watch.on_poll(20)
     assert watch.deadline() is None
-    watch.polled(30)
+    watch.on_poll(30)
     assert watch.deadline() == 130
 
 
@@ -45,15 +45,15 @@ def test_taking_single_records_is_seen_at_the_next_look() -> None:
     taken = [0]
     watch = PollWatch(320, taken=lambda: taken[0])
     watch.polling(0)
-    watch.polled(0)
+    watch.on_poll(0)
     taken[0] += 5
     assert watch.deadline() == 0, "a look is due"
-    assert not watch.expired(100)
+    assert not watch.is_expired(100)
     assert (watch.age(150), watch.deadline()) == (50, 420)
     taken[0] += 1
     assert watch.deadline() == 110, "the next look"
-    assert not watch.expired(200)
-    assert [watch.expired(519), watch.expired(520)] == [False, True], "nothing was taken since"
+    assert not watch.is_expired(200)
+    assert [watch.is_expired(519), watch.is_expired(520)] == [False, True], "nothing was taken since"
 
 
 async def test_who_reads_is_told_from_who_closes() -> None:
@@ -80,7 +80,7 @@ def test_nobody_reads_who_neither_waits_nor_takes() -> None:
     watch = PollWatch(1_000, taken=lambda: taken[0])
     watch.polling(0.0)
     assert not watch.idle(900.0, 300.0)
-    watch.polled(1_000.0)
+    watch.on_poll(1_000.0)
     assert not watch.idle(1_299.0, 300.0)
     taken[0] = 1
     assert not watch.idle(1_300.0, 300.0)
