@@ -189,7 +189,7 @@ def made_together(addresses: list[str], kind: Kind) -> set[int]:
 def test_a_change_is_lost_where_each_is_worked_out_from_what_was_before() -> None:
     bug = Bug(
         "changes of metadata are carried out together",
-        "broker.requests.router:Router._handled",
+        "broker.requests.router:Router._handle",
         "if request.api.one_at_a_time:",
         "if False:",
     )
