@@ -264,9 +264,10 @@ class GroupKind(Kind[Groups]):
     first kind, from None: a group with offsets only. The kind's ``applies`` keep them, and are for no other
     records. ``new_state`` makes what the kind keeps in each shard (``Groups.state_of``); it raises an error
     of its own for settings that it cannot use. ``commands`` are those that its shards give, with functions
-    that make a worker when the first one comes. ``overrides`` are APIs of other kinds that groups of this
-    type answer themselves. ``configs`` may be set for a single group of the type. With a ``feature`` clients
-    may use the type while the feature's level is not 0: its APIs in the broker name it.
+    that make a worker when the first one comes. ``overrides`` are APIs of other kinds, or of all
+    types, that groups of this type answer themselves. ``configs`` may be set for a single group of the type.
+    With a ``feature`` clients may use the type while the feature's level is not 0: its APIs in the broker
+    name it.
     """
 
     group_type: GroupType[object]

@@ -29,9 +29,10 @@ _ADMIN: Final[Kind[Groups]] = Kind(
 
 def make_topic(kinds: Sequence[GroupKind]) -> CoordinatorTopic[Groups]:
     """Make the topic for these types of groups."""
+    tables = (*kinds, OFFSETS, _ADMIN)
     return CoordinatorTopic(
         "__consumer_offsets",
-        (*kinds, _make_overrides(kinds), OFFSETS, _ADMIN),
+        (*tables, _make_overrides(kinds, tables)),
         key_of=lambda body: body.group_id or "",
         encode=encode_all,
         decode=decode,
@@ -41,9 +42,9 @@ def make_topic(kinds: Sequence[GroupKind]) -> CoordinatorTopic[Groups]:
     )
 
 
-def _make_overrides(kinds: Sequence[GroupKind]) -> Kind[Groups]:
-    """The APIs of one kind that groups of other types answer themselves."""
-    apis = {key: api for kind in kinds for key, api in kind.apis.items()}
+def _make_overrides(kinds: Sequence[GroupKind], tables: Sequence[Kind[Groups]]) -> Kind[Groups]:
+    """The APIs of these tables that groups of some types answer themselves."""
+    apis = {key: api for table in tables for key, api in table.apis.items()}
     overridden = dict.fromkeys(key for kind in kinds for key in kind.overrides)
     return Kind(
         apis={

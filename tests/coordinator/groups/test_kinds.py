@@ -114,7 +114,7 @@ def _keep(groups: Groups, records: Sequence[ToyRecord], _at: int, _producer_id: 
             groups.durable.of_type(TOY_TYPE)[record.group] = record
 
 
-def _refuse_sync(shard: GroupShard, _group: ToyGroup, request: Request, _now_ms: int) -> None:
+def _refuse(shard: GroupShard, _group: ToyGroup, request: Request, _now_ms: int) -> None:
     shard.state.state_of(ToyShardState).refused += 1
     shard.refuse(request, ErrorCode.INVALID_GROUP_ID)
 
@@ -124,7 +124,7 @@ TOY_GROUPS: Final = GroupKind(
     restore=lambda _groups, group_id, record: ToyGroup(group_id, record.turns),
     new_state=lambda _settings: ToyShardState(),
     applies={ToyRecord: _keep},
-    overrides={ApiKey.SYNC_GROUP: _refuse_sync},
+    overrides={ApiKey.SYNC_GROUP: _refuse, ApiKey.OFFSET_DELETE: _refuse},
 )
 
 
@@ -205,6 +205,15 @@ def test_an_api_of_another_kind_that_it_answers_itself_comes_to_its_groups_only(
     other = world.ask(ApiKey.SYNC_GROUP, 3, SimpleNamespace(group_id="h", **sync))
     assert (mine.error_code, other.error_code) == (ErrorCode.INVALID_GROUP_ID, ErrorCode.UNKNOWN_MEMBER_ID)
     assert world.shard.state.state_of(ToyShardState).refused == 1
+
+
+def test_an_api_of_all_types_that_it_answers_itself_is_the_others_for_theirs() -> None:
+    world = ToyWorld()
+    world.wind_up(1)
+    mine, other = (
+        world.ask(ApiKey.OFFSET_DELETE, 0, SimpleNamespace(group_id=group, topics=[])) for group in "gh"
+    )
+    assert (mine.error_code, other.error_code) == (ErrorCode.INVALID_GROUP_ID, ErrorCode.GROUP_ID_NOT_FOUND)
 
 
 def test_of_a_group_with_records_of_two_types_the_later_kind_counts() -> None:
