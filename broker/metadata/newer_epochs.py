@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from uuid import UUID
 
-from ...cluster import ClusterImage, Registration
+from ...cluster import UNKNOWN_EPOCH, ClusterImage, Registration
 from ...log import DataFolder, DataFolderError
 from ...protocol import KafkaError
 
@@ -28,6 +28,7 @@ class NewerEpochs:
 
     def begin(self, image: ClusterImage) -> None:
         """Find them, before the broker registers."""
+        without_state = 0
         for topic in image.topics():
             for number, state in enumerate(topic.partitions):
                 if self._node_id not in state.replicas:
@@ -38,6 +39,7 @@ class NewerEpochs:
                     continue  # whoever opens the log reports what is wrong with it
                 if newest > state.leader_epoch:
                     self._epochs[topic.id, number] = newest
+                    without_state += state.leader_epoch == UNKNOWN_EPOCH
         if self._epochs:
             log.error(
                 "the metadata are older than the logs of %d partitions: their leader epochs are raised; what "
@@ -45,6 +47,13 @@ class NewerEpochs:
                 len(self._epochs),
             )
             self._registration.newer_epochs(self._epochs)
+        if without_state:
+            log.error(
+                "the metadata have lost the states of %d partitions with records: they get no leaders, as "
+                "nobody knows which replicas have all of them; restore a copy of ZooKeeper's data, or elect "
+                "those with the newest leader epochs ('kohort cluster elect TOPIC --unclean')",
+                without_state,
+            )
 
     def follow(self, image: ClusterImage) -> None:
         """Forget those that have been raised."""

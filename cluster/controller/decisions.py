@@ -107,6 +107,9 @@ def _settle_partitions(
                 unclean=unclean,
                 newest_epoch=_newest_epoch(image, topic, number),
             )
+            if unclean or before.leader_epoch != UNKNOWN_EPOCH or image.brokers.keys() >= {*before.replicas}
+            # a replica that is away may have a log: then the state is lost
+            else before
             for number, before in enumerate(topic.partitions)
         ]
         if tuple(after) != topic.partitions:
@@ -116,9 +119,16 @@ def _settle_partitions(
 
 def _usable(image: ClusterImage, topic: TopicImage, partition: int) -> Mapping[int, BrokerRegistration]:
     """The live brokers, without those whose replica of this partition cannot be used. Where every replica is
-    lost there is nothing to wait for.
+    lost there is nothing to wait for. Where the state is lost: those whose logs have the newest leader epoch.
     """
     replica, brokers = (topic.id, partition), image.brokers
+    if topic.partitions[partition].leader_epoch == UNKNOWN_EPOCH:
+        newest = _newest_epoch(image, topic, partition)
+        brokers = {
+            node_id: broker
+            for node_id, broker in brokers.items()
+            if broker.newer_epochs.get(replica, UNKNOWN_EPOCH) == newest
+        }
     unusable = [node_id for node_id, broker in brokers.items() if replica in broker.unusable]
     if not unusable:
         return brokers
@@ -298,7 +308,10 @@ def elect_leaders(
             continue
         allowed = unclean or unclean_is_allowed(topic, rules)
         brokers = _usable(image, topic, key.partition)
-        after = settled(before, before, brokers, unclean=allowed, prefer_first=not unclean)
+        newest_epoch = _newest_epoch(image, topic, key.partition)
+        after = settled(
+            before, before, brokers, unclean=allowed, prefer_first=not unclean, newest_epoch=newest_epoch
+        )
         answer[key] = None
         if unclean and after.leader == NO_LEADER:
             answer[key] = KafkaError(

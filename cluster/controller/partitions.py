@@ -44,12 +44,16 @@ def settled(
     - A reassignment ends when all replicas that it adds are in sync (KIP-455).
     - The leader stays if it may. Else, and with ``prefer_first`` in any case, the first in-sync replica
       leads. With ``unclean`` any replica may lead if no in-sync one can.
+    - A partition without a state is new, and all its live replicas are in sync. If a replica has a log its
+      state was lost, and nobody knows who was in sync: only an unclean election gives it a leader.
     - The leader epoch rises with each change of the leader, and when replicas are removed, so that their
       requests are refused; the partition epoch rises with each change. ``newest_epoch`` is the newest that is
       known of replicas' logs: where the metadata are an older copy, the leader epoch rises beyond it.
     """
     may_lead = {node_id for node_id, broker in brokers.items() if not broker.shutting_down}
-    if before.leader_epoch == UNKNOWN_EPOCH:
+    if before.leader_epoch == UNKNOWN_EPOCH < newest_epoch and not unclean:
+        return before
+    if before.leader_epoch == newest_epoch == UNKNOWN_EPOCH:
         first = tuple(each for each in wanted.replicas if each in may_lead)
         if not first:
             return before

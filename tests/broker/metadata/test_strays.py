@@ -28,6 +28,7 @@ from kohort.cluster import (
     TopicDeletion,
     WrongClusterError,
 )
+from kohort.cluster.layout import states_path
 from kohort.log import strays_of
 from kohort.protocol import KafkaError, TopicPartition
 from kohort.testing import running_broker
@@ -314,6 +315,39 @@ def test_with_metadata_of_an_older_copy_no_leader_epoch_and_no_producer_id_is_us
     with caplog.at_level(logging.ERROR, "kohort.broker"):
         asyncio.run(run())
     assert "the metadata are older than the logs of 1 partitions" in caplog.text
+
+
+def test_where_the_states_are_lost_no_replica_that_lacks_records_leads(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """They are removed while all brokers are away, and the one that comes back first was not in sync."""
+
+    async def run() -> None:
+        async with cluster(data=tmp_path, **SOON) as nodes:
+            await filled(nodes)
+            await nodes.kill(1)
+            await nodes.until(lambda: nodes.state("orders").leader in (2, 3))
+            async with producer(nodes) as sender:
+                await sender.send_and_wait("orders", b"three", partition=0)
+            used = nodes.state("orders").leader_epoch
+            for node_id in (2, 3):
+                await nodes.kill(node_id)
+            await nodes.home.open().commit(Delete(states_path(0)))
+            for node_id in (1, 2, 3):
+                await nodes.start(node_id)
+                await asyncio.sleep(0.1)
+                assert nodes.state("orders").leader == -1
+            await nodes.until(lambda: len(nodes.any().topics.image.brokers) == 3)
+            controls = [each.cluster.control for each in nodes.brokers.values() if each.cluster is not None]
+            control = next(each for each in controls if each.is_active)
+            assert await control.elect(None, unclean=True) == {TopicPartition("orders", 0): None}
+            await in_sync(nodes)
+            assert nodes.state("orders").leader_epoch > used
+            assert all(values(replica(nodes, each)) == [*RECORDS, b"three"] for each in (1, 2, 3))
+
+    with caplog.at_level(logging.ERROR, "kohort.broker"):
+        asyncio.run(run())
+    assert "the metadata have lost the states of 1 partitions with records" in caplog.text
 
 
 def test_a_broker_whose_metadata_become_another_clusters_leads_nothing_and_says_what_to_do(

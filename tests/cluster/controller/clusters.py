@@ -20,7 +20,7 @@ from kohort.cluster import (
 )
 from kohort.cluster.controller import Decision, Rules, tidied
 from kohort.cluster.controller.writes import Entries, steps
-from kohort.cluster.layout import CLUSTER_ID, broker_path, stored_broker
+from kohort.cluster.layout import CLUSTER_ID, broker_path, states_path, stored_broker
 
 T = TypeVar("T")
 A = TypeVar("A")
@@ -81,6 +81,16 @@ class Cluster:
         broker = self.image.brokers[node_id]._replace(lost=frozenset(replicas))
         self._write(Put(broker_path(node_id), stored_broker(broker, 0)))
         self.tidy()
+
+    def report_epoch(self, node_id: int, replica: tuple[UUID, int], epoch: int) -> None:
+        broker = self.image.brokers[node_id]._replace(newer_epochs={replica: epoch})
+        self._write(Put(broker_path(node_id), stored_broker(broker, 0)))
+        self.tidy()
+
+    def lose_states(self) -> None:
+        """As where they are removed while all brokers are away."""
+        self._write(*(Delete(states_path(number)) for number in self.entries()))
+        self._view = ClusterView(self._store)
 
     def do(self, decision: Decision[A]) -> A:
         """Carry a decision out; returns its answer. What is read afterwards is what was decided."""

@@ -284,6 +284,26 @@ def test_an_unclean_election_may_be_asked_for() -> None:
     assert (cluster.state("orders").leader, cluster.state("orders").recovering) == (2, True)
 
 
+def test_a_partition_whose_state_is_lost_is_led_by_a_newest_log_and_only_if_somebody_asks() -> None:
+    cluster = Cluster(1, 2, 3)
+    topic(cluster, [1, 2, 3])
+    found = cluster.image.topic("orders")
+    assert found is not None
+    for node_id in (2, 3):
+        cluster.kill(node_id)
+    cluster.lose_states()
+    cluster.tidy()
+    for node_id, epoch in ((2, 5), (3, 5)):
+        assert cluster.state("orders").leader == -1, "one that is away may have records"
+        cluster.start(node_id)
+        cluster.report_epoch(node_id, (found.id, 0), epoch)
+    cluster.report_epoch(1, (found.id, 0), 4)
+    assert cluster.state("orders") == PartitionState(-1, -1, (), (1, 2, 3))
+    assert cluster.do(elect_leaders(cluster.image, None, cluster.rules, unclean=True)) == {FIRST: None}
+    state = cluster.state("orders")
+    assert (state.leader, state.leader_epoch, state.isr, state.recovering) == (2, 6, (2,), True)
+
+
 def test_leaders_are_balanced_when_more_than_a_tenth_of_a_brokers_are_elsewhere() -> None:
     cluster = Cluster(1, 2)
     topic(cluster, *([1, 2] for _ in range(10)), *([2, 1] for _ in range(10)))
