@@ -92,30 +92,36 @@ class Status:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Give ``kohort cluster`` its commands."""
     command = add_commands(parser)
-    shown = command(
-        "status",
-        "brokers and their disks, the controller, partitions that lack replicas or a leader, reassignments",
+    words = (
+        "brokers and their disks, the controller, partitions that lack replicas or a leader, reassignments"
     )
-    shown.add_argument(
+    _add_status(command("status", words))
+    _add_reassign(command("reassign", "give partitions other replicas; without --execute the plan is shown"))
+    _add_elect(command("elect", "let the first replicas lead, where they are in sync and others do"))
+
+
+def _add_status(status: argparse.ArgumentParser) -> None:
+    status.add_argument(
         "--wait",
         action="store_true",
         help="first wait until every broker answers, all know the same, one is controller, and all replicas "
         "are in sync; exit code 1 if that is not so after --timeout",
     )
-    shown.add_argument(
+    status.add_argument(
         "--brokers",
         metavar="N,...",
         type=reader(_numbers),
         default=[],
         help="with --wait: these must be there; one that is away and has no replicas is not missed otherwise",
     )
-    shown.add_argument(
+    status.add_argument(
         "--preferred",
         action="store_true",
         help="with --wait: each partition must be led by its first replica, too",
     )
-    words = "give partitions other replicas; without --execute the plan is shown"
-    reassign = command("reassign", words)
+
+
+def _add_reassign(reassign: argparse.ArgumentParser) -> None:
     reassign.add_argument("topic", metavar="TOPIC", nargs="?", help="(with --from, default: all topics)")
     reassign.add_argument(
         "--from",
@@ -153,23 +159,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="tell which partitions are still moving, with --from also what the broker still has; throttles "
         "end when there is none",
     )
-    elect = command("elect", "let the first replicas lead, where they are in sync and others do")
+    reassign.add_argument("--execute", action="store_true", help="do it")
+    _add_partitions(reassign)
+
+
+def _add_elect(elect: argparse.ArgumentParser) -> None:
     elect.add_argument("topics", metavar="TOPIC", nargs="*", help="(default: all topics)")
     elect.add_argument(
         "--unclean",
         action="store_true",
         help="partitions that have no leader get any replica: records that it lacks are lost",
     )
-    reassign.add_argument("--execute", action="store_true", help="do it")
-    for each in (reassign, elect):
-        each.add_argument(
-            "--partition",
-            dest="partitions",
-            metavar="P",
-            type=lambda text: whole(text, 0),
-            action="append",
-            help="this one alone; may be given many times",
-        )
+    _add_partitions(elect)
+
+
+def _add_partitions(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--partition",
+        dest="partitions",
+        metavar="P",
+        type=lambda text: whole(text, 0),
+        action="append",
+        help="this one alone; may be given many times",
+    )
 
 
 def _numbers(text: str) -> list[int]:

@@ -63,6 +63,11 @@ def _names(partitions: events.Partitions) -> str:
 
 def line_of(event: Event) -> Line:
     """The level and the sentence of an event: warnings for what may need a person."""
+    return _line_of_member(event) or _line_of_reading(event) or (DEBUG, str(event))
+
+
+def _line_of_member(event: Event) -> Line | None:
+    """The line of what befalls the member of a group, its commits and its loop."""
     match event:
         case events.StateChanged(state, reason):
             return DEBUG, f"the member is {state.value}: {reason}"
@@ -80,16 +85,6 @@ def line_of(event: Event) -> Line:
             return INFO, f"gave up {_names(partitions)}{rest}"
         case events.PartitionsLost(partitions, reason):
             return WARNING, f"lost {_names(partitions)}, so records may be handled twice: {reason}"
-        case events.OffsetReset(partition, asked, reason, policy, offset):
-            where = f"{_names((partition,))} starts at offset {offset}"
-            if asked is None:
-                return INFO, f"{where}: {reason} (auto_offset_reset: {policy})"
-            return WARNING, f"{where} instead of {asked}: {reason} (auto_offset_reset: {policy})"
-        case events.LogTruncated(partition, asked, _, offset):
-            return WARNING, (
-                f"the log of {_names((partition,))} was cut before offset {asked}, by an unclean election: "
-                f"going on at offset {offset}"
-            )
         case events.CommitFailed(partitions, error):
             return WARNING, (
                 f"a commit of {_names(partitions)} failed, and is repeated for what is still owned: "
@@ -120,6 +115,23 @@ def line_of(event: Event) -> Line:
                 "heartbeat could be sent: have a thread do what takes long (a service does, for handlers "
                 "that are plain functions)"
             )
+        case _:
+            return None
+
+
+def _line_of_reading(event: Event) -> Line | None:
+    """The line of what befalls the partitions that are read, and the consumer as a whole."""
+    match event:
+        case events.OffsetReset(partition, asked, reason, policy, offset):
+            where = f"{_names((partition,))} starts at offset {offset}"
+            if asked is None:
+                return INFO, f"{where}: {reason} (auto_offset_reset: {policy})"
+            return WARNING, f"{where} instead of {asked}: {reason} (auto_offset_reset: {policy})"
+        case events.LogTruncated(partition, asked, _, offset):
+            return WARNING, (
+                f"the log of {_names((partition,))} was cut before offset {asked}, by an unclean election: "
+                f"going on at offset {offset}"
+            )
         case events.BrokerUnavailable(doing, error):
             return WARNING, f"{doing} failed and is tried again: {describe_error(error)}"
         case events.PatternRefused(pattern, reason):
@@ -139,4 +151,4 @@ def line_of(event: Event) -> Line:
         case events.ConsumerFailed(error):
             return ERROR, f"the consumer cannot go on: {describe_error(error)}"
         case _:
-            return DEBUG, str(event)
+            return None

@@ -10,6 +10,8 @@ from typing import Any, Final, Self
 from .._plan import NETWORK, Incident, Plan
 from .._plan import faults_table as coordinator_faults_table
 
+Values = dict[str, Any]
+
 BROKERS: Final = 3
 TOPIC: Final = "orders"
 GROUP: Final = "billing"
@@ -81,12 +83,12 @@ class ClusterPlan(Plan):
     is given up by its sender, and arrives later.
     """
 
-    settings: dict[str, Any] = field(default_factory=dict)
-    configs: dict[str, Any] = field(default_factory=dict)
+    settings: Values = field(default_factory=dict)
+    configs: Values = field(default_factory=dict)
     producers: int = 1
     group_members: int = 1
-    producer: dict[str, Any] = field(default_factory=dict)
-    consumer: dict[str, Any] = field(default_factory=dict)
+    producer: Values = field(default_factory=dict)
+    consumer: Values = field(default_factory=dict)
     victim: int = 1
     lost_writes: float = 0.0
     late: float = 0.0
@@ -139,46 +141,12 @@ def draw_cluster_plan(seed: int) -> ClusterPlan:
         groups={},
         network={name: NETWORK[name][1] * _SHARE for name in _NETWORK if name in on},
         incidents=_incidents(rng, on, faults_ms),
-        settings={
-            "default_replication_factor": BROKERS,
-            "min_insync_replicas": 1 if rng.random() < 0.1 else 2,
-            "offsets_topic_num_partitions": rng.choice((1, 1, 2)),
-            "offsets_topic_replication_factor": BROKERS,
-            "transaction_state_log_replication_factor": BROKERS,
-            "transaction_state_log_num_partitions": rng.choice((1, 2)),
-            "transaction_abort_timed_out_transaction_cleanup_interval_ms": rng.choice((50, 300)),
-            "replica_selector_class": RACK_AWARE if racks else "",
-            "zookeeper_session_timeout_ms": session_ms,
-            "replica_lag_time_max_ms": rng.choice((300, 800, 2_000)),
-            "replica_fetch_wait_max_ms": rng.choice((100, 200, 300)),
-            "offsets_commit_timeout_ms": rng.choice((500, 2_000)),
-            "log_flush_offset_checkpoint_interval_ms": rng.choice((200, 1_000, 60_000)),
-            "auto_leader_rebalance_enable": rng.random() < 0.5,
-            "leader_imbalance_check_interval_seconds": 1,
-            "group_initial_rebalance_delay_ms": 0,
-            "group_min_session_timeout_ms": 500,
-        },
+        settings=_draw_settings(rng, session_ms, racks=racks),
         configs={"segment_bytes": rng.choice((2_048, 1 << 20)), "kohort_ack_flush": rng.random() < 0.3},
         producers=rng.choice((1, 1, 2)),
         group_members=rng.choice((0, 1, 1, 2)),
-        producer={
-            "linger_ms": rng.choice((0, 5)),
-            "max_in_flight_requests": rng.choice((1, 5)),
-            "request_timeout_ms": rng.choice((300, 1_000)),
-            "delivery_timeout_ms": rng.choice((1_500, 100_000)),
-            "retry_backoff_ms": 20,
-            "retry_backoff_max_ms": 100,
-        },
-        consumer={
-            "session_timeout_ms": member_session_ms,
-            "heartbeat_interval_ms": member_session_ms // 5,
-            "rebalance_timeout_ms": 3_000,
-            "auto_commit_interval_ms": rng.choice((50, 200)),
-            "request_timeout_ms": 1_000,
-            "retry_backoff_ms": 20,
-            "retry_backoff_max_ms": 200,
-            **({"client_rack": rack_of(rng.randint(1, BROKERS))} if racks else {}),
-        },
+        producer=_draw_producer(rng),
+        consumer=_draw_consumer(rng, member_session_ms, racks=racks),
         victim=rng.randint(1, BROKERS),
         lost_writes=0.05 if rng.random() < 0.3 else 0.0,
         inputs=inputs,
@@ -201,6 +169,52 @@ def draw_cluster_plan(seed: int) -> ClusterPlan:
     if rng.random() < _LATE_SHARE:
         _deliver_late(plan)
     return plan
+
+
+def _draw_settings(rng: Random, session_ms: int, *, racks: bool) -> Values:
+    return {
+        "default_replication_factor": BROKERS,
+        "min_insync_replicas": 1 if rng.random() < 0.1 else 2,
+        "offsets_topic_num_partitions": rng.choice((1, 1, 2)),
+        "offsets_topic_replication_factor": BROKERS,
+        "transaction_state_log_replication_factor": BROKERS,
+        "transaction_state_log_num_partitions": rng.choice((1, 2)),
+        "transaction_abort_timed_out_transaction_cleanup_interval_ms": rng.choice((50, 300)),
+        "replica_selector_class": RACK_AWARE if racks else "",
+        "zookeeper_session_timeout_ms": session_ms,
+        "replica_lag_time_max_ms": rng.choice((300, 800, 2_000)),
+        "replica_fetch_wait_max_ms": rng.choice((100, 200, 300)),
+        "offsets_commit_timeout_ms": rng.choice((500, 2_000)),
+        "log_flush_offset_checkpoint_interval_ms": rng.choice((200, 1_000, 60_000)),
+        "auto_leader_rebalance_enable": rng.random() < 0.5,
+        "leader_imbalance_check_interval_seconds": 1,
+        "group_initial_rebalance_delay_ms": 0,
+        "group_min_session_timeout_ms": 500,
+    }
+
+
+def _draw_producer(rng: Random) -> Values:
+    return {
+        "linger_ms": rng.choice((0, 5)),
+        "max_in_flight_requests": rng.choice((1, 5)),
+        "request_timeout_ms": rng.choice((300, 1_000)),
+        "delivery_timeout_ms": rng.choice((1_500, 100_000)),
+        "retry_backoff_ms": 20,
+        "retry_backoff_max_ms": 100,
+    }
+
+
+def _draw_consumer(rng: Random, session_ms: int, *, racks: bool) -> Values:
+    return {
+        "session_timeout_ms": session_ms,
+        "heartbeat_interval_ms": session_ms // 5,
+        "rebalance_timeout_ms": 3_000,
+        "auto_commit_interval_ms": rng.choice((50, 200)),
+        "request_timeout_ms": 1_000,
+        "retry_backoff_ms": 20,
+        "retry_backoff_max_ms": 200,
+        **({"client_rack": rack_of(rng.randint(1, BROKERS))} if racks else {}),
+    }
 
 
 def _deliver_late(plan: ClusterPlan) -> None:
