@@ -90,8 +90,12 @@ lint: $(VENV)/.installed
 quick: $(VENV)/.installed
 	$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "$(QUICK)" $(PYTEST_ARGS)
 
+# what fails beside the others runs once more, alone: a busy machine refuses no change. It is shown all the same, since
+# what depends on load is a fault of the test or of the code
 unit: $(VENV)/.installed
-	$(BIN)/python -m pytest $(SIDE_BY_SIDE) $(PYTEST_ARGS)
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE) $(PYTEST_ARGS) || { test $$? = 1 && \
+		echo "what failed above runs once more, one test at a time; the first that fails again ends it" && \
+		$(BIN)/python -m pytest --last-failed --last-failed-no-failures=none --maxfail=1 $(PYTEST_ARGS); }
 
 # mutants of whole rooms (ROOMS='coordinator log', by default all) take hours
 ROOMS ?=
