@@ -116,8 +116,10 @@ async def handle(node: Node, request: Request) -> Any:
         # the client has continued the session with another request
         return request.answer(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH)
     if body.max_wait_ms > 0 and session and not found.urgent and found.size < min_bytes:
-        await _grown(fetch, found, min_bytes)
-        if session.epoch == epoch:
+        with sessions.wait(sum(len(topic.partitions) for topic in body.topics)) as may_wait:
+            if may_wait:
+                await _grown(fetch, found, min_bytes)
+        if may_wait and session.epoch == epoch:
             found = await _look(fetch, session.due(), most)
         if session.epoch != epoch:
             return request.answer(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import random
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 from uuid import UUID
@@ -29,6 +30,11 @@ _EVICTABLE_S: Final = 120.0
 #: does not exist, or may not be read by the client, counts as ten: anybody can name those.
 MOST_PARTITIONS: Final = 1_000_000
 REFUSED_COUNTS: Final = 10
+
+#: Most partitions that all waiting requests together name, each of which takes some 200 bytes for as long,
+#: and a number that a request may name in any case.
+MOST_WAITING: Final = 1_000_000
+FEW_WAITING: Final = 100
 
 #: A topic's id or name, and a number.
 _Key: TypeAlias = tuple[UUID | str, int]
@@ -214,6 +220,8 @@ class FetchSessions:
         # the least recently used one comes first
         self._sessions: OrderedDict[int, FetchSession] = OrderedDict()
         self.evicted = 0
+        #: Partitions that are named by requests which wait for records, but for those that name few.
+        self.waiting = 0
 
     def __repr__(self) -> str:
         return f"FetchSessions({len(self._sessions)} of {self._most})"
@@ -225,6 +233,19 @@ class FetchSessions:
     def partitions(self) -> int:
         """Number of partitions of all sessions."""
         return sum(map(len, self._sessions.values()))
+
+    @contextmanager
+    def wait(self, named: int) -> Iterator[bool]:
+        """Whether a request that names so many partitions may wait, which it does in the block."""
+        counted = named if named > FEW_WAITING else 0
+        if self.waiting + counted > MOST_WAITING:
+            yield False
+            return
+        self.waiting += counted
+        try:
+            yield True
+        finally:
+            self.waiting -= counted
 
     def find(
         self, session_id: int, epoch: int, *, by_id: bool, by_broker: bool, now_s: float

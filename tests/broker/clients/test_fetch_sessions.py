@@ -12,6 +12,7 @@ from uuid import uuid4
 import pytest
 
 from kohort.broker.apis import fetch as handler
+from kohort.broker.clients import fetch_sessions
 from kohort.broker.clients.fetch_sessions import FetchSession, FetchSessions
 from kohort.broker.event_loop import time_slices as _turns
 from kohort.broker.partitions.partition import Partition
@@ -356,6 +357,36 @@ def test_a_session_over_the_limit_is_answered_in_full(
     assert session.id == 0, "three partitions, and one that counts as ten"
     assert answer[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert Session(wire, name, 0, 0, 0).id > 0
+
+
+def until(is_so: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+
+
+def test_requests_that_wait_name_so_many_partitions_together_and_no_more(
+    broker: RunningBroker, wire: Wire, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetch_sessions, "MOST_WAITING", 12)
+    monkeypatch.setattr(fetch_sessions, "FEW_WAITING", 2)
+    sessions = broker._broker._running().node.fetch_sessions
+    create_topic(wire, name, 9)
+
+    def fetch(wire: Wire, partitions: int) -> int:
+        # named again they are looked at once, and held with the request all the same
+        fields = fetch_fields(name, *[0] * partitions, max_wait_ms=600_000, min_bytes=1)
+        return wire.send(ApiKey.FETCH, 12, **{**fields, "topics": fields["topics"] * 2})
+
+    with Wire(broker.bootstrap) as other, Wire(broker.bootstrap) as small:
+        numbers = [(wire, fetch(wire, 5)), (small, fetch(small, 1))]
+        until(lambda: sessions.waiting == 10)
+        assert other.receive(ApiKey.FETCH, 12, fetch(other, 5)).error_code == ErrorCode.NONE
+        assert produce(other, name, batch()).error_code == ErrorCode.NONE
+        for waiter, number in numbers:
+            assert waiter.receive(ApiKey.FETCH, 12, number).responses[0].partitions[0].records
+    until(lambda: sessions.waiting == 0)
 
 
 async def test_what_changes_while_others_are_read_is_news(
