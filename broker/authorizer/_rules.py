@@ -132,9 +132,8 @@ class AclRules:
         """
         mine = [
             acl
-            for acl in self._acls
+            for acl in chain(self._by_principal.get(principal, ()), self._by_principal.get(EVERYONE, ()))
             if acl.resource_type is resource_type
-            and acl.principal in (principal, EVERYONE)
             and acl.host in (host, WILDCARD)
             and acl.operation in (operation, Operation.ALL)
         ]

@@ -108,6 +108,16 @@ def test_whether_there_may_be_a_topic_to_write_to(acls: tuple[Acl, ...], some: b
     assert AclRules(acls).allows_some("User:alice", "10.0.0.1", Operation.WRITE, TOPIC) is some
 
 
+def test_whether_there_may_be_one_is_looked_for_among_the_clients_own_rules(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    others = [acl(f"t{number}", operation=Operation.WRITE, principal=f"User:{number}") for number in range(9)]
+    rules = AclRules([*others, acl("a", operation=Operation.WRITE)])
+    monkeypatch.setattr(rules, "_acls", None)  # each producer asks, and there may be thousands of rules
+    assert rules.allows_some("User:alice", "10.0.0.1", Operation.WRITE, TOPIC)
+    assert not rules.allows_some("User:carol", "10.0.0.1", Operation.WRITE, TOPIC)
+
+
 names = st.text("ab*", min_size=1, max_size=3)
 any_acl = st.builds(
     Acl,
