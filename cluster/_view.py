@@ -278,8 +278,9 @@ class ClusterView:
             try:
                 stored = self._stored_topic(name)
             except _UNREADABLE as error:
+                # as good as gone: the controller writes it again
                 _cannot_read(topic_path(name), error)
-                continue
+                stored = None
             if before is not None and self._is_gone(before, stored):
                 gone.append(before)
                 self._names.pop(before.id, None)

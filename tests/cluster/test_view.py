@@ -167,6 +167,7 @@ async def test_entries_that_cannot_be_read_change_nothing(store: MemoryStore) ->
         Create("/kohort/partitions/x", {}),
     )
     assert view.image.topic("orders") is before
+    assert view.unstored() == [before], "it is written again"
     assert view.image.brokers == {}
 
 
