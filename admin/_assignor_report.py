@@ -22,7 +22,7 @@ _BAR: Final = 24
 _PROBLEMS_SHOWN: Final = 5
 
 
-class Listed(NamedTuple):
+class ListedAssignor(NamedTuple):
     """An assignor that can be named. ``error`` is set when it cannot be used."""
 
     name: str
@@ -33,7 +33,7 @@ class Listed(NamedTuple):
     error: str | None
 
 
-def assignors_table(rows: Iterable[Listed]) -> Table:
+def assignors_table(rows: Iterable[ListedAssignor]) -> Table:
     cells = (
         (row.name, row.origin, row.version, ", ".join(row.protocols), row.error or row.description)
         for row in rows

@@ -41,7 +41,7 @@ _CAUSES_SHOWN: Final = 5
 
 
 @dataclass(slots=True, eq=False)
-class Member:
+class EpochMember:
     """A member. ``owner`` is its instance id, else its id; ``target`` and ``metadata`` are None if unknown,
     and so is ``is_new`` before its first assignment.
     """
@@ -75,14 +75,14 @@ class _Epoch:
     started_ms: int
     is_first: bool = False
     assigned_ms: int | None = None
-    was: dict[str, Member | None] = field(default_factory=dict)
+    was: dict[str, EpochMember | None] = field(default_factory=dict)
     retargeted: set[str] = field(default_factory=set)
     unseen: set[str] = field(default_factory=set)
     changes: list[str] = field(default_factory=list)
     slowest: tuple[str, int] | None = None
 
 
-class _Row(NamedTuple):
+class _EpochRow(NamedTuple):
     """An epoch that is over, and how many members it added; None if that is unknown."""
 
     generation: Generation
@@ -95,8 +95,8 @@ class _Difference:
 
     before: Owned = field(default_factory=dict)
     after: Owned = field(default_factory=dict)
-    joined: dict[str, Member] = field(default_factory=dict)
-    left: dict[str, Member] = field(default_factory=dict)
+    joined: dict[str, EpochMember] = field(default_factory=dict)
+    left: dict[str, EpochMember] = field(default_factory=dict)
     added: int = 0
 
 
@@ -112,7 +112,7 @@ class EpochLog:
         self,
         topics: Mapping[UUID, str],
         owners: Mapping[str, str] | None = None,
-        members: Mapping[str, Member] | None = None,
+        members: Mapping[str, EpochMember] | None = None,
     ) -> None:
         self.has_left_out = False
         self._topics = topics
@@ -124,7 +124,7 @@ class EpochLog:
         self._open: _Epoch | None = None
         self._topics_hash: int | None = None
         self._target_epoch = -1
-        self._rows: list[_Row] = []
+        self._rows: list[_EpochRow] = []
         self._last: Owned = {}
 
     def add(self, timestamp_ms: int, record: ConsumerGroupRecord) -> None:
@@ -257,9 +257,9 @@ class EpochLog:
             if epoch is not None and (epoch.slowest is None or epoch.slowest[1] < took_ms):
                 epoch.slowest = member.owner, took_ms
 
-    def _member(self, member_id: str) -> Member:
+    def _member(self, member_id: str) -> EpochMember:
         if member_id not in self._members:
-            self._members[member_id] = Member(self._owners.get(member_id, member_id))
+            self._members[member_id] = EpochMember(self._owners.get(member_id, member_id))
         return self._members[member_id]
 
     def _note(self, member_id: str) -> None:
@@ -289,7 +289,7 @@ class EpochLog:
             slowest_ms=epoch.slowest[1] if epoch.slowest else None,
         )
         if epoch.is_first:
-            self._rows.append(_Row(row, None))
+            self._rows.append(_EpochRow(row, None))
             return
         change = _difference(epoch, self._members, self._is_known)
         moves = moves_between(change.before, change.after)
@@ -307,17 +307,17 @@ class EpochLog:
             moves=moves,
             partitions_moved=None if moves is None else sum(move.to_owner is not None for move in moves),
         )
-        self._rows.append(_Row(row, change.added))
+        self._rows.append(_EpochRow(row, change.added))
 
 
-def _difference(epoch: _Epoch, members: Mapping[str, Member], is_known: bool) -> _Difference:
+def _difference(epoch: _Epoch, members: Mapping[str, EpochMember], is_known: bool) -> _Difference:
     found = _Difference()
     for member_id, was in epoch.was.items():
         now = members.get(member_id)
         if was is None and now is None:
             if member_id in epoch.unseen:
                 # what it had is unknown, so what became of that is, too
-                found.left[member_id] = Member(member_id)
+                found.left[member_id] = EpochMember(member_id)
                 found.before[member_id] = None
             continue
         if was is None and now is not None and not (is_known or now.is_new is not False):
@@ -348,10 +348,10 @@ def _sentence(causes: list[str]) -> str | None:
     return "; ".join(shown) or None
 
 
-def _names(members: Mapping[str, Member], others: Mapping[str, Member]) -> tuple[str, ...]:
+def _names(members: Mapping[str, EpochMember], others: Mapping[str, EpochMember]) -> tuple[str, ...]:
     """Owners of members, without those that are another member's, too: a static member has a new id."""
     return tuple(sorted({each.owner for each in members.values()} - {each.owner for each in others.values()}))
 
 
-def _owned_partitions_of(members: Mapping[str, Member]) -> Owned:
+def _owned_partitions_of(members: Mapping[str, EpochMember]) -> Owned:
     return {member.owner: member.target for member in members.values()}

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from ..offsets_topic import ConsumerGroupRecord, GroupDeleted, GroupStored
 from ..protocol import EventName, MalformedMessageError, TopicPartition, decode_assignment
-from ._epochs import DEAD, EpochLog, Member
+from ._epochs import DEAD, EpochLog, EpochMember
 from ._moves import Owned, compose_moves, moves_between
 from ._past import StoredPast, StoredRecord
 from ._requests import CONSUMER
@@ -196,7 +196,7 @@ class _Records:
         self._past = past
         self._now = now
         self._before: Owned | None = None
-        self._members: dict[str, Member] | None = None
+        self._members: dict[str, EpochMember] | None = None
 
     def generations(self) -> list[Generation]:
         """Every generation and epoch, oldest first. To be called once."""
@@ -251,7 +251,7 @@ class _Records:
             self._members = {}
             if isinstance(record, GroupStored):
                 self._members = {
-                    each.member_id: Member(owner, after[owner], is_new=False)
+                    each.member_id: EpochMember(owner, after[owner], is_new=False)
                     for each in record.members
                     for owner in (each.instance_id or each.member_id,)
                 }

@@ -50,7 +50,7 @@ class _Position:
 
 
 @dataclass(slots=True, eq=False)
-class Reader:
+class TopicReader:
     """Reads partitions from ``starts``, each to its offset in ``ends``; without ``ends`` it follows them.
 
     A partition of which nothing can be read for ``patience_s`` is an error; who follows waits as long as it

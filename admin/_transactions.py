@@ -28,7 +28,7 @@ OPEN: Final = ("Ongoing", "PrepareCommit", "PrepareAbort")
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListedTransaction:
     """A row of ``list``; ``coordinator`` is the node that listed it."""
 
     transactional_id: str
@@ -56,7 +56,7 @@ class OpenPartition:
 
 
 @dataclass(frozen=True, slots=True)
-class Described:
+class DescribedTransaction:
     """A transaction as its coordinator knows it; ``open_ms`` is None where none is open."""
 
     transactional_id: str
@@ -79,13 +79,16 @@ class Hanging:
     aborted: bool = False
 
 
-async def list_transactions(cluster: Cluster, states: Sequence[str] = ()) -> list[Listed]:
+async def list_transactions(cluster: Cluster, states: Sequence[str] = ()) -> list[ListedTransaction]:
     """Transactional ids of every broker, in the given states or in any, by name. Raises KafkaError."""
     known = await cluster.metadata([])
 
-    async def ask(node: int) -> list[Listed]:
+    async def ask(node: int) -> list[ListedTransaction]:
         rows = await cluster.retrying(lambda: client_transactions.list_transactions_of(cluster, node, states))
-        return [Listed(row.transactional_id, row.transaction_state, row.producer_id, node) for row in rows]
+        return [
+            ListedTransaction(row.transactional_id, row.transaction_state, row.producer_id, node)
+            for row in rows
+        ]
 
     found = await asyncio.gather(*map(ask, known.nodes))
     return sorted((row for rows in found for row in rows), key=lambda row: row.transactional_id)
@@ -103,7 +106,7 @@ async def describe_at_coordinator(cluster: Cluster, name: str) -> Any:
     return await cluster.at_coordinator(name, ask, TRANSACTION)
 
 
-async def describe_transaction(cluster: Cluster, name: str) -> Described:
+async def describe_transaction(cluster: Cluster, name: str) -> DescribedTransaction:
     """A transaction and the partitions in which it is open. Raises KafkaError TRANSACTIONAL_ID_NOT_FOUND."""
     row = await describe_at_coordinator(cluster, name)
     places = [TopicPartition(each.topic, number) for each in row.topics for number in each.partitions]
@@ -111,7 +114,7 @@ async def describe_transaction(cluster: Cluster, name: str) -> Described:
     known = await cluster.metadata({place.topic for place in places})
     # partitions of a deleted topic stay in the transaction until it ends
     found = await open_partitions(cluster, [each for each in places if each in known.partitions(each.topic)])
-    return Described(
+    return DescribedTransaction(
         name,
         row.transaction_state,
         row.producer_id,

@@ -120,19 +120,19 @@ async def watch(admin: GroupAdmin, options: argparse.Namespace, screen: Screen) 
     return 0
 
 
-def _view(watcher: Watcher, screen: Screen) -> View:
+def _view(watcher: Watcher, screen: Screen) -> WatchView:
     if screen.as_json:
         return Documents(screen)
     return Picture(watcher, screen) if screen.live else Lines(screen)
 
 
-class View(ABC):
+class WatchView(ABC):
     """Shows each look; used in ``with``."""
 
     def __init__(self, screen: Screen) -> None:
         self.screen = screen
 
-    def __enter__(self) -> View:
+    def __enter__(self) -> WatchView:
         return self
 
     def __exit__(self, *_: object) -> None:  # noqa: B027 - only a view that draws has to tidy up
@@ -147,7 +147,7 @@ class View(ABC):
         self.screen.remark(words)
 
 
-class Documents(View):
+class Documents(WatchView):
     """One JSON document a look, each on its own line."""
 
     def show(self, now: GroupDescription, news: list[News]) -> None:
@@ -155,7 +155,7 @@ class Documents(View):
         self.screen.document(shown, one_line=True)
 
 
-class Lines(View):
+class Lines(WatchView):
     """A line for each event, and one when state, members or lag have changed."""
 
     def __init__(self, screen: Screen) -> None:
@@ -172,7 +172,7 @@ class Lines(View):
             self.screen.write(f"{notation.utc(_now_ms())}  {line}\n")
 
 
-class Picture(View):
+class Picture(WatchView):
     """The group and the last news, redrawn in place."""
 
     def __init__(self, watcher: Watcher, screen: Screen) -> None:
@@ -182,7 +182,7 @@ class Picture(View):
         self._watcher = watcher
         self._live = Live(console=screen.console(), auto_refresh=False)
 
-    def __enter__(self) -> View:
+    def __enter__(self) -> WatchView:
         self._live.start()
         return self
 

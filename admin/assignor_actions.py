@@ -54,12 +54,12 @@ async def _list(_: argparse.Namespace, screen: Screen) -> int:
         try:
             assignor = load_assignor(name)
         except Exception as error:  # a broken assignor must not hide the others
-            rows.append(tables.Listed(name, origin, None, (), "", str(error)))
+            rows.append(tables.ListedAssignor(name, origin, None, (), "", str(error)))
         else:
             protocols = tuple(sorted(p.name.lower() for p in assignor.rebalance_protocols))
             # the first line of a docstring, without reStructuredText marks
             told = next(iter((type(assignor).__doc__ or "").strip().splitlines()), "").replace("``", "")
-            rows.append(tables.Listed(name, origin, assignor.version, protocols, told, None))
+            rows.append(tables.ListedAssignor(name, origin, assignor.version, protocols, told, None))
     if screen.as_json:
         screen.document({"assignors": rows})
     else:

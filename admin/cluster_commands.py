@@ -51,7 +51,7 @@ class Disk:
 
 
 @dataclass(frozen=True, slots=True)
-class Broker:
+class BrokerRow:
     """A broker: how many partitions it leads, how many it has, and in how many it is not in sync. ``disk`` is
     None for a broker that does not tell.
     """
@@ -78,11 +78,11 @@ class Ailing:
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class ClusterStatus:
     """The state of a cluster. ``offline`` partitions are among those that are ``under_replicated``."""
 
     cluster_id: str | None
-    brokers: list[Broker]
+    brokers: list[BrokerRow]
     partitions: int
     offline: int
     under_replicated: list[Ailing]
@@ -273,7 +273,7 @@ _ACTIONS: Final = {"status": _status, "reassign": reassign_replicas, "elect": _e
 # --- requests -----------------------------------------------------------------------------------------------
 
 
-async def status(cluster: Cluster) -> Status:
+async def status(cluster: Cluster) -> ClusterStatus:
     """The state of a cluster, as its brokers know it."""
     from .topics import topic_rows
 
@@ -299,7 +299,7 @@ async def status(cluster: Cluster) -> Status:
     nodes = sorted(known.nodes.values(), key=lambda each: each.node_id)
     disks = (_disk(cluster, node.node_id) for node in nodes)
     brokers = [
-        Broker(
+        BrokerRow(
             node.node_id,
             str(node.address),
             node.rack,
@@ -324,7 +324,7 @@ async def status(cluster: Cluster) -> Status:
         for each in await reassignments(cluster)
     ]
     offline = sum(1 for each in ailing if each.leader is None)
-    return Status(known.cluster_id, brokers, count, offline, ailing, moving)
+    return ClusterStatus(known.cluster_id, brokers, count, offline, ailing, moving)
 
 
 async def _disk(cluster: Cluster, node_id: int) -> Disk | None:
@@ -384,7 +384,7 @@ async def elect(
 # --- what is shown ------------------------------------------------------------------------------------------
 
 
-def _to_cells(found: Status) -> Iterable[Any]:
+def _to_cells(found: ClusterStatus) -> Iterable[Any]:
     from .tables import table
 
     yield f"cluster {found.cluster_id}: {found.partitions:,} partitions, {found.offline} offline"

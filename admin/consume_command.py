@@ -170,9 +170,9 @@ async def _print_all(
     ends: Mapping[TopicPartition, int],
 ) -> int:
     """Print records, in no group, until enough are printed or all are; return the exit code."""
-    from ._reader import Reader
+    from ._reader import TopicReader
 
-    reader = Reader(
+    reader = TopicReader(
         cluster,
         starts,
         None if options.follow else ends,

@@ -104,9 +104,9 @@ async def _letters(
 ) -> AsyncGenerator[list[_Letter]]:
     """Yield the records between ``starts`` and ``ends`` as they are read."""
     from ..service.failed_records import read_dead_letter
-    from ._reader import Reader
+    from ._reader import TopicReader
 
-    reader = Reader(
+    reader = TopicReader(
         cluster, starts, ends, read_committed=True, patience_s=options.timeout, remark=screen.remark
     )
     async with aclosing(reader.batches()) as batches:

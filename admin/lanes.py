@@ -263,21 +263,21 @@ def cause(row: Generation) -> str:
     return f"cause unknown ({', '.join(seen)})" if seen else "cause unknown"
 
 
-class Phase(NamedTuple):
+class RebalancePhase(NamedTuple):
     """A part of a rebalance."""
 
     name: str
     duration_ms: int
 
 
-def phases(row: Generation, group_type: str | None) -> list[Phase]:
+def phases(row: Generation, group_type: str | None) -> list[RebalancePhase]:
     """Parts of a rebalance; none if the broker does not report them."""
     if row.duration_ms is None or row.join_ms is None:
         return []
     first, second = ("members join", "the assignment is handed out")
     if group_type == "consumer":
         first, second = ("the target is computed", "partitions are given up and taken over")
-    return [Phase(first, row.join_ms), Phase(second, max(0, row.duration_ms - row.join_ms))]
+    return [RebalancePhase(first, row.join_ms), RebalancePhase(second, max(0, row.duration_ms - row.join_ms))]
 
 
 def held_up_by(lanes: Lanes, row: Generation) -> list[str]:

@@ -14,7 +14,7 @@ from .screen import OK, REFUSED, Screen, plain
 if TYPE_CHECKING:
     from ..client import Cluster
     from .results import Outcome
-    from .topics import Described, Listed
+    from .topics import DescribedTopic, ListedTopic
 
 _CLIENT: Final = "kohort-topics"
 _MOST_PARTITIONS: Final = 2**31 - 1
@@ -254,7 +254,7 @@ def _tell(screen: Screen, done: Mapping[str, Outcome], well: Any) -> int:
     return OK if all(each.ok for each in done.values()) else REFUSED
 
 
-def _listing(rows: Iterable[Listed]) -> Any:
+def _listing(rows: Iterable[ListedTopic]) -> Any:
     from .tables import table
 
     return table(
@@ -263,7 +263,7 @@ def _listing(rows: Iterable[Listed]) -> Any:
     )
 
 
-def _description(found: Described) -> list[Any]:
+def _description(found: DescribedTopic) -> list[Any]:
     from .tables import pairs, table
 
     ends = [each.end_offset for each in found.partitions]

@@ -33,7 +33,7 @@ _SOURCES: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListedTopic:
     """A row of ``list``."""
 
     topic: str
@@ -44,7 +44,7 @@ class Listed:
 
 
 @dataclass(frozen=True, slots=True)
-class Partition:
+class DescribedPartition:
     """A partition of a topic; ``leader`` and offsets are None while there is no leader."""
 
     partition: int
@@ -66,7 +66,7 @@ class Config:
 
 
 @dataclass(frozen=True, slots=True)
-class Described:
+class DescribedTopic:
     """A topic, with the configs that were set on it, or with all."""
 
     topic: str
@@ -74,7 +74,7 @@ class Described:
     internal: bool
     replication_factor: int
     configs: list[Config]
-    partitions: list[Partition]
+    partitions: list[DescribedPartition]
 
 
 async def topic_rows(cluster: Cluster, topics: Iterable[str] | None) -> list[Any]:
@@ -113,17 +113,17 @@ def _replication(row: Any) -> int:
     return max((len(partition.replica_nodes) for partition in row.partitions), default=0)
 
 
-async def list_topics(cluster: Cluster) -> list[Listed]:
+async def list_topics(cluster: Cluster) -> list[ListedTopic]:
     """All topics that this user may describe, by name."""
     return [
-        Listed(row.name, row.topic_id, len(row.partitions), _replication(row), row.is_internal)
+        ListedTopic(row.name, row.topic_id, len(row.partitions), _replication(row), row.is_internal)
         for row in await topic_rows(cluster, None)
     ]
 
 
 async def describe_topics(
     cluster: Cluster, topics: Sequence[str], *, all_configs: bool = False
-) -> list[Described]:
+) -> list[DescribedTopic]:
     """Topics, in the order given. Raises KafkaError for one that does not exist."""
     rows = {row.name: row for row in await topic_rows(cluster, topics)}
     places = [
@@ -135,7 +135,7 @@ async def describe_topics(
         topic_configs(cluster, rows, all_configs=all_configs),
     )
     return [
-        Described(
+        DescribedTopic(
             name,
             rows[name].topic_id,
             rows[name].is_internal,
@@ -153,10 +153,10 @@ def _by_number(partitions: Iterable[Any]) -> list[Any]:
 
 def _partition(
     topic: str, row: Any, starts: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]
-) -> Partition:
+) -> DescribedPartition:
 
     place = TopicPartition(topic, row.partition_index)
-    return Partition(
+    return DescribedPartition(
         row.partition_index,
         None if row.leader_id < 0 else row.leader_id,
         row.leader_epoch,

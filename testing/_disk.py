@@ -157,7 +157,7 @@ class FolderNode:
 Node = FileNode | FolderNode
 
 
-class Tree:
+class DiskTree:
     """Nodes by path. Every method raises the OSError that the operating system would raise."""
 
     def __init__(self, page_bytes: int) -> None:
@@ -230,14 +230,14 @@ class Tree:
     def used_bytes(self) -> int:
         return sum(len(node.content) for _, node in self.walk())
 
-    def survivor(self, rng: Random, *, ordered: bool, flips: int) -> Tree:
+    def survivor(self, rng: Random, *, ordered: bool, flips: int) -> DiskTree:
         """A disk as a crash might leave it, all of it durable."""
         return self._with(
             lambda folder: dict(sorted(folder.survivor(rng, ordered=ordered).items())),
             lambda file: file.survivor(rng, flips=flips),
         )
 
-    def copy(self, *, durable: bool = False) -> Tree:
+    def copy(self, *, durable: bool = False) -> DiskTree:
         """Return a copy of the disk, all of it durable: as programs see it, or as it was last synced."""
         if durable:
             return self._with(lambda folder: folder.durable, lambda file: file.durable)
@@ -245,8 +245,8 @@ class Tree:
 
     def _with(
         self, names_in: Callable[[FolderNode], dict[str, Node]], read: Callable[[FileNode], bytes]
-    ) -> Tree:
-        tree = Tree(self.page_bytes)
+    ) -> DiskTree:
+        tree = DiskTree(self.page_bytes)
         tree.root = _rebuilt(self.root, names_in, read)
         return tree
 

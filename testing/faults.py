@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import NamedTuple
 
-from ._disk import FileNode, FolderNode, Tree, absolute, error
+from ._disk import DiskTree, FileNode, FolderNode, absolute, error
 
 #: Operations that change the disk, which faults count; ``read`` is the only other one. ``extend`` and ``cut``
 #: are both truncate.
@@ -33,7 +33,7 @@ class SimulatedCrash(BaseException):
     """
 
 
-class Operation(NamedTuple):
+class DiskOperation(NamedTuple):
     """One requested operation; ``size`` is in bytes, 0 if it has none."""
 
     kind: str
@@ -56,7 +56,7 @@ class _Fault:
     path: str
     byte: int | None = None
 
-    def meets(self, operation: Operation) -> bool:
+    def meets(self, operation: DiskOperation) -> bool:
         if operation.kind not in self.kinds or self.path not in operation.path:
             return False
         self.number -= 1
@@ -73,11 +73,11 @@ class FaultyFileSystem:
     """
 
     def __init__(self, *, page_bytes: int = 4096, capacity_bytes: int | None = None) -> None:
-        self.operations: list[Operation] = []
-        self.failed: list[Operation] = []
+        self.operations: list[DiskOperation] = []
+        self.failed: list[DiskOperation] = []
         self.capacity_bytes = capacity_bytes
         self.crashed = False
-        self._tree = Tree(page_bytes)
+        self._tree = DiskTree(page_bytes)
         self._faults: list[_Fault] = []
         self._locks: set[str] = set()
 
@@ -135,7 +135,7 @@ class FaultyFileSystem:
         """Return the disk after the worst crash: only synced data survives."""
         return self._with(self._tree.copy(durable=True))
 
-    def _with(self, tree: Tree) -> FaultyFileSystem:
+    def _with(self, tree: DiskTree) -> FaultyFileSystem:
         made = FaultyFileSystem(page_bytes=tree.page_bytes, capacity_bytes=self.capacity_bytes)
         made._tree = tree
         return made
@@ -185,11 +185,11 @@ class FaultyFileSystem:
             missing.append(path)
             path = os.path.dirname(path)
         for folder in reversed(missing):
-            self._meet(Operation("make_dirs", folder))
+            self._meet(DiskOperation("make_dirs", folder))
             self._tree.make_folder(folder)
 
     def rename(self, old: str, new: str) -> None:
-        self._meet(Operation("rename", old))
+        self._meet(DiskOperation("rename", old))
         source, old_name = self._tree.parent(old)
         target, new_name = self._tree.parent(new)
         if old_name not in source.names:
@@ -200,7 +200,7 @@ class FaultyFileSystem:
 
     def remove(self, path: str) -> None:
         if self.exists(path):
-            self._meet(Operation("remove", path))
+            self._meet(DiskOperation("remove", path))
             self._tree.file(path)
             parent, name = self._tree.parent(path)
             self._tree.change(parent, (name, None))
@@ -212,12 +212,12 @@ class FaultyFileSystem:
                 self.remove_tree(inner)
             else:
                 self.remove(inner)
-        self._meet(Operation("remove_tree", path))
+        self._meet(DiskOperation("remove_tree", path))
         parent, name = self._tree.parent(path)
         self._tree.change(parent, (name, None))
 
     def sync_dir(self, path: str) -> None:
-        self._meet(Operation("sync_dir", path))
+        self._meet(DiskOperation("sync_dir", path))
         self._tree.folder(path).sync()
 
     def lock(self, path: str) -> _Lock | None:
@@ -235,7 +235,7 @@ class FaultyFileSystem:
         if self.crashed:
             raise SimulatedCrash("the file system has crashed: go on with after_crash()")
 
-    def _fault(self, operation: Operation) -> _Fault | None:
+    def _fault(self, operation: DiskOperation) -> _Fault | None:
         """Record an operation; return the fault that hits it."""
         self._require_power()
         if operation.kind != "read":
@@ -245,12 +245,12 @@ class FaultyFileSystem:
         met = [fault for fault in self._faults if fault.meets(operation)]
         return met[0] if met else None
 
-    def _meet(self, operation: Operation) -> None:
+    def _meet(self, operation: DiskOperation) -> None:
         fault = self._fault(operation)
         if fault is not None:
             self._strike(fault, operation)
 
-    def _strike(self, fault: _Fault, operation: Operation) -> None:
+    def _strike(self, fault: _Fault, operation: DiskOperation) -> None:
         self.failed.append(operation)
         if fault.error is None:
             self.crashed = True
@@ -274,12 +274,12 @@ class FaultyFile:
         return len(self._fs._tree.file(self.path).content) if self._fs.exists(self.path) else 0
 
     def read(self, position: int, size: int) -> bytes:
-        self._fs._meet(Operation("read", self.path, position, size))
+        self._fs._meet(DiskOperation("read", self.path, position, size))
         return bytes(self._fs._tree.file(self.path).content[position : position + size])
 
     def write(self, position: int, data: bytes | bytearray | memoryview) -> None:
         fs, data = self._fs, bytes(data)
-        operation = Operation("write", self.path, position, len(data))
+        operation = DiskOperation("write", self.path, position, len(data))
         fault = fs._fault(operation)
         node = fs._tree.make_file(self.path)
         if fault is not None:
@@ -297,11 +297,11 @@ class FaultyFile:
         node.write(position, data)
 
     def truncate(self, size: int) -> None:
-        self._fs._meet(Operation("cut" if size < self.size() else "extend", self.path, size))
+        self._fs._meet(DiskOperation("cut" if size < self.size() else "extend", self.path, size))
         self._fs._tree.make_file(self.path).truncate(size)
 
     def sync(self) -> None:
-        operation = Operation("sync", self.path)
+        operation = DiskOperation("sync", self.path)
         fault = self._fs._fault(operation)
         node = self._fs._tree.file(self.path)
         if fault is not None:

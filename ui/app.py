@@ -29,7 +29,7 @@ from . import pages
 from .guard import FormTokens, form_of
 from .observer import Observer, TooBusyError, View
 from .pages import PAGE, Frame
-from .views import ClusterView, GroupsView, GroupView, TopicsView, TopicView, matching
+from .views import BrokersView, GroupsView, GroupView, TopicsView, TopicView, matching
 
 _ASSETS: Final = {"page.js": "text/javascript", "page.css": "text/css"}
 #: Time that a what-if waits for a group that is rebalancing.
@@ -103,7 +103,7 @@ class Pages:
         return self._page(request, f"Topic {name}", view, urlencode({"of": "topic", "name": name}), body)
 
     async def cluster(self, request: Request) -> Response:
-        view = self.observer.view("cluster", ClusterView)
+        view = self.observer.view("cluster", BrokersView)
         await self.observer.fresh(view)
         body = None if view.found is None else pages.cluster(self.frame(request), view.found)
         return self._page(request, "Cluster", view, "of=cluster", body, "Cluster")
@@ -115,7 +115,7 @@ class Pages:
             "group": (("group", name), lambda: GroupView(name)),
             "topics": ("topics", TopicsView),
             "topic": (("topic", name), lambda: TopicView(name)),
-            "cluster": ("cluster", ClusterView),
+            "cluster": ("cluster", BrokersView),
         }
         try:
             key, make = made[request.query_params.get("of", "")]

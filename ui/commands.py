@@ -56,7 +56,7 @@ async def _serve(options: argparse.Namespace) -> int:
     from ..client import ConfigError
 
     try:
-        from .server import Server, ui_of
+        from .server import PageServer, ui_of
     except ImportError as error:
         raise ConfigError(
             f"{error}; kohort ui needs Starlette and uvicorn: pip install 'kohort[ui]'"
@@ -67,7 +67,7 @@ async def _serve(options: argparse.Namespace) -> int:
     print(f"kohort ui ready on {ui.address}", flush=True)
     for words in ui.remarks:
         print(f"({words})", flush=True)
-    await Server(ui).serve(sockets=[listening])
+    await PageServer(ui).serve(sockets=[listening])
     return 0
 
 

@@ -44,7 +44,7 @@ _OPEN: Final = "/assets/"
 _LOGIN: Final = "/login"
 
 
-class Guard:
+class RequestGuard:
     """Checks requests before the application. ``token`` is None if none is required.
 
     ``hosts`` are the names of this server; with ``any_address`` every IP address is one too. A page of

@@ -12,13 +12,13 @@ from starlette.responses import HTMLResponse
 
 from ..admin import ListedGroup, ResetPlan, lanes_page
 from ..admin.assignor_actions import Scene
-from ..admin.cluster_commands import Status
+from ..admin.cluster_commands import ClusterStatus
 from ..admin.lanes import Lanes, headline
 from ..admin.markup import Html, asset, join, number, table, tag
 from ..admin.notation import utc
 from ..admin.results import PartitionMove
 from ..admin.tables import assignment, short
-from ..admin.topics import Described, Listed
+from ..admin.topics import DescribedTopic, ListedTopic
 from ..admin.workbench import Trial, named_limits
 from ..protocol import TopicPartition
 from .views import Detail
@@ -163,7 +163,7 @@ def groups(
     return join((_find("/", text, "Groups with this text"), live))
 
 
-def topics(rows: Sequence[Listed], text: str, at: int, count: int) -> Html:
+def topics(rows: Sequence[ListedTopic], text: str, at: int, count: int) -> Html:
     body = table(
         "Topics",
         ["Topic", "Partitions", "Replication", "Id"],
@@ -181,7 +181,7 @@ def topics(rows: Sequence[Listed], text: str, at: int, count: int) -> Html:
     return join((_find("/topics", text, "Topics with this text"), live))
 
 
-def topic(found: Described) -> Html:
+def topic(found: DescribedTopic) -> Html:
     lead = [
         ("Partitions", number(len(found.partitions))),
         ("Replication factor", number(found.replication_factor)),
@@ -223,7 +223,7 @@ def _nodes(numbers: Iterable[int]) -> str:
     return ", ".join(map(str, numbers)) or "none"
 
 
-def _state(found: Status) -> str:
+def _state(found: ClusterStatus) -> str:
     if found.offline:
         return "offline"
     if any(each.disk is not None and each.disk.failing for each in found.brokers):
@@ -231,7 +231,7 @@ def _state(found: Status) -> str:
     return "under-replicated" if found.under_replicated else "ok"
 
 
-def cluster(frame: Frame, found: Status) -> Html:
+def cluster(frame: Frame, found: ClusterStatus) -> Html:
     state = _state(found)
     lead = [
         ("State", lanes_page.badge(state)),

@@ -20,7 +20,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from ..admin import GroupAdmin
 from ..admin.connection import connection_of
 from .app import make_app
-from .guard import FormTokens, Guard
+from .guard import FormTokens, RequestGuard
 from .observer import Observer
 
 #: Most connections at a time: fewer than the files that a process may have open.
@@ -69,7 +69,7 @@ def ui_of(options: argparse.Namespace, listening: tuple[Any, ...], token: str | 
     hosts = {"localhost", "127.0.0.1", "::1", str(address), options.host, *options.allow_host}
     if not address.is_loopback:
         hosts.add(socket.gethostname())
-    guarded = Guard(
+    guarded = RequestGuard(
         make_app(observer, connection.bootstrap, form_tokens),
         hosts=hosts,
         any_address=not address.is_loopback,
@@ -99,7 +99,7 @@ class Protocol(H11Protocol):
             self.loop.call_later(REQUEST_S, self._hurry, answered if answered is not self else object())
 
 
-class Server(uvicorn.Server):
+class PageServer(uvicorn.Server):
     """Serves a page until the first SIGINT or SIGTERM; its streams of events end then."""
 
     def __init__(self, ui: Ui) -> None:

@@ -17,11 +17,11 @@ from ..admin import (
     PartitionMove,
     lanes_page,
 )
-from ..admin.cluster_commands import Status, status
+from ..admin.cluster_commands import ClusterStatus, status
 from ..admin.lanes import Lanes, Person, Sample, keep_sample, lanes_of, owners_now, people_of
 from ..admin.markup import Html
 from ..admin.results import HistoryEntry
-from ..admin.topics import Described, Listed, describe_topics, list_topics
+from ..admin.topics import DescribedTopic, ListedTopic, describe_topics, list_topics
 from ..protocol import EventName, KafkaError, KohortError
 from .observer import View
 
@@ -276,7 +276,7 @@ class TopicsView(View):
 
     def __init__(self) -> None:
         super().__init__()
-        self.rows: list[Listed] = []
+        self.rows: list[ListedTopic] = []
 
     async def look(self, admin: GroupAdmin) -> None:
         rows = await list_topics(admin.cluster)
@@ -291,7 +291,7 @@ class TopicView(View):
     def __init__(self, topic: str) -> None:
         super().__init__()
         self.topic = topic
-        self.found: Described | None = None
+        self.found: DescribedTopic | None = None
 
     async def look(self, admin: GroupAdmin) -> None:
         try:
@@ -304,12 +304,12 @@ class TopicView(View):
             self.tell("page", None)
 
 
-class ClusterView(View):
+class BrokersView(View):
     """Brokers, and partitions that lack replicas or are being reassigned."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.found: Status | None = None
+        self.found: ClusterStatus | None = None
 
     async def look(self, admin: GroupAdmin) -> None:
         found = await status(admin.cluster)
@@ -319,7 +319,7 @@ class ClusterView(View):
             self.tell("page", None)
 
 
-def _as_shown(found: Status) -> tuple[Status, list[str]]:
+def _as_shown(found: ClusterStatus) -> tuple[ClusterStatus, list[str]]:
     """What a page shows of a status. The free bytes of disks change all the time, and are rounded there."""
     brokers = [replace(each, disk=None) for each in found.brokers]
     return replace(found, brokers=brokers), [str(each.disk) for each in found.brokers]

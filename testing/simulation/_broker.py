@@ -19,8 +19,8 @@ from ...protocol import KafkaError
 from ._checks import Checks
 from ._disk import FailingDisk
 from ._loop import ProcessLoop
-from ._network import Call
-from ._plan import Incident, Plan
+from ._network import SimulatedCall
+from ._plan import Incident, SchedulePlan
 from ._plug_in import FAULTS, PlugInProcess
 from ._schedule import Schedule
 
@@ -56,10 +56,10 @@ class _Store(OffsetsStore):
         return base_offset
 
 
-class Broker(FailingDisk):
+class CoordinatorProcess(FailingDisk):
     """One broker through all its runs."""
 
-    def __init__(self, schedule: Schedule[Plan], checks: Checks) -> None:
+    def __init__(self, schedule: Schedule[SchedulePlan], checks: Checks) -> None:
         plan = schedule.plan
         self.reachable = False
         super().__init__(schedule)
@@ -106,21 +106,21 @@ class Broker(FailingDisk):
 
     # --- what others ask ----------------------------------------------------------------------------------
 
-    def receive(self, call: Call) -> None:
+    def receive(self, call: SimulatedCall) -> None:
         if self._loop.frozen:
             self._checks.unread.add(call)
             self._read(call, self._schedule.rng.randrange(READ_TURNS))
         else:
             self._take(call)
 
-    def _read(self, call: Call, turns: int) -> None:
+    def _read(self, call: SimulatedCall, turns: int) -> None:
         """Take a request out of its socket in one of the process' next turns."""
         if turns:
             self._loop.call_soon(self._read, call, turns - 1)
         else:
             self._loop.call_soon(self._take, call)
 
-    def _take(self, call: Call) -> None:
+    def _take(self, call: SimulatedCall) -> None:
         self._checks.unread.discard(call)
         coordinator = self._coordinator
         assert coordinator is not None
@@ -358,7 +358,7 @@ class Broker(FailingDisk):
         self._schedule.stats.reloads += 1
         self._checks.on_loaded(runner.skipped)
 
-    def _fan_out(self, call: Call, answer: Coroutine[Any, Any, Any]) -> None:
+    def _fan_out(self, call: SimulatedCall, answer: Coroutine[Any, Any, Any]) -> None:
         """Run a request about many groups until it waits, and continue it when the wait is over."""
         try:
             waits = answer.send(None)

@@ -31,9 +31,9 @@ from ...coordinator.groups.durable import Durable
 from ...coordinator.groups.groups import GroupShard
 from ...protocol import ApiKey, ErrorCode, TopicPartition, decode_assignment, subscribed_topics
 from ...statemachine import GROUP_TRANSITIONS, ConsumerGroupState, GroupState
-from ._network import Call
+from ._network import SimulatedCall
 from ._offsets import Book, offsets_in, removed_key, same_state, values_of
-from ._plan import Plan
+from ._plan import SchedulePlan
 from ._schedule import Schedule
 
 _ROWS: Final = frozenset((row.source, row.target) for row in GROUP_TRANSITIONS)
@@ -56,7 +56,7 @@ def stable_members(shard: GroupShard | None, group_id: str) -> int | None:
 class Checks:
     """Compares the coordinator's state with the requests, answers and records that were seen."""
 
-    def __init__(self, schedule: Schedule[Plan]) -> None:
+    def __init__(self, schedule: Schedule[SchedulePlan]) -> None:
         self.book = Book()
         self._schedule = schedule
         self._seen: dict[str, tuple[Any, ...]] = {}
@@ -70,17 +70,17 @@ class Checks:
         self._before: Durable | None = None
         self._known: Durable | None = None
         # requests that the coordinator has not answered
-        self._open: set[Call] = set()
+        self._open: set[SimulatedCall] = set()
         #: Requests that have arrived at a coordinator that stands still.
-        self.unread: set[Call] = set()
+        self.unread: set[SimulatedCall] = set()
         # duplicates of requests that arrived later, with what was known of their senders
-        self._late: dict[Call, object] = {}
+        self._late: dict[SimulatedCall, object] = {}
         #: Removed members, with the last event that removed them.
         self.removed: dict[tuple[str, str], int] = {}
 
     # --- requests and answers -----------------------------------------------------------------------------
 
-    def on_request(self, call: Call) -> None:
+    def on_request(self, call: SimulatedCall) -> None:
         """Called before a request is handled."""
         self._schedule.touched = True
         self._open.add(call)
@@ -105,7 +105,7 @@ class Checks:
             gone = [TopicPartition(t.name, p.partition_index) for t in body.topics for p in t.partitions]
             self.book.on_request(call, body.group_id, dict.fromkeys(gone), now_ms)
 
-    def on_answer(self, call: Call, reply: Any) -> None:
+    def on_answer(self, call: SimulatedCall, reply: Any) -> None:
         self._schedule.touched = True
         self._open.discard(call)
         key = call.api_key
@@ -158,7 +158,7 @@ class Checks:
         member = group.members.get(getattr(body, "member_id", ""))
         return None if member is None else member.current
 
-    def _restarts_session(self, call: Call, reply: Any) -> bool:
+    def _restarts_session(self, call: SimulatedCall, reply: Any) -> bool:
         """Return whether the answered request restarts the member's session."""
         if call.api_key == ApiKey.OFFSET_COMMIT:
             # a request about topics that do not exist is answered without asking the group
@@ -174,12 +174,12 @@ class Checks:
         # an immediate REBALANCE_IN_PROGRESS does not count as a sign of life
         return bool(call.note != (call.body.group_id, self._round(call)))
 
-    def _round(self, call: Call) -> object:
+    def _round(self, call: SimulatedCall) -> object:
         shard = self._schedule.shard
         group = None if shard is None else live(shard, call.body.group_id)
         return None if group is None else (group.generation, group.state)
 
-    def _commit_answered(self, call: Call, reply: Any) -> None:
+    def _commit_answered(self, call: SimulatedCall, reply: Any) -> None:
         group, taken = call.body.group_id, 0
         for topic in reply.topics:
             for index, error in topic.partitions:
@@ -191,14 +191,14 @@ class Checks:
                         self._schedule.fail("S2", f"{call} is acknowledged: {call.body}")
         self._schedule.stats.commits += taken
 
-    def _fetch_answered(self, call: Call, reply: Any) -> None:
+    def _fetch_answered(self, call: SimulatedCall, reply: Any) -> None:
         if not self._schedule.checked:
             return
         for partition, found in offsets_in(reply).items():
             value = None if found is None else (found.offset, found.metadata)
             self.book.check_read(call.body.group_id, partition, value, call.note)
 
-    def _outcome(self, call: Call, group: str, partition: TopicPartition, error: int) -> None:
+    def _outcome(self, call: SimulatedCall, group: str, partition: TopicPartition, error: int) -> None:
         if not error:
             self.book.on_confirmed(call, group, partition, self._schedule.heap.events)
         elif error in _NEVER_WRITTEN:
@@ -514,7 +514,7 @@ class Checks:
             if call.api_key in _HELD and call.body.group_id == group.group_id and call not in held:
                 self._schedule.fail("S6", f"{call} is neither answered nor held for an answer")
 
-    def unanswered_calls(self) -> list[Call]:
+    def unanswered_calls(self) -> list[SimulatedCall]:
         """Requests that wait in the coordinator, but for heartbeats that it holds."""
         return [call for call in self._open if getattr(call.body, "hold_ms", 0) <= 0]
 

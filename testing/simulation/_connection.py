@@ -8,11 +8,11 @@ from typing import Any, Protocol
 from ...client.errors import BrokerConnectionError, BrokerTimeoutError
 from ...client.metadata import Address
 from ...protocol import RequestContext, UnsupportedVersionError, api_for
-from ._network import Call, Connection, Link, Receiver
+from ._network import Link, Receiver, SimulatedCall, SimulatedLink
 from ._schedule import Schedule
 
 
-class Caller(Protocol):
+class WaitingCaller(Protocol):
     """A process that connects. ``versions`` are those of the requests that it sends, ``connections`` what it
     has open; ``sending`` is called with each request.
     """
@@ -23,7 +23,7 @@ class Caller(Protocol):
 
     @property
     def world(self) -> Schedule[Any]: ...
-    def sending(self, call: Call, /) -> None: ...
+    def sending(self, call: SimulatedCall, /) -> None: ...
 
 
 class SimulatedConnection:
@@ -31,17 +31,19 @@ class SimulatedConnection:
 
     is_retired = False
 
-    def __init__(self, process: Caller, address: Address, node: Receiver, link: Link | None = None) -> None:
+    def __init__(
+        self, process: WaitingCaller, address: Address, node: Receiver, link: Link | None = None
+    ) -> None:
         self.address = address
         self.name = process.name
         self.context = RequestContext(process.name, "/10.0.0.1")
         self.versions = process.versions
         self.node = node
-        self.line = Connection(process.world, node, link)
+        self.line = SimulatedLink(process.world, node, link)
         self._process = process
         #: Features in force, as its broker says.
         self.features = {"group.version": 1}
-        self._waiting: dict[Call, tuple[asyncio.Future[Any], asyncio.TimerHandle]] = {}
+        self._waiting: dict[SimulatedCall, tuple[asyncio.Future[Any], asyncio.TimerHandle]] = {}
         self._closed_because: str | None = None
         self._ended = asyncio.Event()
 
@@ -75,7 +77,7 @@ class SimulatedConnection:
         if self._closed_because is not None:
             raise BrokerConnectionError(str(self.address), f"connection closed: {self._closed_because}")
         version = self.version_for(body.API_KEY, max_version)
-        call = Call(self, self.line, body.API_KEY, body)
+        call = SimulatedCall(self, self.line, body.API_KEY, body)
         call.version = version
         self._process.sending(call)
         loop = asyncio.get_running_loop()
@@ -85,7 +87,7 @@ class SimulatedConnection:
         self.line.send(call, int(timeout_ms))
         return answer
 
-    def _late(self, call: Call, answer: asyncio.Future[Any], timeout_ms: float) -> None:
+    def _late(self, call: SimulatedCall, answer: asyncio.Future[Any], timeout_ms: float) -> None:
         if not answer.done():
             why = f"{api_for(call.api_key).name} was not answered within {timeout_ms:.0f} ms"
             answer.set_exception(BrokerTimeoutError(str(self.address), why))
@@ -110,7 +112,7 @@ class SimulatedConnection:
 
     # --- from the network ---------------------------------------------------------------------------------
 
-    def on_answer(self, call: Call, body: Any) -> None:
+    def on_answer(self, call: SimulatedCall, body: Any) -> None:
         found = self._waiting.pop(call, None)
         if found is not None:
             answer, timer = found
@@ -118,5 +120,5 @@ class SimulatedConnection:
             if not answer.done():
                 answer.set_result(body)
 
-    def on_failure(self, _call: Call, error: BrokerConnectionError) -> None:
+    def on_failure(self, _call: SimulatedCall, error: BrokerConnectionError) -> None:
         self.close(str(error))

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from typing import Final
 
 from ..faults import FaultyFileSystem
-from ._plan import Incident, Plan
+from ._plan import Incident, SchedulePlan
 from ._schedule import Schedule
 
 _PAGE_BYTES: Final = 512
@@ -16,7 +16,7 @@ _PAGE_BYTES: Final = 512
 class FailingDisk(ABC):
     """The broker's side, with a disk that outlives its processes."""
 
-    def __init__(self, schedule: Schedule[Plan]) -> None:
+    def __init__(self, schedule: Schedule[SchedulePlan]) -> None:
         self._schedule = schedule
         self._fs = FaultyFileSystem(page_bytes=_PAGE_BYTES)
 

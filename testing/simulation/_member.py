@@ -41,9 +41,9 @@ from ...coordinator.consumer_groups.group import live as live_consumers
 from ...coordinator.consumer_groups.target import Topic
 from ...protocol import ApiKey, ErrorCode, RequestContext, TopicPartition
 from ...statemachine import MemberState
-from ._network import Call, Connection, Receiver
+from ._network import Receiver, SimulatedCall, SimulatedLink
 from ._offsets import commit_request, fetch_request, offsets_in
-from ._plan import ASIDE, MemberPlan, Plan
+from ._plan import ASIDE, MemberPlan, SchedulePlan
 from ._schedule import Schedule
 
 _TOPICS = UUID(int=0)
@@ -102,11 +102,11 @@ def _settings(
     )
 
 
-class Member:
+class SimulatedMember:
     """One process of a member, from its start to its end; a restart is another one."""
 
     def __init__(
-        self, schedule: Schedule[Plan], broker: Receiver, consumers: Consumers, plan: MemberPlan
+        self, schedule: Schedule[SchedulePlan], broker: Receiver, consumers: Consumers, plan: MemberPlan
     ) -> None:
         group = schedule.plan.groups[plan.group]
         self.plan = plan
@@ -148,7 +148,7 @@ class Member:
         self._committing = False
         self.handing_over: deque[Giving] = deque()
         self.connections = {
-            channel: Connection(schedule, broker)
+            channel: SimulatedLink(schedule, broker)
             for channel in (Channel.GROUP, Channel.HEARTBEAT, Channel.CONTROL)
         }
         if plan.regex and isinstance(self.membership, ConsumerMembership):
@@ -316,15 +316,15 @@ class Member:
     ) -> None:
         """Send a request; ``memo`` comes back with its outcome."""
         connection = self.connections[channel]
-        connection.send(Call(self, connection, api_key, body, memo), timeout_ms)
+        connection.send(SimulatedCall(self, connection, api_key, body, memo), timeout_ms)
 
-    def on_answer(self, call: Call, body: Any) -> None:
+    def on_answer(self, call: SimulatedCall, body: Any) -> None:
         self.do(self._on_answer, call, body)
 
-    def on_failure(self, call: Call, error: BrokerConnectionError) -> None:
+    def on_failure(self, call: SimulatedCall, error: BrokerConnectionError) -> None:
         self.do(self._on_failure, call, error)
 
-    def _on_answer(self, call: Call, body: Any) -> None:
+    def _on_answer(self, call: SimulatedCall, body: Any) -> None:
         memo = call.memo
         if type(memo) is Send:
             before = self.membership.generation
@@ -340,7 +340,7 @@ class Member:
         else:
             self._found(memo, body)
 
-    def _on_failure(self, call: Call, error: BrokerConnectionError) -> None:
+    def _on_failure(self, call: SimulatedCall, error: BrokerConnectionError) -> None:
         memo = call.memo
         if type(memo) is Send:
             self.membership.on_failure(memo, error, self.now)
@@ -442,7 +442,7 @@ class Member:
         if self.membership.state is MemberState.COMPLETING:
             self._send_commit({TopicPartition(ASIDE, 0): CommittedOffset(self.membership.generation)}, None)
 
-    def _commit_ended(self, call: Call, reply: Any | None) -> None:
+    def _commit_ended(self, call: SimulatedCall, reply: Any | None) -> None:
         offsets, giving = call.memo
         self._committing = False
         refused, again = 0, {}
@@ -505,7 +505,10 @@ class Consumers:
     """
 
     def __init__(
-        self, schedule: Schedule[Plan], members: Mapping[str, Member], application: Application | None
+        self,
+        schedule: Schedule[SchedulePlan],
+        members: Mapping[str, SimulatedMember],
+        application: Application | None,
     ) -> None:
         self._schedule = schedule
         self._members = members
@@ -525,7 +528,7 @@ class Consumers:
         #: Everything before this offset was done by some member of the group.
         self.done_before: defaultdict[tuple[str, TopicPartition], int] = defaultdict(int)
 
-    def handle_record(self, member: Member, record: Record) -> bool:
+    def handle_record(self, member: SimulatedMember, record: Record) -> bool:
         """Pass a record to the application; return whether it is done."""
         if self._application is not None:
             try:
@@ -548,7 +551,7 @@ class Consumers:
 
     # --- checks -------------------------------------------------------------------------------------------
 
-    def on_started(self, member: Member, partition: TopicPartition, position: int) -> None:
+    def on_started(self, member: SimulatedMember, partition: TopicPartition, position: int) -> None:
         if self._schedule.trace is not None:
             self._schedule.say(f"{member.name} reads {partition} from {position}")
         done = self.done_before[member.plan.group, partition]
@@ -556,13 +559,13 @@ class Consumers:
             text = f"begins {partition} at {position}, done is what is before {done}"
             self._schedule.fail("S11", f"{member.name} {text}")
 
-    def delivering(self, member: Member, partition: TopicPartition) -> None:
+    def delivering(self, member: SimulatedMember, partition: TopicPartition) -> None:
         membership = member.membership
         if membership.generation < 0 or partition not in membership.owned:
             text = f"delivers from {partition}, which it has not: it is {membership}"
             self._schedule.fail("S11", f"{member.name} {text}")
 
-    def on_joined(self, member: Member) -> None:
+    def on_joined(self, member: SimulatedMember) -> None:
         """A member has joined a generation: nobody else in it reads the same partitions."""
         shard = self._schedule.shard
         if shard is not None and live_consumers(shard, member.plan.group) is not None:
@@ -574,13 +577,13 @@ class Consumers:
         else:
             self.on_assigned(member)
 
-    def _is_behind(self, member: Member) -> bool:
+    def _is_behind(self, member: SimulatedMember) -> bool:
         """Return whether the previous generation left it out, as may happen to a static member."""
         membership = member.membership
         assert isinstance(membership, Membership)
         return membership._owned_generation < membership.generation - 1
 
-    def on_assigned(self, member: Member) -> None:
+    def on_assigned(self, member: SimulatedMember) -> None:
         """A member has received its assignment: nobody else in its generation owns the same partitions."""
         generation = member.membership.generation
         if generation < 0:
@@ -603,7 +606,7 @@ class Consumers:
                     text = f"{names} have {sorted(both)} in generation {generation}"
                     self._schedule.fail("S4", text)
 
-    def on_answer(self, member: Member, before: int, call: Call, body: Any) -> None:
+    def on_answer(self, member: SimulatedMember, before: int, call: SimulatedCall, body: Any) -> None:
         """A member has received the answer to a request of its membership."""
         membership, now = member.membership, member.membership.generation
         if isinstance(membership, Membership):
@@ -621,7 +624,7 @@ class Consumers:
             if now > before and call.body.gives_up:
                 self._gave_up(member)
 
-    def _gave_up(self, member: Member) -> None:
+    def _gave_up(self, member: SimulatedMember) -> None:
         """A member has heard that others get what it is giving up: they go on where it stopped."""
         shard, group = self._schedule.shard, member.plan.group
         if shard is None:
@@ -633,7 +636,7 @@ class Consumers:
                 text = f"{member.name} gave up {partition} at {stopped}, committed is {entry}"
                 self._schedule.fail("S20", text)
 
-    def _one_reader(self, member: Member) -> None:
+    def _one_reader(self, member: SimulatedMember) -> None:
         """A member of a consumer group begins to read: nobody else there may read the same."""
         shard = self._schedule.shard
         group = None if shard is None else live_consumers(shard, member.plan.group)
@@ -647,7 +650,7 @@ class Consumers:
                 text = f"{member.name} and {other.name} may read {sorted(both)}"
                 self._schedule.fail("S4", f"{text} at epoch {group.epoch}")
 
-    def _may_read(self, member: Member, group: ConsumerGroup) -> set[TopicPartition]:
+    def _may_read(self, member: SimulatedMember, group: ConsumerGroup) -> set[TopicPartition]:
         """Return the partitions that only this member of a consumer group may read."""
         membership = member.membership
         if not self._is_in(member, group):
@@ -656,14 +659,14 @@ class Consumers:
         stopped = {p for step in member.handing_over if step.told for p in step.partitions}
         return has - member.inherited - stopped
 
-    def _is_in(self, member: Member, group: ConsumerGroup) -> bool:
+    def _is_in(self, member: SimulatedMember, group: ConsumerGroup) -> bool:
         """Return whether the group still has this member: the member may not know that it was removed."""
         key = group.group_id, member.membership.member_id
         knows = self.removed.get(key, -1) <= member.joined_at and not member.was_removed
         return key[1] in group.members and knows
 
 
-def _has(member: Member) -> frozenset[TopicPartition]:
+def _has(member: SimulatedMember) -> frozenset[TopicPartition]:
     """Return the partitions that a member owns or still reads, without those that others got while it was
     left out.
     """

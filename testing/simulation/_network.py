@@ -13,21 +13,21 @@ from typing import Any, Protocol
 
 from ...client.errors import BrokerConnectionError
 from ...protocol import ApiKey, RequestContext
-from ._plan import Plan
+from ._plan import SchedulePlan
 from ._schedule import Schedule
 
 _PARKED = (ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP)
 
 
-class Client(Protocol):
+class SimulatedClient(Protocol):
     """A sender of requests."""
 
     name: str
     context: RequestContext
     versions: dict[int, int]
 
-    def on_answer(self, call: Call, body: Any, /) -> None: ...
-    def on_failure(self, call: Call, error: BrokerConnectionError, /) -> None: ...
+    def on_answer(self, call: SimulatedCall, body: Any, /) -> None: ...
+    def on_failure(self, call: SimulatedCall, error: BrokerConnectionError, /) -> None: ...
 
 
 class Receiver(Protocol):
@@ -35,7 +35,7 @@ class Receiver(Protocol):
 
     @property
     def reachable(self) -> bool: ...
-    def receive(self, call: Call, /) -> None: ...
+    def receive(self, call: SimulatedCall, /) -> None: ...
 
 
 class Link(Protocol):
@@ -50,7 +50,7 @@ class Link(Protocol):
     def is_up(self) -> bool: ...
 
 
-class Call:
+class SimulatedCall:
     """A request on its way, and the coordinator's handle to answer it.
 
     ``memo`` belongs to the sender, ``note`` to the checks. ``cut``: the connection breaks before the
@@ -73,7 +73,7 @@ class Call:
     )
 
     def __init__(
-        self, client: Client, connection: Connection, api_key: int, body: Any, memo: Any = None
+        self, client: SimulatedClient, connection: SimulatedLink, api_key: int, body: Any, memo: Any = None
     ) -> None:
         self.client = client
         self.connection = connection
@@ -87,15 +87,15 @@ class Call:
         self.memo = memo
         self.note: Any = None
         #: Called with the coordinator's answer.
-        self.on_set: Callable[[Call, Any], None] | None = None
+        self.on_set: Callable[[SimulatedCall, Any], None] | None = None
 
     def __repr__(self) -> str:
         return f"{ApiKey(self.api_key).name} v{self.version} of {self.client.name}"
 
-    def again(self) -> Call:
+    def again(self) -> SimulatedCall:
         """Return a duplicate of the request, on a connection that nobody listens to."""
-        connection = Connection(self.connection.schedule, self.connection.node)
-        late = Call(self.client, connection, self.api_key, self.body)
+        connection = SimulatedLink(self.connection.schedule, self.connection.node)
+        late = SimulatedCall(self.client, connection, self.api_key, self.body)
         late.is_late = True
         return late
 
@@ -110,7 +110,7 @@ class Call:
         self.connection.on_answer(self, body)
 
 
-class Connection:
+class SimulatedLink:
     """One connection, over a ``link`` if its delay varies; each break begins a new epoch."""
 
     __slots__ = (
@@ -126,20 +126,20 @@ class Connection:
         "under_way",
     )
 
-    def __init__(self, schedule: Schedule[Plan], node: Receiver, link: Link | None = None) -> None:
+    def __init__(self, schedule: Schedule[SchedulePlan], node: Receiver, link: Link | None = None) -> None:
         self.epoch = 0
         #: Requests whose sender waits for an answer.
-        self.under_way: list[Call] = []
+        self.under_way: list[SimulatedCall] = []
         self.schedule = schedule
         self.node = node
         self._link = link
-        self._busy: Call | None = None
+        self._busy: SimulatedCall | None = None
         #: A heartbeat that is held, while the coordinator takes the one behind it.
-        self._held: Call | None = None
-        self._queue: deque[Call] = deque()
+        self._held: SimulatedCall | None = None
+        self._queue: deque[SimulatedCall] = deque()
         self._in_ms = self._out_ms = 0
 
-    def send(self, call: Call, timeout_ms: int) -> None:
+    def send(self, call: SimulatedCall, timeout_ms: int) -> None:
         """Send a request; its sender gets an answer or a failure."""
         schedule = self.schedule
         heap, rng = schedule.heap, schedule.rng
@@ -175,7 +175,7 @@ class Connection:
     def reset(self, why: str) -> None:
         self._break(self.epoch, why)
 
-    def on_answer(self, call: Call, body: Any) -> None:
+    def on_answer(self, call: SimulatedCall, body: Any) -> None:
         """The coordinator has answered; the next request may be taken."""
         if call is self._held:
             self._held = None
@@ -195,7 +195,7 @@ class Connection:
             self._out_ms = self._link.back(self._out_ms)
         heap.at(self._out_ms, self._deliver, call, body)
 
-    def _meet(self, fault: str, call: Call, delay_ms: int, timeout_ms: int) -> int:
+    def _meet(self, fault: str, call: SimulatedCall, delay_ms: int, timeout_ms: int) -> int:
         """Let a request meet a fault; return how long it takes to arrive in ms, -1 if it does not."""
         schedule = self.schedule
         heap, rng = schedule.heap, schedule.rng
@@ -213,7 +213,7 @@ class Connection:
             call.cut = True
         return delay_ms
 
-    def _arrive(self, call: Call) -> None:
+    def _arrive(self, call: SimulatedCall) -> None:
         if call.epoch != self.epoch or not self.node.reachable:
             return
         busy = self._busy
@@ -225,13 +225,13 @@ class Connection:
         else:
             self._queue.append(call)
 
-    def _arrive_late(self, call: Call) -> None:
+    def _arrive_late(self, call: SimulatedCall) -> None:
         if self._link is not None and self._link.is_up():
             if self.schedule.trace is not None:
                 self.schedule.say(f"{call} arrives, which was given up")
             self._arrive_again(call.again())
 
-    def _arrive_again(self, call: Call) -> None:
+    def _arrive_again(self, call: SimulatedCall) -> None:
         if not self.schedule.healed:
             call.connection._arrive(call)
 
@@ -240,12 +240,12 @@ class Connection:
             self._busy = self._queue.popleft()
             self.node.receive(self._busy)
 
-    def _deliver(self, call: Call, body: Any) -> None:
+    def _deliver(self, call: SimulatedCall, body: Any) -> None:
         if call.epoch == self.epoch and call in self.under_way:
             self.under_way.remove(call)
             call.client.on_answer(call, body)
 
-    def _time_out(self, call: Call) -> None:
+    def _time_out(self, call: SimulatedCall) -> None:
         if call.epoch == self.epoch and call in self.under_way:
             self._break(self.epoch, "no answer in time")
 

@@ -178,7 +178,7 @@ class GroupPlan:
 
 
 @dataclass(slots=True)
-class Plan:
+class SchedulePlan:
     """Everything of a schedule that is drawn beforehand; ``run_seed`` seeds the draws while it runs."""
 
     seed: int
@@ -238,7 +238,7 @@ def faults_table(
 
 def draw_plan(
     seed: int, make_assignors: MakeAssignors | None = None, crashes: int = 0, *, mixed: bool = False
-) -> Plan:
+) -> SchedulePlan:
     """The plan of a seed, with ``make_assignors`` for those drawn, and this many more crashes. ``mixed``:
     with members of both protocols.
     """
@@ -250,7 +250,7 @@ def draw_plan(
     fsync = rng.random() < 0.5
     on = {name for name in (*NETWORK, *INCIDENTS) if rng.random() < 0.35} | _ALWAYS
     members = _members(rng, groups, faults_ms)
-    plan = Plan(
+    plan = SchedulePlan(
         seed=seed,
         run_seed=rng.getrandbits(64),
         faults_ms=faults_ms,
@@ -289,7 +289,7 @@ def draw_plan(
     return plan
 
 
-def _mix(rng: Random, plan: Plan) -> None:
+def _mix(rng: Random, plan: SchedulePlan) -> None:
     """Let members speak either protocol, some change it, and topics change."""
     plan.mixed, plan.beside = True, rng.random() < 0.3
     # all of a group that turns back is one batch

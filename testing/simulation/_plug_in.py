@@ -16,7 +16,7 @@ from ...coordinator.engine.runner import ShardRunner
 from ...coordinator.groups.groups import Groups, GroupShard
 from ...protocol import TopicPartition
 from ._loop import ProcessLoop
-from ._plan import Plan
+from ._plan import SchedulePlan
 from ._schedule import Schedule
 
 #: What a plug-in may do wrong.
@@ -67,7 +67,7 @@ class PlugInProcess(AssignorProcesses):
     what the plug-in does wrong now; "" if nothing.
     """
 
-    def __init__(self, schedule: Schedule[Plan], loop: ProcessLoop, fault: Callable[[], str]) -> None:
+    def __init__(self, schedule: Schedule[SchedulePlan], loop: ProcessLoop, fault: Callable[[], str]) -> None:
         super().__init__(timeout_ms=2 * schedule.plan.session_ms)
         self._schedule = schedule
         self._loop = loop

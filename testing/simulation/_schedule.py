@@ -12,14 +12,14 @@ from uuid import UUID
 from ...coordinator.groups.groups import GroupShard
 from ...log import PartitionLog
 from ._heap import Heap
-from ._plan import Plan
+from ._plan import SchedulePlan
 from ._violation import Violation
 
 #: The wall clock when a schedule begins.
 START_MS: Final = 1_700_000_000_000
 _TRACE_LINES: Final = 100_000
 
-P = TypeVar("P", bound=Plan, covariant=True)
+P = TypeVar("P", bound=SchedulePlan, covariant=True)
 
 
 @dataclass(slots=True)

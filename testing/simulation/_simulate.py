@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias
 
 from ._incidents import Incidents
 from ._member import MakeApplication
-from ._plan import MakeAssignors, Plan, draw_plan
+from ._plan import MakeAssignors, SchedulePlan, draw_plan
 from ._schedule import Stats
 from ._violation import Violation
 from ._world import MemberWorld, Phases
@@ -86,7 +86,11 @@ def simulate(
 
 
 def run_all(
-    make_run: Callable[[int], Run], seeds: int | Iterable[int], left_out: Collection[str], *, go_on: bool
+    make_run: Callable[[int], ScheduleRun],
+    seeds: int | Iterable[int],
+    left_out: Collection[str],
+    *,
+    go_on: bool,
 ) -> SimulationReport:
     """Run a schedule of each seed. Raises SimulationFailed."""
     report = SimulationReport()
@@ -123,21 +127,21 @@ def trace(
     return trace_run(_GroupRun(seed, assignors, application, True, crashes, protocol), left_out)
 
 
-def trace_run(run: Run, left_out: Collection[str]) -> tuple[list[str], Violation | None]:
+def trace_run(run: ScheduleRun, left_out: Collection[str]) -> tuple[list[str], Violation | None]:
     """The trace of a run, and the violation that ends it."""
     with _own_loop():
         world, violation = run.schedule(left_out, traced=True)
     return world.trace or [], violation
 
 
-class Run:
+class ScheduleRun:
     """Runs of one seed; ``options`` is what the command line needs besides it."""
 
     seed: int
     options = ""
 
     @abstractmethod
-    def plan(self, left_out: Collection[str]) -> Plan:
+    def plan(self, left_out: Collection[str]) -> SchedulePlan:
         """The plan of the seed, without what is left out."""
 
     @abstractmethod
@@ -179,7 +183,7 @@ class Run:
 
 
 @dataclass(slots=True)
-class _GroupRun(Run):
+class _GroupRun(ScheduleRun):
     """Of a group of light members."""
 
     seed: int
@@ -194,11 +198,11 @@ class _GroupRun(Run):
         crashes = f" --crashes {self.crashes}" if self.crashes else ""
         return crashes + ("" if self.protocol == "classic" else f" --protocol {self.protocol}")
 
-    def plan(self, left_out: Collection[str]) -> Plan:
+    def plan(self, left_out: Collection[str]) -> SchedulePlan:
         mixed = self.protocol == "mixed"
         return draw_plan(self.seed, self.assignors, self.crashes, mixed=mixed).leave_out(left_out)
 
-    def world(self, plan: Plan, *, traced: bool) -> MemberWorld:
+    def world(self, plan: SchedulePlan, *, traced: bool) -> MemberWorld:
         application = None if self.application is None else self.application()
         world = MemberWorld(plan, checked=self.checked, application=application, traced=traced)
         Incidents(world)

@@ -17,12 +17,12 @@ from ...coordinator.consumer_groups.target import Topic
 from ...protocol import ApiKey, RequestContext, TopicPartition
 from ...statemachine import ConsumerGroupState, GroupState, MemberState
 from ..faults import SimulatedCrash
-from ._broker import Broker
+from ._broker import CoordinatorProcess
 from ._checks import Checks
 from ._disk import FailingDisk
-from ._member import Application, Consumers, Member
-from ._network import Call, Connection, Receiver
-from ._plan import ASIDE, PLUG_IN, Incident, Plan
+from ._member import Application, Consumers, SimulatedMember
+from ._network import Receiver, SimulatedCall, SimulatedLink
+from ._plan import ASIDE, PLUG_IN, Incident, SchedulePlan
 from ._schedule import P, Schedule
 from ._violation import Violation
 
@@ -47,16 +47,16 @@ class Tool:
         ApiKey.OFFSET_DELETE: 0,
     }
 
-    def __init__(self, schedule: Schedule[Plan], broker: Receiver) -> None:
-        self.connection = Connection(schedule, broker)
+    def __init__(self, schedule: Schedule[SchedulePlan], broker: Receiver) -> None:
+        self.connection = SimulatedLink(schedule, broker)
 
     def send(self, body: Any) -> None:
-        self.connection.send(Call(self, self.connection, body.API_KEY, body), _TOOL_TIMEOUT_MS)
+        self.connection.send(SimulatedCall(self, self.connection, body.API_KEY, body), _TOOL_TIMEOUT_MS)
 
-    def on_answer(self, _call: Call, _body: Any) -> None:
+    def on_answer(self, _call: SimulatedCall, _body: Any) -> None:
         """Do nothing: the checks saw the answer where it was sent."""
 
-    def on_failure(self, _call: Call, _error: BrokerConnectionError) -> None:
+    def on_failure(self, _call: SimulatedCall, _error: BrokerConnectionError) -> None:
         """It may have been carried out, or not."""
 
 
@@ -121,11 +121,11 @@ class World(Phases[P]):
     def __init__(self, plan: P, checks: Callable[[World[P]], Checks], *, checked: bool, traced: bool) -> None:
         super().__init__(plan, checked=checked, traced=traced)
         self.checks = checks(self)
-        self.broker = Broker(self, self.checks)
+        self.broker = CoordinatorProcess(self, self.checks)
         self.tool = Tool(self, self.broker)
 
     @property
-    def machine(self) -> Broker:
+    def machine(self) -> CoordinatorProcess:
         return self.broker
 
     def look(self) -> None:
@@ -156,25 +156,25 @@ class World(Phases[P]):
         }
 
 
-class MemberWorld(World[Plan]):
+class MemberWorld(World[SchedulePlan]):
     """A schedule of light members."""
 
     def __init__(
         self,
-        plan: Plan,
+        plan: SchedulePlan,
         *,
         checked: bool = True,
         application: Application | None = None,
         traced: bool = False,
     ) -> None:
         super().__init__(plan, Checks, checked=checked, traced=traced)
-        self.members: dict[str, Member] = {}
+        self.members: dict[str, SimulatedMember] = {}
         self.consumers = Consumers(self, self.members, application)
         self.checks.removed = self.consumers.removed
         self._topics_version = object()
         self.topics_changed = False
 
-    def _connections(self) -> list[Connection]:
+    def _connections(self) -> list[SimulatedLink]:
         """Return every connection, also of ended processes: their last requests may be on the way."""
         of_members = (c for member in self.members.values() for c in member.connections.values())
         return [*of_members, self.tool.connection]
@@ -230,7 +230,7 @@ class MemberWorld(World[Plan]):
         plan = next((plan for plan in self.plan.members if plan.name == name), None)
         if plan is not None and (name not in self.members or not self.members[name].alive):
             self.say(f"{name} starts")
-            self.members[name] = Member(self, self.broker, self.consumers, plan)
+            self.members[name] = SimulatedMember(self, self.broker, self.consumers, plan)
 
     def _run(self) -> None:
         plan = self.plan
@@ -291,7 +291,7 @@ class MemberWorld(World[Plan]):
                 return
             self._let_pass(self.heap.now + LOOK_MS)
 
-    def living(self, group: str) -> list[Member]:
+    def living(self, group: str) -> list[SimulatedMember]:
         """The members of a group that are alive and stay."""
         members = (member for member in self.members.values() if member.plan.group == group)
         return [m for m in members if m.alive and m.error is None and not m.paused and not m.leaving]
@@ -361,7 +361,7 @@ class MemberWorld(World[Plan]):
         super().close()
 
 
-def _why_unsettled(group: ConsumerGroup, members: list[Member]) -> str | None:
+def _why_unsettled(group: ConsumerGroup, members: list[SimulatedMember]) -> str | None:
     """Why a group is not one of these members, each at its target and aware of it; None if it is."""
     state = ConsumerGroupState.STABLE if members else ConsumerGroupState.EMPTY
     ids = {member.membership.member_id for member in members}

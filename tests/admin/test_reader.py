@@ -12,7 +12,7 @@ from contextlib import aclosing, asynccontextmanager
 import pytest
 
 from kohort.admin import _reader
-from kohort.admin._reader import Reader
+from kohort.admin._reader import TopicReader
 from kohort.client import AuthenticationError, BrokerConnectionError, Cluster
 from kohort.consumer.reading.fetched_records import ChunkReader
 from kohort.producer import Producer
@@ -26,7 +26,7 @@ Topics = Callable[..., str]
 class Followed:
     """A reader in a task: ``values`` are what it has read, ``said`` its remarks."""
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: TopicReader) -> None:
         self.reader = reader
         self.values: list[bytes | None] = []
         self.said: list[str] = []
@@ -65,7 +65,7 @@ def write(bootstrap: str) -> Callable[..., Awaitable[None]]:
 @asynccontextmanager
 async def following(cluster: Cluster, topic: str, **more: object) -> AsyncIterator[Followed]:
     await cluster.metadata([topic])
-    followed = Followed(Reader(cluster, {TopicPartition(topic, 0): 0}, **more))  # type: ignore[arg-type]
+    followed = Followed(TopicReader(cluster, {TopicPartition(topic, 0): 0}, **more))  # type: ignore[arg-type]
     try:
         yield followed
     finally:
@@ -142,7 +142,7 @@ async def test_a_log_that_is_shorter_than_what_was_read_is_an_error(
 ) -> None:
     topic = new_topic("reader", partitions=1)
     await cluster.metadata([topic])
-    reader = Reader(cluster, {TopicPartition(topic, 0): 5})
+    reader = TopicReader(cluster, {TopicPartition(topic, 0): 5})
     with pytest.raises(KafkaError, match="was read to offset 5 and ends at 0 now"):
         await asyncio.wait_for(anext(reader.batches()), 30)
 
@@ -155,7 +155,7 @@ async def test_records_behind_the_end_are_left_out_and_partitions_take_turns(
     await write(topic, b"a", b"b", b"c")
     await write(topic, b"d", partition=1)
     await cluster.metadata([topic])
-    reader = Reader(cluster, dict.fromkeys(places, 0), {places[0]: 2, places[1]: 1})
+    reader = TopicReader(cluster, dict.fromkeys(places, 0), {places[0]: 2, places[1]: 1})
     values = [record.value async for records in reader.batches() for record in records]
     assert sorted(value or b"" for value in values) == [b"a", b"b", b"d"]
 
@@ -187,7 +187,7 @@ async def test_a_broker_that_goes_is_waited_for_by_who_follows_and_by_nobody_els
             "connected again",
         ]
     gone[0] = True
-    reader = Reader(cluster, {place: 0}, {place: 1}, patience_s=0.3)
+    reader = TopicReader(cluster, {place: 0}, {place: 1}, patience_s=0.3)
     with pytest.raises(BrokerConnectionError, match="closed the connection"):
         await asyncio.wait_for(anext(reader.batches()), 30)
 
@@ -232,9 +232,9 @@ async def test_damaged_records_are_fetched_again_before_they_are_an_error(
         return real(reader)
 
     monkeypatch.setattr(ChunkReader, "read", read)
-    reader = Reader(cluster, {place: 0}, {place: 1})
+    reader = TopicReader(cluster, {place: 0}, {place: 1})
     assert [len(records) async for records in reader.batches()] == [1]
     damaged[0] = 3
-    reader = Reader(cluster, {place: 0}, {place: 1})
+    reader = TopicReader(cluster, {place: 0}, {place: 1})
     with pytest.raises(CorruptBatchError):
         await asyncio.wait_for(anext(reader.batches()), 30)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import pytest
 
-from kohort.testing.faults import FaultyFileSystem, Operation, SimulatedCrash
+from kohort.testing.faults import DiskOperation, FaultyFileSystem, SimulatedCrash
 
 SEEDS = range(100)
 
@@ -172,7 +172,7 @@ def test_an_operation_that_meets_a_fault_changes_nothing_but_a_write_leaves_half
     assert [operation.kind for operation in fs.failed[:2]] == ["rename", "remove"]
     fs.heal()
     fs.file("/d/a").truncate(0)
-    assert fs.operations[-1] == Operation("cut", "/d/a")
+    assert fs.operations[-1] == DiskOperation("cut", "/d/a")
 
 
 def test_faults_count_the_kinds_and_paths_that_they_are_told() -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from kohort.admin import GroupAdmin, ListedGroup
 from kohort.admin.assignor_actions import Scene
-from kohort.admin.cluster_commands import Ailing, Broker, Disk, Status
+from kohort.admin.cluster_commands import Ailing, BrokerRow, ClusterStatus, Disk
 from kohort.admin.reassignment import Moving
 from kohort.client import Cluster
 from kohort.testing import RunningBroker
@@ -322,14 +322,16 @@ def test_a_cluster_that_is_away_leaves_the_page_usable(browser: MakeBrowser) -> 
 
 
 def test_offline_partitions_and_reassignments_are_shown() -> None:
-    found = Status("c", [], 2, 1, [Ailing("t", 0, None, [1, 2], [])], [Moving("t", 1, [1, 2], [2], [1], [2])])
+    found = ClusterStatus(
+        "c", [], 2, 1, [Ailing("t", 0, None, [1, 2], [])], [Moving("t", 1, [1, 2], [2], [1], [2])]
+    )
     text = re.sub(r"<[^>]*>", " ", pages.cluster(Frame("b"), found))
     assert "t-0   offline   1, 2  none" in re.sub(r" {4,}", "   ", text)
     assert "t-1  1, 2  2  1  2" in text
 
 
 def test_a_broker_whose_disk_refuses_writes_is_the_state_of_the_cluster() -> None:
-    broker = Broker(1, "b:9092", None, True, 2, 2, 0, Disk(0, 3 << 30, failing=True))
-    text = re.sub(r"<[^>]*>", " ", pages.cluster(Frame("b"), Status("c", [broker], 2, 0, [], [])))
+    broker = BrokerRow(1, "b:9092", None, True, 2, 2, 0, Disk(0, 3 << 30, failing=True))
+    text = re.sub(r"<[^>]*>", " ", pages.cluster(Frame("b"), ClusterStatus("c", [broker], 2, 0, [], [])))
     assert "State   disk failing" in re.sub(r" {3,}", "   ", text)
     assert "refuses writes, 0% of 3.00 GiB free" in text

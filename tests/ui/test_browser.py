@@ -19,7 +19,7 @@ import pytest
 
 from kohort.admin.lanes_page import page
 from kohort.testing import RunningBroker, running_broker
-from kohort.ui.server import Server
+from kohort.ui.server import PageServer
 from tests.admin.test_lanes import generation, group, member, picture
 from tests.ui.conftest import commit, made
 from tests.ui.members import grouped
@@ -69,7 +69,7 @@ def served(*words: str) -> Iterator[str]:
 
     with socket.create_server(("127.0.0.1", 0)) as listening:
         ui = made(*words, listening=listening.getsockname())
-        server = Server(ui)
+        server = PageServer(ui)
         server.config.timeout_graceful_shutdown = 1
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()

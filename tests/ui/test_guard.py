@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from kohort.ui.guard import MOST_FORM_BYTES, Guard
+from kohort.ui.guard import MOST_FORM_BYTES, RequestGuard
 from tests.ui.conftest import TOKEN, Browser
 
 MakeBrowser = Callable[..., Browser]
@@ -142,5 +142,5 @@ async def test_websockets_are_not_answered() -> None:
     async def never(*_: object) -> None:
         raise AssertionError("the application was asked")
 
-    guard = Guard(never, hosts=["localhost"], any_address=False, token=None, cookie="c")
+    guard = RequestGuard(never, hosts=["localhost"], any_address=False, token=None, cookie="c")
     await guard({"type": "websocket", "headers": []}, never, never)  # type: ignore[arg-type]

@@ -52,7 +52,7 @@ def test_a_connection_that_asks_for_nothing_is_closed(monkeypatch: pytest.Monkey
     monkeypatch.setattr(module, "REQUEST_S", 0.05)
     with socket.create_server(("127.0.0.1", 0)) as listening:
         address = listening.getsockname()
-        server = module.Server(made(*NOWHERE, token=TOKEN, listening=address))
+        server = module.PageServer(made(*NOWHERE, token=TOKEN, listening=address))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
         try:

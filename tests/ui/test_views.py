@@ -19,11 +19,11 @@ from kohort.admin import (
     ListedGroup,
     PartitionOffsets,
 )
-from kohort.admin.cluster_commands import Broker, Disk, Status
+from kohort.admin.cluster_commands import BrokerRow, ClusterStatus, Disk
 from kohort.protocol import ErrorCode, EventName, KafkaError
 from kohort.testing import running_broker
 from kohort.ui import views
-from kohort.ui.views import ClusterView, GroupsView, GroupView, TopicsView, TopicView, matching
+from kohort.ui.views import BrokersView, GroupsView, GroupView, TopicsView, TopicView, matching
 from tests.admin.test_lanes import generation, group, member
 
 
@@ -217,7 +217,7 @@ async def test_what_is_wanted_of_groups_is_bounded() -> None:
 async def test_lists_tell_pages_when_something_is_new() -> None:
     with running_broker() as broker:
         async with GroupAdmin(broker.bootstrap) as admin:
-            looked = (TopicsView(), ClusterView(), TopicView("orders"))
+            looked = (TopicsView(), BrokersView(), TopicView("orders"))
             await admin.cluster.create_topics({"orders": 2})
             for view in looked:
                 await view.look(admin)
@@ -239,14 +239,14 @@ async def test_pages_are_told_of_a_disk_when_what_they_show_of_it_changes(
 ) -> None:
     disks = [Disk(80_100_000, 100_000_000, False), Disk(80_000_000, 100_000_000, False)]
     disks += [Disk(40_000_000, 100_000_000, False), Disk(40_000_000, 100_000_000, True)]
-    brokers = [Broker(1, "localhost:9092", "", True, 0, 0, 0, disk) for disk in disks]
-    found = iter([Status("id", [broker], 0, 0, [], []) for broker in brokers])
+    brokers = [BrokerRow(1, "localhost:9092", "", True, 0, 0, 0, disk) for disk in disks]
+    found = iter([ClusterStatus("id", [broker], 0, 0, [], []) for broker in brokers])
 
-    async def status(_cluster: object) -> Status:
+    async def status(_cluster: object) -> ClusterStatus:
         return next(found)
 
     monkeypatch.setattr(views, "status", status)
-    view, versions = ClusterView(), []
+    view, versions = BrokersView(), []
     for disk in disks:
         await view.look(cast("Any", SimpleNamespace(cluster=None)))
         versions.append(view.version)

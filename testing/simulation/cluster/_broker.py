@@ -26,10 +26,10 @@ from ...faults import FaultyFileSystem
 from .._connection import SimulatedConnection
 from .._disk import FailingDisk
 from .._loop import ProcessLoop
-from .._network import Call
+from .._network import SimulatedCall
 from .._plan import Incident
 from ._links import Way
-from ._metadata import Session
+from ._metadata import ClusterSession
 from ._plan import rack_of
 from ._schedule import HOST, PORT, ClusterSchedule
 
@@ -40,7 +40,7 @@ _NOTICED_MS: Final = 50
 _LENGTH_BYTES: Final = 4
 
 
-class Broker(FailingDisk):
+class ClusterProcess(FailingDisk):
     """One broker through all its runs; ``parts`` are those of the present one, None while there is none."""
 
     def __init__(self, world: ClusterSchedule, number: int) -> None:
@@ -52,7 +52,7 @@ class Broker(FailingDisk):
         self.connections: dict[SimulatedConnection, None] = {}
         self.parts: BrokerAssembly | None = None
         self.reachable = False
-        self.session: Session | None = None
+        self.session: ClusterSession | None = None
         #: What its wall clock shows beyond virtual time.
         self.clock_off_ms = world.clock_off_ms
         self.settings = BrokerSettings(
@@ -69,7 +69,7 @@ class Broker(FailingDisk):
                 work_clock=lambda: world.heap.now / 1_000,
             ),
         )
-        self._serving: dict[Call, asyncio.Task[None]] = {}
+        self._serving: dict[SimulatedCall, asyncio.Task[None]] = {}
         self._noticed = False
 
     def __repr__(self) -> str:
@@ -97,19 +97,19 @@ class Broker(FailingDisk):
 
     # --- requests -----------------------------------------------------------------------------------------
 
-    def receive(self, call: Call) -> None:
+    def receive(self, call: SimulatedCall) -> None:
         assert self._loop is not None
         self.world.stats.requests += 1
         call.on_set = lambda _call, _body: None
         self._serving[call] = self._loop.create_task(self._serve(call), context=self._context)
 
-    async def _serve(self, call: Call) -> None:
+    async def _serve(self, call: SimulatedCall) -> None:
         try:
             await self._answer(call)
         finally:
             self._serving.pop(call, None)
 
-    async def _answer(self, call: Call) -> None:
+    async def _answer(self, call: SimulatedCall) -> None:
         parts = self.parts
         assert parts is not None
         self.world.on_request(self, call)
@@ -128,7 +128,7 @@ class Broker(FailingDisk):
         self.world.on_answer(self, call, body)
         call.set(body)
 
-    def sending(self, call: Call) -> None:
+    def sending(self, call: SimulatedCall) -> None:
         """Called with each of its requests."""
 
     async def _open(self, address: Address, *, timeout_ms: float = 2_000, **_: Any) -> SimulatedConnection:
@@ -181,7 +181,7 @@ class Broker(FailingDisk):
             self.session = self.world.metadata.open(loop, self.name)
             loop.create_task(self._start(self.session), context=self._context)
 
-    async def _start(self, session: Session) -> None:
+    async def _start(self, session: ClusterSession) -> None:
         world = self.world
         off_ms = self.clock_off_ms
         try:
@@ -237,7 +237,7 @@ class Broker(FailingDisk):
             )
         self._go_down(left)
 
-    def _on_missed_session(self, session: Session) -> None:
+    def _on_missed_session(self, session: ClusterSession) -> None:
         if not session.is_over:
             session.end()
 

@@ -21,7 +21,7 @@ from ....protocol import ErrorCode, KohortError, TopicPartition
 from ....protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from .._connection import SimulatedConnection
 from .._loop import ProcessLoop
-from .._network import Call
+from .._network import SimulatedCall
 from ._plan import BROKERS, GROUP, OUTPUT, TOPIC
 from ._schedule import BOOTSTRAP, HOST, PORT, ClusterSchedule
 
@@ -32,7 +32,7 @@ _BY_NAME: Final = 12
 _RECORDS_S: Final = (0.03, 0.08, 0.2)
 
 
-class Client:
+class ClientProcess:
     """One process, with an event loop and connections of its own."""
 
     def __init__(self, world: ClusterSchedule, name: str) -> None:
@@ -70,7 +70,7 @@ class Client:
         self.connections.clear()
         self.loop.clear()
 
-    def sending(self, call: Call) -> None:
+    def sending(self, call: SimulatedCall) -> None:
         """Called with each of its requests."""
 
     async def _main(self) -> None:
@@ -91,7 +91,7 @@ class Client:
         self.world.found("S0", f"{self}: {context['message']}: {context.get('exception')!r}")
 
 
-class Writer(Client):
+class ClusterWriter(ClientProcess):
     """Sends numbered records with acks=all, each once, until the faults are over."""
 
     async def run(self) -> None:
@@ -128,7 +128,7 @@ class Writer(Client):
             self.world.ledger.was_acknowledged(value, place, told.offset)
 
 
-class Member(Client):
+class ClusterMember(ClientProcess):
     """A member of the group, which commits what it has read."""
 
     async def run(self) -> None:
@@ -153,7 +153,7 @@ class Member(Client):
                 consumer.done(record)
 
 
-class Reader(Client):
+class ClusterReader(ClientProcess):
     """Reads a partition from its beginning on; it asks any broker: one that is long replaced, or a follower.
 
     Of ``OUTPUT`` it reads what is committed.

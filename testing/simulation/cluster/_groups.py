@@ -7,7 +7,7 @@ from typing import Any, Final
 from ....coordinator.consumer_groups.group import ConsumerGroupRecords
 from ....offsets_topic import GroupRecordType, GroupStored
 from ....protocol import ApiKey, ErrorCode
-from .._network import Call
+from .._network import SimulatedCall
 from .._schedule import Schedule
 from ._plan import ClusterPlan
 
@@ -37,7 +37,7 @@ class GroupLedger:
     def __repr__(self) -> str:
         return f"GroupLedger(generation {self._generation}, {sorted(self._members)})"
 
-    def on_request(self, call: Call) -> None:
+    def on_request(self, call: SimulatedCall) -> None:
         if call.api_key == ApiKey.LEAVE_GROUP:
             for member in call.body.members:
                 self._safe_until.pop(member.member_id, None)
@@ -55,7 +55,7 @@ class GroupLedger:
                         number for topic in call.body.topic_partitions for number in topic.partitions
                     )
 
-    def on_answer(self, call: Call, body: Any, *, newest: bool) -> None:
+    def on_answer(self, call: SimulatedCall, body: Any, *, newest: bool) -> None:
         """``newest``: nobody has coordinated the group after who answers."""
         if call.api_key == ApiKey.CONSUMER_GROUP_HEARTBEAT:
             self._beaten(call, body, newest=newest)
@@ -77,7 +77,7 @@ class GroupLedger:
                 text = f"{member} is not known, though its session lasts until {until_ms}"
                 self._schedule.found("B9", text)
 
-    def _beaten(self, call: Call, body: Any, *, newest: bool) -> None:
+    def _beaten(self, call: SimulatedCall, body: Any, *, newest: bool) -> None:
         member, epoch, now = call.body.member_id, call.body.member_epoch, self._schedule.heap.now
         until_ms, known = self._safe_until.get(member, 0), epoch == self._epochs.get(member)
         if body.error_code in _NOT_KNOWN and newest and known and now < until_ms:

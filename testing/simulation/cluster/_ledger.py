@@ -9,7 +9,7 @@ from .._schedule import Schedule
 from ._plan import ClusterPlan
 
 
-class Ledger:
+class ClusterLedger:
     """Records by their values: which were acknowledged, and where they are."""
 
     def __init__(self, schedule: Schedule[ClusterPlan]) -> None:

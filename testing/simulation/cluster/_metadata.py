@@ -27,14 +27,14 @@ class Metadata:
         self.schedule = schedule
         self._changed = changed
         self.tree = Tree()
-        self.sessions: list[Session] = []
+        self.sessions: list[ClusterSession] = []
 
     def __repr__(self) -> str:
         return f"Metadata({self.tree}, {len(self.sessions)} sessions)"
 
-    def open(self, loop: ProcessLoop, name: str) -> Session:
+    def open(self, loop: ProcessLoop, name: str) -> ClusterSession:
         """A new session of the process on ``loop``."""
-        session = Session(self, loop, name)
+        session = ClusterSession(self, loop, name)
         self.sessions.append(session)
         return session
 
@@ -53,7 +53,7 @@ class Metadata:
             self._changed()
 
 
-class Session(TreeStore):
+class ClusterSession(TreeStore):
     """One broker's sessions, one after another; see ``MetadataStore``. Times are in milliseconds."""
 
     def __init__(self, home: Metadata, loop: ProcessLoop, name: str) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Final, Self
 
-from .._plan import NETWORK, Incident, Plan
+from .._plan import NETWORK, Incident, SchedulePlan
 from .._plan import faults_table as coordinator_faults_table
 
 Values = dict[str, Any]
@@ -73,7 +73,7 @@ def rack_of(broker: int) -> str:
 
 
 @dataclass(slots=True)
-class ClusterPlan(Plan):
+class ClusterPlan(SchedulePlan):
     """``settings`` are the brokers', ``configs`` the topic's. ``victim`` is the broker whose disk may lose
     data: if another one is in sync, no acknowledged record is lost by that. ``lost_writes`` is the
     probability that the response to a write of metadata is lost. ``inputs`` are the counts of numbers for
@@ -106,7 +106,7 @@ class ClusterPlan(Plan):
         return []
 
     def leave_out(self, names: Collection[str]) -> Self:
-        Plan.leave_out(self, names)
+        SchedulePlan.leave_out(self, names)
         if "lost-writes" in names:
             self.lost_writes = 0.0
         if "late-requests" in names:
@@ -115,7 +115,11 @@ class ClusterPlan(Plan):
 
     def names(self) -> list[str]:
         lost, late = self.lost_writes > 0, self.late > 0
-        return [*Plan.names(self), *(["lost-writes"] if lost else []), *(["late-requests"] if late else [])]
+        return [
+            *SchedulePlan.names(self),
+            *(["lost-writes"] if lost else []),
+            *(["late-requests"] if late else []),
+        ]
 
 
 def draw_cluster_plan(seed: int) -> ClusterPlan:

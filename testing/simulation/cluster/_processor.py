@@ -9,8 +9,8 @@ from typing import Any, Final
 from ....client import Cluster
 from ....producer import Producer, ProducerFencedError, TransactionAbortableError
 from ....protocol import KohortError, TopicPartition
-from ..transactions._ledger import Outcome, Transaction
-from ._clients import Client
+from ..transactions._ledger import EndOutcome, PlannedTransaction
+from ._clients import ClientProcess
 from ._plan import OUTPUT, PROCESSORS, TOPIC
 from ._schedule import BOOTSTRAP, ClusterSchedule
 
@@ -19,7 +19,7 @@ _AGAIN_S: Final = 0.03
 _TRIES: Final = 3
 
 
-class Processor(Client):
+class Processor(ClientProcess):
     """Works on one input with the transactional producer as it ships, until all of it is committed.
 
     Inputs are numbers; how far one is done is committed as the offset of a partition. Another process may
@@ -76,18 +76,18 @@ class Processor(Client):
                 await asyncio.sleep(self.rng.random() * 2 * world.plan.timeout_ms / 1_000)
             if world.healed or self.rng.random() >= world.plan.aborts:
                 await producer.send_offsets({self._place: end}, PROCESSORS)
-                transaction.outcome = Outcome.COMMITTING
+                transaction.outcome = EndOutcome.COMMITTING
                 await self._end_transaction(producer.commit_transaction)
                 world.transactions.on_committed(transaction)
                 return end
         except TransactionAbortableError as error:
             world.say(f"{self} aborts {transaction}: {error}")
-            transaction.outcome = Outcome.OPEN
+            transaction.outcome = EndOutcome.OPEN
         await self._end_transaction(producer.abort_transaction)
-        transaction.outcome = Outcome.ABORTED
+        transaction.outcome = EndOutcome.ABORTED
         return position
 
-    async def _send(self, producer: Producer, transaction: Transaction, offset: int) -> None:
+    async def _send(self, producer: Producer, transaction: PlannedTransaction, offset: int) -> None:
         partition = self.rng.randrange(self.world.plan.topics[OUTPUT])
         value = self.world.transactions.write(transaction, partition, offset)
         sent = await producer.send(OUTPUT, value, partition=partition, timestamp_ms=self.world.clock_ms())

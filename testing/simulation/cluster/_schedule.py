@@ -8,10 +8,10 @@ from typing import Any, Final, Protocol
 
 from ....broker.apis import served_apis
 from ....client.metadata import Address
-from .._network import Call, Receiver
+from .._network import Receiver, SimulatedCall
 from .._world import Phases
-from ..transactions._ledger import Ledger as TransactionLedger
-from ._ledger import Ledger
+from ..transactions._ledger import TransactionLedger as TransactionLedger
+from ._ledger import ClusterLedger
 from ._links import Links
 from ._metadata import Metadata
 from ._plan import BROKERS, OUTPUT, ClusterPlan
@@ -40,7 +40,7 @@ class ClusterSchedule(Phases[ClusterPlan]):
         self.versions: dict[int, int] = {int(key): api.versions[1] for key, api in served_apis().items()}
         self.metadata = Metadata(self, self.metadata_changed)
         self.links = Links(self.heap, Random(f"late {plan.run_seed}"), plan.late)
-        self.ledger = Ledger(self)
+        self.ledger = ClusterLedger(self)
         self.transactions = TransactionLedger(self, plan.inputs, plan.topics.get(OUTPUT, 0))
         #: Who has begun last to work on each input.
         self.processors: dict[int, Any] = {}
@@ -54,11 +54,11 @@ class ClusterSchedule(Phases[ClusterPlan]):
         """Called when a broker is gone: each connection to it is found broken a little later."""
 
     @abstractmethod
-    def on_request(self, broker: Any, call: Call) -> None:
+    def on_request(self, broker: Any, call: SimulatedCall) -> None:
         """Called with each request that a broker begins with."""
 
     @abstractmethod
-    def on_answer(self, broker: Any, call: Call, body: Any) -> None:
+    def on_answer(self, broker: Any, call: SimulatedCall, body: Any) -> None:
         """Called with each answer before it is sent."""
 
     @abstractmethod

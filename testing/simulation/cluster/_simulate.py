@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from .._simulate import Run, SimulationReport, run_all, trace_run
+from .._simulate import ScheduleRun, SimulationReport, run_all, trace_run
 from .._violation import Violation
 from ._plan import ClusterPlan, draw_cluster_plan
 from ._world import ClusterWorld
@@ -31,7 +31,7 @@ def trace_cluster(seed: int, *, left_out: Collection[str] = ()) -> tuple[list[st
 
 
 @dataclass(slots=True)
-class _ClusterRun(Run):
+class _ClusterRun(ScheduleRun):
     """Runs of one seed."""
 
     seed: int

@@ -23,11 +23,11 @@ from ....coordinator.engine.runner import ShardRunner
 from ....log import CorruptLogError, decode_records
 from ....protocol import ApiKey, KafkaError, KohortError, TopicPartition, iter_batches
 from ....replication import Replication
-from .._network import Call
+from .._network import SimulatedCall
 from .._plan import Incident
 from .._world import LOOK_MS
-from ._broker import Broker
-from ._clients import Client, Member, Reader, Writer
+from ._broker import ClusterProcess
+from ._clients import ClientProcess, ClusterMember, ClusterReader, ClusterWriter
 from ._groups import GROUP_APIS, GroupLedger
 from ._plan import BROKERS, GROUP, OUTPUT, PROCESSORS, TOPIC, ClusterPlan
 from ._processor import Processor
@@ -49,10 +49,10 @@ class ClusterWorld(ClusterSchedule):
 
     def __init__(self, plan: ClusterPlan, *, checked: bool = True, traced: bool = False) -> None:
         super().__init__(plan, checked=checked, traced=traced)
-        self.brokers = {number: Broker(self, number) for number in range(1, BROKERS + 1)}
-        self._clients: list[Client] = []
-        self._members: list[Member] = []
-        self._readers: list[Reader] = []
+        self.brokers = {number: ClusterProcess(self, number) for number in range(1, BROKERS + 1)}
+        self._clients: list[ClientProcess] = []
+        self._members: list[ClusterMember] = []
+        self._readers: list[ClusterReader] = []
         # the leader of a partition in an epoch, and its high watermark; the newest epoch of each partition
         self._leaders: dict[tuple[str, int, int], int] = {}
         self._watermarks: dict[tuple[str, int, int], int] = {}
@@ -68,19 +68,19 @@ class ClusterWorld(ClusterSchedule):
         self._over_ms = 0
         self._met = self.brokers[1]
         # brokers that have done something since the last look
-        self._acted: list[Broker] = []
+        self._acted: list[ClusterProcess] = []
         self.happen = self._happen
 
     @property
-    def machine(self) -> Broker:
+    def machine(self) -> ClusterProcess:
         """The broker that stopped in the middle of a write, or that the incident is about."""
         return next((each for each in self.brokers.values() if each.has_stopped), self._met)
 
-    def broker_at(self, address: Address) -> Broker:
+    def broker_at(self, address: Address) -> ClusterProcess:
         return self.brokers[address.port - PORT]
 
-    def connections_to(self, broker: Broker) -> None:
-        callers: list[Broker | Client] = [*self.brokers.values(), *self._clients]
+    def connections_to(self, broker: ClusterProcess) -> None:
+        callers: list[ClusterProcess | ClientProcess] = [*self.brokers.values(), *self._clients]
         for caller in callers:
             for connection in list(caller.connections):
                 if connection.node is broker:
@@ -102,11 +102,11 @@ class ClusterWorld(ClusterSchedule):
                 if partition.topic.name == OFFSETS_TOPIC:
                     self._look_at_group(broker, partition)
 
-    def ran(self, broker: Broker) -> None:
+    def ran(self, broker: ClusterProcess) -> None:
         self._acted.append(broker)
         self.touched = True
 
-    def _look_at(self, broker: Broker, partition: Partition, replication: Replication) -> None:
+    def _look_at(self, broker: ClusterProcess, partition: Partition, replication: Replication) -> None:
         name = partition.topic.name
         key = name, partition.index, replication.leader_epoch
         before = self._leaders.get(key)
@@ -119,7 +119,7 @@ class ClusterWorld(ClusterSchedule):
             self.fail("B5", f"the high watermark of {key} goes back to {watermark} at {broker}")
         self._watermarks[key] = watermark
 
-    def _leads(self, broker: Broker, partition: Partition, key: tuple[str, int, int]) -> None:
+    def _leads(self, broker: ClusterProcess, partition: Partition, key: tuple[str, int, int]) -> None:
         """A broker begins to lead a partition."""
         self._leaders[key] = broker.number
         name, index, epoch = key
@@ -136,7 +136,7 @@ class ClusterWorld(ClusterSchedule):
                 f"acknowledged up to {end}",
             )
 
-    def _look_at_group(self, broker: Broker, partition: Partition) -> None:
+    def _look_at_group(self, broker: ClusterProcess, partition: Partition) -> None:
         """Check the group's state in a coordinator that has just loaded its partition."""
         key = partition.index, partition.leader_epoch
         parts = broker.parts
@@ -151,21 +151,21 @@ class ClusterWorld(ClusterSchedule):
             else:
                 self.groups.was_loaded(broker.name, durable.of_type(CLASSIC_TYPE).get(GROUP))
 
-    def _is_newest(self, broker: Broker, partition: Partition) -> bool:
+    def _is_newest(self, broker: ClusterProcess, partition: Partition) -> bool:
         return (
             partition.leadership is not None
             and partition.leader_epoch == self._newest.get((partition.topic.name, partition.index))
             and self._leaders[partition.topic.name, partition.index, partition.leader_epoch] == broker.number
         )
 
-    def on_request(self, broker: Broker, call: Call) -> None:  # noqa: ARG002
+    def on_request(self, broker: ClusterProcess, call: SimulatedCall) -> None:  # noqa: ARG002
         if call.api_key == ApiKey.OFFSET_FETCH:
             call.note = dict(self.ledger.committed)
         elif call.api_key in GROUP_APIS:
             call.note = self.heap.now
             self.groups.on_request(call)
 
-    def on_answer(self, broker: Broker, call: Call, body: Any) -> None:
+    def on_answer(self, broker: ClusterProcess, call: SimulatedCall, body: Any) -> None:
         if call.api_key == ApiKey.OFFSET_COMMIT:
             for asked, told in zip(call.body.topics, body.topics, strict=True):
                 for row, answer in zip(asked.partitions, told.partitions, strict=True):
@@ -184,7 +184,7 @@ class ClusterWorld(ClusterSchedule):
         elif call.api_key in GROUP_APIS:
             self.groups.on_answer(call, body, newest=self._coordinates(broker))
 
-    def _coordinates(self, broker: Broker, group: str = GROUP) -> bool:
+    def _coordinates(self, broker: ClusterProcess, group: str = GROUP) -> bool:
         """Return whether nobody has led the offsets of a group after this broker."""
         if broker.parts is None:
             return False
@@ -333,7 +333,9 @@ class ClusterWorld(ClusterSchedule):
                 self.heap.at(self.heap.now + incident.length_ms, self._reassign, incident)
         broker.do(self._on_moved(broker, key, target, elects=False))
 
-    def _partition_of(self, incident: Incident) -> tuple[Broker, TopicPartition, PartitionState] | None:
+    def _partition_of(
+        self, incident: Incident
+    ) -> tuple[ClusterProcess, TopicPartition, PartitionState] | None:
         """The controller, the partition of an incident, and its state there."""
         for broker in self.brokers.values():
             parts = broker.parts
@@ -346,7 +348,7 @@ class ClusterWorld(ClusterSchedule):
         return None
 
     async def _on_moved(
-        self, broker: Broker, key: TopicPartition, replicas: list[int] | None, *, elects: bool
+        self, broker: ClusterProcess, key: TopicPartition, replicas: list[int] | None, *, elects: bool
     ) -> None:
         assert broker.parts is not None
         control = broker.parts.node.control
@@ -376,13 +378,13 @@ class ClusterWorld(ClusterSchedule):
             for incident in self.plan.incidents:
                 self.heap.at(start + incident.at_ms, self._meet, incident)
             for number in range(self.plan.producers):
-                self._clients.append(Writer(self, f"p{number}"))
+                self._clients.append(ClusterWriter(self, f"p{number}"))
             for _ in range(self.plan.group_members):
                 self._join()
             for source in range(len(self.plan.inputs)):
                 self._process(source)
             self._readers = [
-                Reader(self, TopicPartition(name, index))
+                ClusterReader(self, TopicPartition(name, index))
                 for name, count in self.plan.topics.items()
                 for index in range(count)
             ]
@@ -433,7 +435,7 @@ class ClusterWorld(ClusterSchedule):
         return None if len(led) == sum(self.plan.topics.values()) else ("B8", "a topic has no leaders")
 
     def _join(self) -> None:
-        member = Member(self, f"m{len(self._clients)}")
+        member = ClusterMember(self, f"m{len(self._clients)}")
         self._members.append(member)
         self._clients.append(member)
 
@@ -464,7 +466,7 @@ class ClusterWorld(ClusterSchedule):
     def _why_unsettled(self) -> tuple[str, str] | None:
         """The invariant that does not hold yet, and why; None when all is settled."""
         for client in self._clients:
-            if isinstance(client, Writer) and not client.done:
+            if isinstance(client, ClusterWriter) and not client.done:
                 return "B8", f"{client} waits for its records"
         for processor in self.processors.values():
             if not processor.done:
@@ -529,7 +531,7 @@ class ClusterWorld(ClusterSchedule):
                 return found
         raise AssertionError(f"{place} has no leader, though it is settled")
 
-    def _partition(self, broker: Broker, topic: str, index: int) -> Partition | None:
+    def _partition(self, broker: ClusterProcess, topic: str, index: int) -> Partition | None:
         found = None if broker.parts is None else broker.parts.node.logs.topic(topic)
         return None if found is None else found.partitions.get(index)
 

@@ -8,8 +8,8 @@ from typing import Final
 from ....protocol import ErrorCode, TopicPartition
 from .._plan import Incident
 from ._nodes import COORDINATOR
-from ._process import Process
-from ._topics import Log
+from ._process import ServiceProcess
+from ._topics import SimulatedLog
 from ._world import ServiceWorld
 
 #: Time after which a deleted topic is recreated.
@@ -44,7 +44,7 @@ class ServiceIncidents:
 
     # --- processes ----------------------------------------------------------------------------------------
 
-    def _process(self, incident: Incident) -> Process | None:
+    def _process(self, incident: Incident) -> ServiceProcess | None:
         living = [process for process in self._world.processes.values() if process.alive]
         if not living:
             return None
@@ -73,7 +73,7 @@ class ServiceIncidents:
 
     # --- topics -------------------------------------------------------------------------------------------
 
-    def _partition(self, incident: Incident) -> tuple[TopicPartition, Log] | None:
+    def _partition(self, incident: Incident) -> tuple[TopicPartition, SimulatedLog] | None:
         topics = self._world.topics.topics
         found = [
             (p, topics[t].logs[p.partition]) for t in self._read_topics() for p in topics[t].partitions()

@@ -18,10 +18,10 @@ from ....consumer.done import done_ahead
 from ....consumer.reading.fetched_records import ChunkReader
 from ....protocol import ApiKey, TopicPartition
 from ....protocol.messages.offset_commit import OffsetCommitRequestPartition
-from .._network import Call
+from .._network import SimulatedCall
 from .._schedule import Schedule
 from ._plan import ServicePlan
-from ._topics import Log, Topics
+from ._topics import SimulatedLog, SimulatedTopics
 
 #: Key and value.
 Row: TypeAlias = tuple[bytes | None, bytes | None]
@@ -45,7 +45,7 @@ _FLOOD: Final = 1_500
 _FLOOD_BATCH: Final = 50
 
 
-class Process(Protocol):
+class ProcessNote(Protocol):
     """What the ledger knows of a process."""
 
     @property
@@ -54,7 +54,7 @@ class Process(Protocol):
     def alive(self) -> bool: ...
 
 
-class Progress:
+class PartitionProgress:
     """Offsets of a partition at which a record was done; before ``prefix`` all were."""
 
     __slots__ = ("ahead", "prefix")
@@ -75,7 +75,7 @@ class Progress:
 
 
 @dataclass(slots=True, eq=False)
-class Entry:
+class HandledEntry:
     """One record, and how its handling goes: it takes ``work_ms``, ``fails`` this many times, is ``poison``,
     ``hangs``, or raises a CancelledError once.
     """
@@ -100,9 +100,9 @@ class Entry:
     #: It was handled in a batch that takes longer than a drain: its process may have left before it is done.
     outlasts: bool = False
     #: The process that handles it, and since when.
-    running: dict[Process, int] = field(default_factory=dict)
+    running: dict[ProcessNote, int] = field(default_factory=dict)
     #: The start of its first attempt, failed ones included.
-    begun: dict[Process, int] = field(default_factory=dict)
+    begun: dict[ProcessNote, int] = field(default_factory=dict)
 
     @property
     def dealt_with(self) -> bool:
@@ -112,28 +112,28 @@ class Entry:
         return f"record {self.number} ({self.partition.topic}-{self.partition.partition} at {self.offset})"
 
 
-class Ledger:
+class ServiceLedger:
     """All records of a schedule. ``make_record`` makes those of a user's own service."""
 
     def __init__(
-        self, schedule: Schedule[ServicePlan], topics: Topics, make_record: MakeRecord | None
+        self, schedule: Schedule[ServicePlan], topics: SimulatedTopics, make_record: MakeRecord | None
     ) -> None:
-        self.entries: list[Entry] = []
+        self.entries: list[HandledEntry] = []
         self._schedule = schedule
         self._topics = topics
         self._make_record = make_record
-        self._live: dict[TopicPartition, dict[int, Entry]] = {}
+        self._live: dict[TopicPartition, dict[int, HandledEntry]] = {}
         #: The records of users, whose values are theirs: by place, key and value.
-        self._of_users: dict[tuple[TopicPartition, int, Row], Entry] = {}
-        self._progress: defaultdict[TopicPartition, Progress] = defaultdict(Progress)
+        self._of_users: dict[tuple[TopicPartition, int, Row], HandledEntry] = {}
+        self._progress: defaultdict[TopicPartition, PartitionProgress] = defaultdict(PartitionProgress)
         #: Offsets that OffsetCommits ask for.
-        self._asked: dict[Call, dict[TopicPartition, int]] = {}
+        self._asked: dict[SimulatedCall, dict[TopicPartition, int]] = {}
         #: Acknowledged.
         self._committed: dict[TopicPartition, int] = {}
         #: Topics that were deleted; most are made again.
         self.remade: set[str] = set()
         #: Of the topics of that name that were before.
-        self._before: defaultdict[TopicPartition, Progress] = defaultdict(Progress)
+        self._before: defaultdict[TopicPartition, PartitionProgress] = defaultdict(PartitionProgress)
         self._late_until: dict[str, int] = {}
         self._passed_over: dict[TopicPartition, int] = {}
         self._first: dict[TopicPartition, int] = {}
@@ -142,23 +142,29 @@ class Ledger:
         #: When the metadata of topics was first given to the present life of a process.
         self._sees: dict[str, int] = {}
         #: Records that are being handled.
-        self.at_work: dict[Entry, None] = {}
+        self.at_work: dict[HandledEntry, None] = {}
         #: When a record of each partition was last done.
         self.moved_ms: dict[TopicPartition, int] = {}
         #: Whether a process may begin with records of a partition now, where somebody knows that.
-        self.owns: Callable[[Process, TopicPartition], bool] = lambda _process, _partition: True
+        self.owns: Callable[[ProcessNote, TopicPartition], bool] = lambda _process, _partition: True
 
     # --- records come and go ------------------------------------------------------------------------------
 
     def produce(
-        self, partition: TopicPartition, log: Log, count: int, *, hangs: bool = False, big: bool = False
+        self,
+        partition: TopicPartition,
+        log: SimulatedLog,
+        count: int,
+        *,
+        hangs: bool = False,
+        big: bool = False,
     ) -> None:
         """Add records, whose handling is drawn; ``big`` ones are long, and compressed."""
         schedule = self._schedule
         rng, work = schedule.rng, schedule.plan.work
         rows, live = [], self._live.setdefault(partition, {})
         for offset in range(log.end, log.end + count):
-            entry = Entry(len(self.entries), partition, offset, schedule.heap.now)
+            entry = HandledEntry(len(self.entries), partition, offset, schedule.heap.now)
             self.entries.append(entry)
             live[offset] = entry
             if not schedule.healed and count < _FLOOD_BATCH:
@@ -174,14 +180,14 @@ class Ledger:
             rows.append(entry.row)
         log.append(rows, _GZIP if big else 0)
 
-    def _row(self, entry: Entry, padding: int) -> Row:
+    def _row(self, entry: HandledEntry, padding: int) -> Row:
         rng = self._schedule.rng
         if self._make_record is not None:
             return self._make_record(entry.partition.topic, rng)
         key = b"k%d" % rng.randrange(_KEYS) if rng.random() < 0.8 else None
         return key, b"#%d#%s" % (entry.number, bytes(padding))
 
-    def flood(self, partition: TopicPartition, log: Log) -> None:
+    def flood(self, partition: TopicPartition, log: SimulatedLog) -> None:
         """Produce more records than any buffer holds."""
         for _ in range(_FLOOD // _FLOOD_BATCH):
             self.produce(partition, log, _FLOOD_BATCH)
@@ -201,7 +207,7 @@ class Ledger:
             self.cut(partition, 0)
             self._committed.pop(partition, None)
             self._begun_at.pop(partition, None)
-            self._before[partition] = self._progress.pop(partition, Progress())
+            self._before[partition] = self._progress.pop(partition, PartitionProgress())
         self.remade.add(topic)
 
     def on_created(self, topic: str) -> None:
@@ -215,13 +221,13 @@ class Ledger:
             entry.work_ms = entry.fails = 0
             entry.hangs = entry.cancels = False
 
-    def of(self, value: bytes | None) -> Entry:
+    def of(self, value: bytes | None) -> HandledEntry:
         """Return the record with this value."""
         found = _ID.search(value or b"")
         assert found is not None, value
         return self.entries[int(found[1])]
 
-    def all_of(self, records: Iterable[Record]) -> list[Entry]:
+    def all_of(self, records: Iterable[Record]) -> list[HandledEntry]:
         """The entries of these records, whose offsets may belong to other records by now."""
         if self._make_record is None:
             return [self.of(record.value) for record in records]
@@ -232,7 +238,7 @@ class Ledger:
 
     # --- what handlers tell -------------------------------------------------------------------------------
 
-    def begins(self, process: Process, entries: Iterable[Entry]) -> None:
+    def begins(self, process: ProcessNote, entries: Iterable[HandledEntry]) -> None:
         """A handler gets these records."""
         now, plan = self._schedule.heap.now, self._schedule.plan
         entries = list(entries)
@@ -252,7 +258,7 @@ class Ledger:
             entry.begun.setdefault(process, now)
             self.at_work[entry] = None
 
-    def ends(self, process: Process, entries: Iterable[Entry], *, finished: bool) -> None:
+    def ends(self, process: ProcessNote, entries: Iterable[HandledEntry], *, finished: bool) -> None:
         """A handler has returned, or failed."""
         for entry in entries:
             self._rests(process, entry)
@@ -265,7 +271,7 @@ class Ledger:
                 self._schedule.stats.records += 1
                 self._on_done(entry)
 
-    def on_cancelled(self, process: Process, entries: Iterable[Entry]) -> None:
+    def on_cancelled(self, process: ProcessNote, entries: Iterable[HandledEntry]) -> None:
         schedule = self._schedule
         for entry in entries:
             since = self._rests(process, entry)
@@ -302,7 +308,7 @@ class Ledger:
             entry.postponed += 1
             self._on_done(entry)
 
-    def _origin(self, letter: Record) -> Entry:
+    def _origin(self, letter: Record) -> HandledEntry:
         """Return the record that a dead letter was made of."""
         if self._make_record is None:
             return self.of(letter.value)
@@ -310,27 +316,27 @@ class Ledger:
         topic, number, offset = (said[_ORIGIN + name] for name in ("topic", "partition", "offset"))
         return self._of_users[TopicPartition(topic, int(number)), int(offset), (letter.key, letter.value)]
 
-    def on_gone(self, process: Process) -> None:
+    def on_gone(self, process: ProcessNote) -> None:
         """A process has ended, with its handlers."""
         self._sees.pop(process.name, None)
         self.gives_up(process, self.running(process))
 
-    def running(self, process: Process) -> list[Entry]:
+    def running(self, process: ProcessNote) -> list[HandledEntry]:
         """Return the records that a process is handling."""
         return [entry for entry in self.at_work if process in entry.running]
 
-    def gives_up(self, process: Process, entries: Iterable[Entry]) -> None:
+    def gives_up(self, process: ProcessNote, entries: Iterable[HandledEntry]) -> None:
         """A handler was cancelled, as its program wanted it."""
         for entry in entries:
             self._rests(process, entry)
 
-    def _rests(self, process: Process, entry: Entry) -> int:
+    def _rests(self, process: ProcessNote, entry: HandledEntry) -> int:
         since = entry.running.pop(process, self._schedule.heap.now)
         if not entry.running:
             self.at_work.pop(entry, None)
         return since
 
-    def _on_done(self, entry: Entry) -> None:
+    def _on_done(self, entry: HandledEntry) -> None:
         progress = self._before if entry.deleted else self._progress
         progress[entry.partition].on_done(entry.offset)
         self.moved_ms[entry.partition] = self._schedule.heap.now
@@ -375,7 +381,7 @@ class Ledger:
 
     # --- what is committed --------------------------------------------------------------------------------
 
-    def sending(self, process: Process, call: Call) -> None:
+    def sending(self, process: ProcessNote, call: SimulatedCall) -> None:
         asked = self._asked[call] = {}
         for topic in call.body.topics:
             now_there = self._topics.topics.get(topic.name)
@@ -390,7 +396,7 @@ class Ledger:
                 if not is_for_former:
                     self._committing(process, partition, row)
 
-    def on_answer(self, call: Call, reply: Any) -> None:
+    def on_answer(self, call: SimulatedCall, reply: Any) -> None:
         """The coordinator has answered an OffsetCommit."""
         asked = self._asked.get(call, {})
         for topic in reply.topics:
@@ -399,13 +405,13 @@ class Ledger:
                 if not error and partition in asked:
                     self._on_acknowledged(partition, asked[partition])
 
-    def on_stored(self, process: Process, partition: TopicPartition, offset: int) -> None:
+    def on_stored(self, process: ProcessNote, partition: TopicPartition, offset: int) -> None:
         """An offset was committed elsewhere than with the coordinator."""
         self._schedule.say(f"{process.name} stores {partition}: {offset}")
         self._committing(process, partition, OffsetCommitRequestPartition(partition.partition, offset))
         self._on_acknowledged(partition, offset)
 
-    def _committing(self, process: Process, partition: TopicPartition, row: Any) -> None:
+    def _committing(self, process: ProcessNote, partition: TopicPartition, row: Any) -> None:
         plan = self._schedule.plan
         if self._is_to_begin(partition):
             self._look_at_start(process.name, partition, row.committed_offset)
@@ -464,11 +470,11 @@ class Ledger:
 
     # --- what is left -------------------------------------------------------------------------------------
 
-    def left(self) -> list[Entry]:
+    def left(self) -> list[HandledEntry]:
         """Return the first record of each partition that is neither done nor set aside."""
         return [entry for partition in self._live if (entry := self.oldest(partition)) is not None]
 
-    def oldest(self, partition: TopicPartition) -> Entry | None:
+    def oldest(self, partition: TopicPartition) -> HandledEntry | None:
         """Return the first record of a partition that is neither done nor set aside."""
         live, offset = self._live.get(partition, {}), self._first.get(partition, 0)
         while (entry := live.get(offset)) is not None and entry.dealt_with:

@@ -11,10 +11,10 @@ from ....consumer.reading.fetched_records import RUN_BYTES
 from ....protocol import ApiKey, TopicPartition
 from ....statemachine import MemberState
 from .._checks import stable_members
-from .._network import Call
+from .._network import SimulatedCall
 from ._ledger import BIG_BYTES
 from ._plan import NODES, VERSIONS
-from ._process import Process, ServiceSchedule
+from ._process import ServiceProcess, ServiceSchedule
 
 #: Most requests of each kind that a process may send, and in how many milliseconds.
 _MOST_REQUESTS: Final = 40
@@ -38,7 +38,7 @@ _ROW_BYTES: Final = 100
 _HELD_EVERY: Final = 4
 
 
-class Limits:
+class TimeLimits:
     """``sent`` hears of every request, ``look`` is called ten times a second."""
 
     def __init__(self, world: ServiceSchedule) -> None:
@@ -48,7 +48,7 @@ class Limits:
         self._sent: dict[tuple[str, int], deque[int]] = {}
         self._rebalances = self._looks = 0
 
-    def on_sent(self, process: Process, call: Call) -> None:
+    def on_sent(self, process: ServiceProcess, call: SimulatedCall) -> None:
         if call.api_key not in _COUNTED:
             return
         now = self._world.heap.now
@@ -124,7 +124,7 @@ class Limits:
 
     # --- memory -------------------------------------------------------------------------------------------
 
-    def _check_held(self, process: Process) -> None:
+    def _check_held(self, process: ServiceProcess) -> None:
         consumer = process.consumer
         if consumer is None:
             return
@@ -152,7 +152,7 @@ class Limits:
         if numbers > bound:
             self._world.found("S16", f"{process.name} keeps {numbers} numbers about what is done, of {bound}")
 
-    def _really_held(self, process: Process, consumer: AsyncGroupConsumer) -> None:
+    def _really_held(self, process: ServiceProcess, consumer: AsyncGroupConsumer) -> None:
         """Whatever a consumer counts itself: the bytes that are kept from being freed."""
         plan, config = self._world.plan, consumer.config
         most = config.prefetch_max_bytes + NODES * config.max_partition_fetch_bytes + self._taken_apart()

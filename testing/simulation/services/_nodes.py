@@ -27,11 +27,11 @@ from ....protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopicResult,
 )
 from ....protocol.messages.produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
-from .._network import Call, Receiver
+from .._network import Receiver, SimulatedCall
 from .._schedule import Schedule
-from ._ledger import Ledger
+from ._ledger import ServiceLedger
 from ._plan import NODES, ServicePlan
-from ._topics import Log, Topic, Topics
+from ._topics import SimulatedLog, SimulatedTopic, SimulatedTopics
 
 HOST: Final = "simulated"
 #: The port of node 0; the others follow.
@@ -43,11 +43,15 @@ _NO_RECORDS: Final = b""
 _RETRY: Final = ".retry."
 
 
-class Cluster:
+class SimulatedNodes:
     """All nodes. The group may be used while it is ``group_allowed``; OffsetCommits get ``commit_error``."""
 
     def __init__(
-        self, schedule: Schedule[ServicePlan], broker: Receiver, topics: Topics, ledger: Ledger
+        self,
+        schedule: Schedule[ServicePlan],
+        broker: Receiver,
+        topics: SimulatedTopics,
+        ledger: ServiceLedger,
     ) -> None:
         self.schedule = schedule
         self.broker = broker
@@ -55,10 +59,10 @@ class Cluster:
         self.ledger = ledger
         self.group_allowed = True
         self.commit_error: ErrorCode | None = None
-        self.nodes = {number: Node(self, number) for number in range(NODES)}
+        self.nodes = {number: SimulatedNode(self, number) for number in range(NODES)}
         topics.changed = self._topics_changed
 
-    def node_at(self, address: Address) -> Node | None:
+    def node_at(self, address: Address) -> SimulatedNode | None:
         """The node of an address; any that can be reached for one that is not in the metadata."""
         node = self.nodes.get(address.port - PORT)
         if node is not None:
@@ -88,16 +92,16 @@ class Cluster:
         vars(self).clear()
 
 
-class Node:
+class SimulatedNode:
     """One broker. Node 0 coordinates the groups: it is there when the coordinator's process is."""
 
-    def __init__(self, cluster: Cluster, number: int) -> None:
+    def __init__(self, cluster: SimulatedNodes, number: int) -> None:
         self.number = number
         self.down = False
         self._cluster = cluster
         #: Fetches that wait for records.
-        self._polls: dict[Call, None] = {}
-        self._serves: dict[int, Callable[[Call], Any]] = {
+        self._polls: dict[SimulatedCall, None] = {}
+        self._serves: dict[int, Callable[[SimulatedCall], Any]] = {
             ApiKey.METADATA: self._metadata,
             ApiKey.FIND_COORDINATOR: self._find_coordinator,
             ApiKey.LIST_OFFSETS: self._list_offsets,
@@ -109,7 +113,7 @@ class Node:
     def reachable(self) -> bool:
         return not self.down and (self.number != COORDINATOR or self._cluster.broker.reachable)
 
-    def receive(self, call: Call) -> None:
+    def receive(self, call: SimulatedCall) -> None:
         cluster, key = self._cluster, call.api_key
         serve = self._serves.get(key)
         if key == ApiKey.FETCH or serve is not None:
@@ -136,7 +140,7 @@ class Node:
 
     # --- requests -----------------------------------------------------------------------------------------
 
-    def _metadata(self, call: Call) -> MetadataResponse:
+    def _metadata(self, call: SimulatedCall) -> MetadataResponse:
         topics = self._cluster.topics.topics
         asked = list(topics)
         if call.body.topics is not None:
@@ -154,7 +158,7 @@ class Node:
             topics=[_topic_response(name, topics.get(name)) for name in asked],
         )
 
-    def _find_coordinator(self, call: Call) -> FindCoordinatorResponse:
+    def _find_coordinator(self, call: SimulatedCall) -> FindCoordinatorResponse:
         (group,) = call.body.coordinator_keys
         code = ErrorCode.NONE
         if not self._cluster.group_allowed:
@@ -164,7 +168,7 @@ class Node:
         row = Coordinator(group, COORDINATOR, HOST, PORT + COORDINATOR, code, None)
         return FindCoordinatorResponse(coordinators=[row])
 
-    def _list_offsets(self, call: Call) -> ListOffsetsResponse:
+    def _list_offsets(self, call: SimulatedCall) -> ListOffsetsResponse:
         topics = []
         for topic in call.body.topics:
             rows = []
@@ -176,7 +180,7 @@ class Node:
             topics.append(ListOffsetsTopicResponse(topic.name, rows))
         return ListOffsetsResponse(topics=topics)
 
-    def _epoch_ends(self, call: Call) -> OffsetForLeaderEpochResponse:
+    def _epoch_ends(self, call: SimulatedCall) -> OffsetForLeaderEpochResponse:
         topics = []
         for topic in call.body.topics:
             rows = []
@@ -188,7 +192,7 @@ class Node:
             topics.append(OffsetForLeaderTopicResult(topic.topic, rows))
         return OffsetForLeaderEpochResponse(topics=topics)
 
-    def _produce(self, call: Call) -> ProduceResponse:
+    def _produce(self, call: SimulatedCall) -> ProduceResponse:
         topics = []
         for topic in call.body.topic_data:
             rows = [self._append(topic.name, data) for data in topic.partition_data]
@@ -210,17 +214,17 @@ class Node:
 
     # --- records ------------------------------------------------------------------------------------------
 
-    def _fetch(self, call: Call) -> None:
+    def _fetch(self, call: SimulatedCall) -> None:
         if not self._answer_fetch(call, last=False):
             self._polls[call] = None
             heap = self._cluster.schedule.heap
             heap.at(heap.now + max(call.body.max_wait_ms, 1), self._poll_over, call)
 
-    def _poll_over(self, call: Call) -> None:
+    def _poll_over(self, call: SimulatedCall) -> None:
         if call in self._polls:
             self._answer_fetch(call, last=True)
 
-    def _answer_fetch(self, call: Call, *, last: bool) -> bool:
+    def _answer_fetch(self, call: SimulatedCall, *, last: bool) -> bool:
         if call.epoch != call.connection.epoch:
             self._polls.pop(call, None)
             return True  # nobody listens any more
@@ -243,7 +247,7 @@ class Node:
         return worth
 
     def _read(
-        self, name: str, topic: Topic | None, asked: Any, max_bytes: int, *, by_id: bool
+        self, name: str, topic: SimulatedTopic | None, asked: Any, max_bytes: int, *, by_id: bool
     ) -> PartitionData:
         """What a partition has for the process of this name."""
         if topic is None:
@@ -262,7 +266,7 @@ class Node:
             records = log.read(asked.fetch_offset, min(asked.partition_max_bytes, max_bytes))
         return PartitionData(asked.partition, 0, log.end, log.end, 0, records=records)
 
-    def _led(self, partition: TopicPartition, epoch: int) -> tuple[Log | None, int]:
+    def _led(self, partition: TopicPartition, epoch: int) -> tuple[SimulatedLog | None, int]:
         """The log, if this node leads it in that epoch; or the error."""
         log = self._cluster.topics.log(partition)
         if log is None:
@@ -301,7 +305,7 @@ def _failed_partition(asked: Any, error: int) -> PartitionData:
     return PartitionData(asked.partition, int(error), -1, records=_NO_RECORDS)
 
 
-def _topic_response(name: str, topic: Topic | None) -> MetadataResponseTopic:
+def _topic_response(name: str, topic: SimulatedTopic | None) -> MetadataResponseTopic:
     if topic is None:
         return MetadataResponseTopic(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name)
     rows = []

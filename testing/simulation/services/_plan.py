@@ -10,7 +10,7 @@ from typing import Any, Final, Self
 from ....assignors import CooperativeStickyAssignor, RangeAssignor
 from ....protocol import ApiKey
 from .._plan import INCIDENTS as COORDINATOR_INCIDENTS
-from .._plan import NETWORK, GroupPlan, Incident, Plan
+from .._plan import NETWORK, GroupPlan, Incident, SchedulePlan
 from .._plan import faults_table as coordinator_faults_table
 
 GROUP: Final = "g0"
@@ -97,7 +97,7 @@ _BY_NAME: Final[dict[int, int]] = {**VERSIONS, ApiKey.FETCH: 12, ApiKey.OFFSET_C
 
 
 @dataclass(slots=True)
-class Work:
+class PlannedWork:
     """Handling of records: shares of those that are slow or fail, and times in ms."""
 
     slow: float = 0.0
@@ -117,7 +117,7 @@ class ProcessPlan:
 
 
 @dataclass(slots=True)
-class ServicePlan(Plan):
+class ServicePlan(SchedulePlan):
     """``kind`` is what the processes run: "async", "plain", "batch", "once" (a ConsumerService with such a
     handler), or "app", a program with a consumer. In a ``calm`` schedule no record need be handled twice.
     """
@@ -137,7 +137,7 @@ class ServicePlan(Plan):
     #: Of a service; None: the default, which is far more than schedules have records.
     backlog_max_bytes: int | None = None
     versions: dict[int, int] = field(default_factory=dict)
-    work: Work = field(default_factory=Work)
+    work: PlannedWork = field(default_factory=PlannedWork)
     processes: list[ProcessPlan] = field(default_factory=list)
     dead_letter_topics: list[str] = field(default_factory=lambda: [DEAD_LETTERS])
     #: No member may lose its session, its partitions or its commits.
@@ -187,7 +187,7 @@ class ServicePlan(Plan):
 
     def leave_out(self, names: Collection[str]) -> Self:
         """The same without these faults, incidents and processes."""
-        Plan.leave_out(self, names)
+        SchedulePlan.leave_out(self, names)
         self.processes = [process for process in self.processes if process.name not in names]
         self.sound = not self.network and not any(i.kind in _UNSOUND for i in self.incidents)
         return self
@@ -237,7 +237,7 @@ def draw_service_plan(seed: int) -> ServicePlan:
         drain_ms=drain_ms,
         config=_config(rng, session_ms, rebalance_ms, strategy),
         versions=VERSIONS if rng.random() < 0.8 else _BY_NAME,
-        work=Work(
+        work=PlannedWork(
             slow=rng.choice((0.0, 0.05, 0.2)),
             slow_ms=slow_ms,
             fails=rng.choice((0.0, 0.05)),
@@ -359,7 +359,7 @@ def _crowd(plan: ServicePlan, rng: Random) -> None:
     plan.kind, plan.lanes = rng.choice(("async", "plain", "batch")), "partition"
     plan.concurrency = max(plan.concurrency, 4)
     plan.busy, plan.padding, plan.backlog_max_bytes = 1.0, {"t1": 2_000}, 60_000
-    plan.work = Work()
+    plan.work = PlannedWork()
     plan.processes = plan.processes[:1]
     kind, who = rng.choice(("hang", "hang-big")), rng.randrange(_CROWD["t0"])
     plan.config |= {

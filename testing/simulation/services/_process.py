@@ -1,6 +1,6 @@
 """One process: its loop, its randomness, its connections; started, stopped, suspended, killed.
 
-Its programs use it through :class:`Process`, and its schedule through :class:`ServiceSchedule`.
+Its programs use it through :class:`ServiceProcess`, and its schedule through :class:`ServiceSchedule`.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from ....consumer import AsyncGroupConsumer, ConsumerError, Record
 from ....protocol import KohortError
 from .._connection import SimulatedConnection
 from .._loop import Caught, ProcessLoop
-from .._network import Call
+from .._network import SimulatedCall
 from .._schedule import Schedule
 from .._violation import Violation
-from ._ledger import Entry, Ledger
-from ._nodes import Cluster
+from ._ledger import HandledEntry, ServiceLedger
+from ._nodes import SimulatedNodes
 from ._plan import ProcessPlan, ServicePlan
 
 #: A function in a thread hangs until everything is healed.
@@ -49,28 +49,30 @@ class Program(Protocol):
 class ServiceSchedule(Schedule[ServicePlan]):
     """The schedule as its processes see it. ``database`` is the URI of their shared database."""
 
-    cluster: Cluster
-    ledger: Ledger
-    processes: dict[str, Process]
+    cluster: SimulatedNodes
+    ledger: ServiceLedger
+    processes: dict[str, ServiceProcess]
     database: str
 
     @abstractmethod
-    def open_zookeeper(self, process: Process, *given: Any) -> Any:
+    def open_zookeeper(self, process: ServiceProcess, *given: Any) -> Any:
         """A session with ZooKeeper, as client.zookeeper makes it."""
 
     @abstractmethod
-    def sending(self, process: Process, call: Call) -> None:
+    def sending(self, process: ServiceProcess, call: SimulatedCall) -> None:
         """Called when a consumer sends a request."""
 
     @abstractmethod
-    def process_ended(self, process: Process, error: BaseException | None) -> None:
+    def process_ended(self, process: ServiceProcess, error: BaseException | None) -> None:
         """Called when a process has ended."""
 
 
-class Process:
+class ServiceProcess:
     """One process, from its start to its end; a restart creates another one."""
 
-    def __init__(self, world: ServiceSchedule, plan: ProcessPlan, make: Callable[[Process], Program]) -> None:
+    def __init__(
+        self, world: ServiceSchedule, plan: ProcessPlan, make: Callable[[ServiceProcess], Program]
+    ) -> None:
         self.world = world
         self.plan = plan
         self.name = plan.name
@@ -190,7 +192,7 @@ class Process:
 
     # --- inside -------------------------------------------------------------------------------------------
 
-    def sending(self, call: Call) -> None:
+    def sending(self, call: SimulatedCall) -> None:
         self.world.sending(self, call)
 
     async def _open(self, address: Address, **_: Any) -> SimulatedConnection:
@@ -203,7 +205,7 @@ class Process:
         self.connections[connection] = None
         return connection
 
-    def in_threads(self) -> list[Entry]:
+    def in_threads(self) -> list[HandledEntry]:
         """The records that functions in threads are at."""
         ledger = self.world.ledger
         return [e for call, _ in self.loop.in_threads.values() for e in ledger.all_of(_records(call))]

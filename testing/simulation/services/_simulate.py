@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
-from .._simulate import Run, SimulationReport, run_all, trace_run
+from .._simulate import ScheduleRun, SimulationReport, run_all, trace_run
 from .._violation import Violation
 from ._incidents import ServiceIncidents
 from ._ledger import MakeRecord
@@ -53,7 +53,7 @@ def trace_service(
 
 
 @dataclass(slots=True)
-class _ServiceRun(Run):
+class _ServiceRun(ScheduleRun):
     """Runs of one seed."""
 
     seed: int

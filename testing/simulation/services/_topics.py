@@ -14,7 +14,7 @@ _TIMESTAMP_MS = 1_700_000_000_000
 
 
 @dataclass(slots=True)
-class Batch:
+class SimulatedBatch:
     """Some records that were appended together; ``end`` is the offset after them."""
 
     base: int
@@ -23,13 +23,13 @@ class Batch:
 
 
 @dataclass(slots=True)
-class Log:
+class SimulatedLog:
     """One partition. ``leader`` is -1 while it has none; ``epochs`` are (epoch, first offset), ascending."""
 
     leader: int
     epoch: int = 0
     end: int = 0
-    batches: list[Batch] = field(default_factory=list)
+    batches: list[SimulatedBatch] = field(default_factory=list)
     epochs: list[tuple[int, int]] = field(default_factory=lambda: [(0, 0)])
     #: When it last got a leader again.
     led_since_ms: int = 0
@@ -44,7 +44,9 @@ class Log:
             rows, timestamp_ms=_TIMESTAMP_MS + self.end, base_offset=self.end, leader_epoch=self.epoch
         )
         base, self.end = self.end, self.end + len(records)
-        self.batches.append(Batch(base, self.end, bytes(compress_batch(data, codec) if codec else data)))
+        self.batches.append(
+            SimulatedBatch(base, self.end, bytes(compress_batch(data, codec) if codec else data))
+        )
         return base
 
     def append_batch(self, data: bytes) -> int:
@@ -52,7 +54,7 @@ class Log:
         base, placed = self.end, bytearray(data)
         stamp_batch(placed, 0, base_offset=base, leader_epoch=self.epoch)
         self.end += parse_batch_header(placed).record_count
-        self.batches.append(Batch(base, self.end, bytes(placed)))
+        self.batches.append(SimulatedBatch(base, self.end, bytes(placed)))
         return base
 
     def on_elected(self, leader: int, now_ms: int) -> None:
@@ -95,12 +97,12 @@ class Log:
 
 
 @dataclass(slots=True)
-class Topic:
+class SimulatedTopic:
     """A topic; one that is deleted and recreated is another one. ``readable`` False: nobody may read it."""
 
     name: str
     topic_id: UUID
-    logs: list[Log]
+    logs: list[SimulatedLog]
     made_ms: int
     readable: bool = True
     readable_since_ms: int = 0
@@ -109,19 +111,19 @@ class Topic:
         return [TopicPartition(self.name, number) for number in range(len(self.logs))]
 
 
-class Topics:
+class SimulatedTopics:
     """All topics. ``grew`` is called with a log that has more records than before, or another leader."""
 
     def __init__(self, nodes: int) -> None:
-        self.topics: dict[str, Topic] = {}
+        self.topics: dict[str, SimulatedTopic] = {}
         self.changed: Callable[[], None] = lambda: None
         self._nodes = nodes
         self._made = 0
 
-    def make(self, name: str, partitions: int, now_ms: int) -> Topic:
+    def make(self, name: str, partitions: int, now_ms: int) -> SimulatedTopic:
         self._made += 1
-        logs = [Log(self.leader_of(number), led_since_ms=now_ms) for number in range(partitions)]
-        topic = self.topics[name] = Topic(name, UUID(int=self._made), logs, now_ms)
+        logs = [SimulatedLog(self.leader_of(number), led_since_ms=now_ms) for number in range(partitions)]
+        topic = self.topics[name] = SimulatedTopic(name, UUID(int=self._made), logs, now_ms)
         return topic
 
     def leader_of(self, partition: int) -> int:
@@ -130,13 +132,13 @@ class Topics:
 
     def grow(self, name: str, now_ms: int) -> None:
         topic = self.topics[name]
-        topic.logs.append(Log(self.leader_of(len(topic.logs)), led_since_ms=now_ms, made_ms=now_ms))
+        topic.logs.append(SimulatedLog(self.leader_of(len(topic.logs)), led_since_ms=now_ms, made_ms=now_ms))
 
     def delete(self, name: str) -> None:
         self.topics.pop(name, None)
         self.changed()
 
-    def log(self, partition: TopicPartition) -> Log | None:
+    def log(self, partition: TopicPartition) -> SimulatedLog | None:
         """The log of a partition, if it exists."""
         topic = self.topics.get(partition.topic)
         if topic is None or partition.partition >= len(topic.logs):
@@ -148,7 +150,7 @@ class Topics:
         topic = self.topics[partition.topic]
         return max(topic.made_ms, topic.logs[partition.partition].made_ms)
 
-    def by_id(self, topic_id: UUID) -> Topic | None:
+    def by_id(self, topic_id: UUID) -> SimulatedTopic | None:
         return next((topic for topic in self.topics.values() if topic.topic_id == topic_id), None)
 
     def ends(self) -> dict[TopicPartition, int]:

@@ -14,7 +14,7 @@ from ....service import ConsumerService
 from .._plan import GroupPlan
 from ._ledger import MakeRecord, Row
 from ._plan import ServicePlan
-from ._process import Process
+from ._process import ServiceProcess
 from ._work import BOOTSTRAP, ServiceProgram, instance_of
 
 MakeService = Callable[[], ConsumerService]
@@ -45,7 +45,7 @@ class UsersService:
         plan.config["auto_offset_reset"] = "earliest"
         plan.dead_letter_topics = service.dead_letter_topics
 
-    def program(self, process: Process) -> ServiceProgram:
+    def program(self, process: ServiceProcess) -> ServiceProgram:
         plan = process.world.plan
         service = self._service()
         service.reconfigure(bootstrap=BOOTSTRAP, **{**instance_of(process), **plan.config})
@@ -55,7 +55,7 @@ class UsersService:
         return ServiceProgram(service)
 
 
-def _with_ledger(process: Process, function: Callable[..., Any]) -> Callable[..., Any]:
+def _with_ledger(process: ServiceProcess, function: Callable[..., Any]) -> Callable[..., Any]:
     """The same function, and the ledger is told of what it does."""
     ledger = process.world.ledger
 

@@ -10,9 +10,9 @@ from typing import Any, Final
 from ....client import ConsumerClosedError
 from ....consumer import AsyncGroupConsumer, Record, StaleRecordError
 from ....service import ConsumerService, DbApiSink, Retry
-from ._ledger import Entry
+from ._ledger import HandledEntry
 from ._plan import DEAD_LETTERS
-from ._process import Process, Program, Refused
+from ._process import Program, Refused, ServiceProcess
 
 BOOTSTRAP: Final = "simulated:9092"
 #: Tries of a record before it is set aside; none fails more often unless it is poison.
@@ -48,7 +48,7 @@ class ServiceProgram:
         return () if engine is None else [running.queues for running in engine._running]
 
 
-def _settings(process: Process) -> dict[str, Any]:
+def _settings(process: ServiceProcess) -> dict[str, Any]:
     plan = process.world.plan
     return {
         "bootstrap": BOOTSTRAP,
@@ -59,14 +59,14 @@ def _settings(process: Process) -> dict[str, Any]:
     }
 
 
-def instance_of(process: Process) -> dict[str, Any]:
+def instance_of(process: ServiceProcess) -> dict[str, Any]:
     """The setting of a static member; a group without a coordinator has none."""
     if process.world.plan.protocol == "registry":
         return {}
     return {"group_instance_id": process.plan.instance_id}
 
 
-def make_service(process: Process) -> ConsumerService:
+def make_service(process: ServiceProcess) -> ConsumerService:
     plan = process.world.plan
     settings = _settings(process)
     if plan.backlog_max_bytes is not None:
@@ -93,7 +93,7 @@ def make_service(process: Process) -> ConsumerService:
     return service
 
 
-async def _take_time(process: Process, entries: list[Entry]) -> None:
+async def _take_time(process: ServiceProcess, entries: list[HandledEntry]) -> None:
     for entry in entries:
         if entry.hangs:
             await process.hang()
@@ -104,7 +104,7 @@ async def _take_time(process: Process, entries: list[Entry]) -> None:
 class Handlers:
     """Handlers of one process; each does what its records ask for."""
 
-    def __init__(self, process: Process) -> None:
+    def __init__(self, process: ServiceProcess) -> None:
         self._process = process
         self._ledger = process.world.ledger
 
@@ -114,7 +114,7 @@ class Handlers:
     async def batch(self, records: list[Record]) -> None:
         await self._handle([self._ledger.of(record.value) for record in records])
 
-    async def _handle(self, entries: list[Entry]) -> None:
+    async def _handle(self, entries: list[HandledEntry]) -> None:
         process, ledger = self._process, self._ledger
         ledger.begins(process, entries)
         try:
@@ -136,7 +136,7 @@ class Handlers:
         self._outcome([entry])
         database.execute("INSERT INTO effects (number) VALUES (?)", (entry.number,))
 
-    def _outcome(self, entries: list[Entry], *, on_loop: bool = False) -> None:
+    def _outcome(self, entries: list[HandledEntry], *, on_loop: bool = False) -> None:
         error: BaseException | None = None
         for entry in entries:
             if entry.poison:
@@ -155,7 +155,7 @@ class Handlers:
 class App:
     """A program that reads, handles what it gets in tasks, and marks it done with its consumer of then."""
 
-    def __init__(self, process: Process) -> None:
+    def __init__(self, process: ServiceProcess) -> None:
         self._process = process
         self._ledger = process.world.ledger
         self._consumer: AsyncGroupConsumer | None = None
@@ -265,7 +265,7 @@ class App:
         process.on_closed(self._works)
 
 
-def _done_elsewhere(process: Process, consumer: AsyncGroupConsumer, records: list[Record]) -> None:
+def _done_elsewhere(process: ServiceProcess, consumer: AsyncGroupConsumer, records: list[Record]) -> None:
     try:
         consumer.done_all(records)
     except (StaleRecordError, ConsumerClosedError):
@@ -274,7 +274,7 @@ def _done_elsewhere(process: Process, consumer: AsyncGroupConsumer, records: lis
     process.world.found("S11", text)
 
 
-def make_program(process: Process) -> Program:
+def make_program(process: ServiceProcess) -> Program:
     if process.world.plan.kind == "app":
         return App(process)
     return ServiceProgram(make_service(process))

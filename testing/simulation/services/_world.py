@@ -13,15 +13,15 @@ from ....coordinator.consumer_groups.group import ConsumerGroup
 from ....protocol import ApiKey
 from ....statemachine import MemberState
 from .._checks import Checks, stable_members
-from .._network import Call, Connection
+from .._network import SimulatedCall, SimulatedLink
 from .._plan import ASIDE
 from .._world import LOOK_MS, PRODUCE_MS, World
-from ._ledger import Ledger
-from ._limits import Limits
-from ._nodes import COORDINATOR, Cluster
+from ._ledger import ServiceLedger
+from ._limits import TimeLimits
+from ._nodes import COORDINATOR, SimulatedNodes
 from ._plan import NODES, ProcessPlan, ServicePlan
-from ._process import Process, ServiceSchedule
-from ._topics import Topics
+from ._process import ServiceProcess, ServiceSchedule
+from ._topics import SimulatedTopics
 from ._users import UsersService
 from ._work import make_program
 
@@ -41,9 +41,9 @@ _TOPIC_ID_VERSION: Final = 13
 class ServiceChecks(Checks):
     """Reports OffsetCommits to the ledger as well."""
 
-    ledger: Ledger
+    ledger: ServiceLedger
 
-    def on_answer(self, call: Call, reply: Any) -> None:
+    def on_answer(self, call: SimulatedCall, reply: Any) -> None:
         super().on_answer(call, reply)
         if call.api_key == ApiKey.OFFSET_COMMIT:
             self.ledger.on_answer(call, reply)
@@ -63,12 +63,14 @@ class ServiceWorld(World[ServicePlan], ServiceSchedule):
         traced: bool = False,
     ) -> None:
         super().__init__(plan, ServiceChecks, checked=checked, traced=traced)
-        self.processes: dict[str, Process] = {}
+        self.processes: dict[str, ServiceProcess] = {}
         self.restarting = 0
-        self.topics = Topics(NODES)
-        self.ledger = self.checks.ledger = Ledger(self, self.topics, None if users is None else users.record)
-        self.cluster = Cluster(self, self.broker, self.topics, self.ledger)
-        self.limits = Limits(self)
+        self.topics = SimulatedTopics(NODES)
+        self.ledger = self.checks.ledger = ServiceLedger(
+            self, self.topics, None if users is None else users.record
+        )
+        self.cluster = SimulatedNodes(self, self.broker, self.topics, self.ledger)
+        self.limits = TimeLimits(self)
         self._users = users
         #: Of a group without a coordinator.
         self.zookeeper: SimulatedZooKeeper | None = None
@@ -79,7 +81,7 @@ class ServiceWorld(World[ServicePlan], ServiceSchedule):
             self.ledger.owns = self.zookeeper.owns
         #: What is to be put right when the faults are over, if not before.
         self.to_undo: list[Callable[[], None]] = []
-        self._all: list[Process] = []
+        self._all: list[ServiceProcess] = []
         self.database = f"file:kohort-simulation-{id(self)}?mode=memory&cache=shared"
         #: What handlers have done under exactly once.
         self._effects = sqlite3.connect(self.database, uri=True)
@@ -102,7 +104,7 @@ class ServiceWorld(World[ServicePlan], ServiceSchedule):
         found = self.topics.topics.get(topic)
         return None if found is None else len(found.logs)
 
-    def _living(self) -> list[Process]:
+    def _living(self) -> list[ServiceProcess]:
         return [process for process in self.processes.values() if process.alive]
 
     def connections_broke(self) -> None:
@@ -110,7 +112,7 @@ class ServiceWorld(World[ServicePlan], ServiceSchedule):
         for process in self._living():
             self.heap.at(self.heap.now + int(self.rng.random() * 20), self.on_lost, process, COORDINATOR)
 
-    def on_lost(self, process: Process, number: int) -> None:
+    def on_lost(self, process: ServiceProcess, number: int) -> None:
         """A process finds its connections to a node broken."""
         if process.alive:
             process.connection_lost(self.cluster.nodes[number])
@@ -130,13 +132,13 @@ class ServiceWorld(World[ServicePlan], ServiceSchedule):
 
     # --- what consumers do --------------------------------------------------------------------------------
 
-    def open_zookeeper(self, process: Process, *given: Any) -> Any:
-        from ._zookeeper import Session
+    def open_zookeeper(self, process: ServiceProcess, *given: Any) -> Any:
+        from ._zookeeper import RegistrySession
 
         assert self.zookeeper is not None, "the plan has a group without a coordinator"
-        return Session(process, self.zookeeper, *given)
+        return RegistrySession(process, self.zookeeper, *given)
 
-    def sending(self, process: Process, call: Call) -> None:
+    def sending(self, process: ServiceProcess, call: SimulatedCall) -> None:
         self.limits.on_sent(process, call)
         if call.api_key == ApiKey.OFFSET_COMMIT:
             self.ledger.sending(process, call)
@@ -150,7 +152,7 @@ class ServiceWorld(World[ServicePlan], ServiceSchedule):
             self.say(f"{plan.name} starts")
             self.limits.on_disturbed()
             make = make_program if self._users is None else self._users.program
-            process = self.processes[plan.name] = Process(self, plan, make)
+            process = self.processes[plan.name] = ServiceProcess(self, plan, make)
             self._all.append(process)
 
     def start_later(self, plan: ProcessPlan, delay_ms: int) -> None:
@@ -168,7 +170,7 @@ class ServiceWorld(World[ServicePlan], ServiceSchedule):
         name = f"p{len(self.processes) + 10}"
         self.start_process(ProcessPlan(name, f"i{name}" if static else None, self.heap.now))
 
-    def stop(self, process: Process, restart_ms: int | None = None) -> None:
+    def stop(self, process: ServiceProcess, restart_ms: int | None = None) -> None:
         """Ask a process to end cleanly; it is started again later, unless that is None."""
         if process.stopping_ms is not None:
             return
@@ -179,14 +181,14 @@ class ServiceWorld(World[ServicePlan], ServiceSchedule):
             bound_ms = 2 * self.plan.heartbeat_ms + self.plan.drain_ms + _STOP_SLACK_MS
             self.heap.at(self.heap.now + bound_ms, self._must_have_ended, process)
 
-    def _must_have_ended(self, process: Process) -> None:
+    def _must_have_ended(self, process: ServiceProcess) -> None:
         if not process.alive or process.stopping_ms is None:
             return
         took_ms = self.heap.now - process.stopping_ms
         text = f"{process.name} was asked to stop {took_ms} ms ago and is still there"
         self.found("S13", f"{text}; the drain is {self.plan.drain_ms} ms")
 
-    def process_ended(self, process: Process, error: BaseException | None) -> None:
+    def process_ended(self, process: ServiceProcess, error: BaseException | None) -> None:
         self.say(f"{process.name} ends{'' if error is None else f': {error!r}'}")
         self.limits.on_disturbed()
         if process.stopping_ms is None:
@@ -266,7 +268,7 @@ class ServiceWorld(World[ServicePlan], ServiceSchedule):
         for process in self._living():
             process.heal()
         if self.plan.network:
-            lines: list[Connection] = [c.line for process in self._living() for c in process.connections]
+            lines: list[SimulatedLink] = [c.line for process in self._living() for c in process.connections]
             for line in [*lines, self.tool.connection]:
                 line.reset("the network was mended")
         self.topics.changed()

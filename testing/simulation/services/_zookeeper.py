@@ -27,7 +27,7 @@ from kazoo.exceptions import (
 
 from ....client.zookeeper import ZooKeeperSettings
 from ....protocol import TopicPartition
-from ._process import Process, ServiceSchedule
+from ._process import ServiceProcess, ServiceSchedule
 
 #: Longest time until a client tries to connect again.
 _RECONNECT_MS: Final = 80
@@ -56,13 +56,15 @@ class SimulatedZooKeeper:
         self.away = False
         self.entries: dict[str, _Entry] = {"/": _Entry(b"")}
         #: The connected client of each session that is not over, and when it was last heard of.
-        self.sessions: dict[int, Session] = {}
+        self.sessions: dict[int, RegistrySession] = {}
         self.heard_ms: dict[int, int] = {}
         #: When somebody removed an entry, by its path, and ended a session.
         self._removed_ms: dict[str, int] = {}
         self._ended_ms = _NEVER_MS
         self._last = 0
-        self._watches: defaultdict[tuple[str, str], list[tuple[Session, int, Any]]] = defaultdict(list)
+        self._watches: defaultdict[tuple[str, str], list[tuple[RegistrySession, int, Any]]] = defaultdict(
+            list
+        )
 
     # --- what the checks ask ------------------------------------------------------------------------------
 
@@ -102,7 +104,7 @@ class SimulatedZooKeeper:
 
     # --- sessions -----------------------------------------------------------------------------------------
 
-    def attach(self, session: Session, number: int) -> int:
+    def attach(self, session: RegistrySession, number: int) -> int:
         """A client connects, with its session or 0; returns the number of its session, 0 if that is over."""
         if number and number not in self.sessions:
             return 0
@@ -151,30 +153,32 @@ class SimulatedZooKeeper:
 
     # --- requests -----------------------------------------------------------------------------------------
 
-    def handle(self, session: Session, epoch: int, kind: str, path: str, arguments: tuple[Any, ...]) -> Any:
+    def handle(
+        self, session: RegistrySession, epoch: int, kind: str, path: str, arguments: tuple[Any, ...]
+    ) -> Any:
         """The result of a request; raises KazooException."""
         if session.number not in self.sessions:
             raise SessionExpiredError
         self.heard_ms[session.number] = self.world.heap.now
         return getattr(self, f"_{kind}")(session, epoch, path, *arguments)
 
-    def _get(self, _session: Session, _epoch: int, path: str) -> Any:
+    def _get(self, _session: RegistrySession, _epoch: int, path: str) -> Any:
         entry = self._entry(path)
         return entry.data, entry.stat()
 
-    def _exists(self, session: Session, epoch: int, path: str, watch: Any = None) -> Any:
+    def _exists(self, session: RegistrySession, epoch: int, path: str, watch: Any = None) -> Any:
         if watch is not None:
             self._watches["entry", path].append((session, epoch, watch))
         entry = self.entries.get(path)
         return None if entry is None else entry.stat()
 
-    def _get_children(self, session: Session, epoch: int, path: str, watch: Any = None) -> list[str]:
+    def _get_children(self, session: RegistrySession, epoch: int, path: str, watch: Any = None) -> list[str]:
         self._entry(path)
         if watch is not None:
             self._watches["children", path].append((session, epoch, watch))
         return self.below(path)
 
-    def _set(self, session: Session, _epoch: int, path: str, data: bytes, version: int = -1) -> Any:
+    def _set(self, session: RegistrySession, _epoch: int, path: str, data: bytes, version: int = -1) -> Any:
         entry = self._entry(path)
         if version not in (-1, entry.version):
             raise BadVersionError
@@ -186,7 +190,7 @@ class SimulatedZooKeeper:
 
     def _create(
         self,
-        session: Session,
+        session: RegistrySession,
         _epoch: int,
         path: str,
         data: bytes,
@@ -207,7 +211,7 @@ class SimulatedZooKeeper:
         self._on_changed("CREATED", path)
         return (path, entry.stat()) if include_data else path
 
-    def _ensure_path(self, _session: Session, _epoch: int, path: str) -> bool:
+    def _ensure_path(self, _session: RegistrySession, _epoch: int, path: str) -> bool:
         parts = path.strip("/").split("/")
         for depth in range(1, len(parts) + 1):
             part = "/" + "/".join(parts[:depth])
@@ -216,7 +220,7 @@ class SimulatedZooKeeper:
                 self._on_changed("CREATED", part)
         return True
 
-    def _delete(self, _session: Session, _epoch: int, path: str) -> bool:
+    def _delete(self, _session: RegistrySession, _epoch: int, path: str) -> bool:
         self._entry(path)
         self.remove(path)
         return True
@@ -249,17 +253,21 @@ class SimulatedZooKeeper:
         for session, epoch, watch in self._watches.pop((kind, path), ()):
             session.deliver(epoch, watch, SimpleNamespace(type=how, path=path))
 
-    def _on_committed(self, session: Session, path: str, data: bytes) -> None:
+    def _on_committed(self, session: RegistrySession, path: str, data: bytes) -> None:
         if "/offsets/" in path and data.isdigit():
             _, topic, number = path.rsplit("/", 2)
             self.world.ledger.on_stored(session.process, TopicPartition(topic, int(number)), int(data))
 
 
-class Session:
+class RegistrySession:
     """One client's session after the other, with what the consumer uses of kazoo's client."""
 
     def __init__(
-        self, process: Process, servers: SimulatedZooKeeper, settings: ZooKeeperSettings, _log: logging.Logger
+        self,
+        process: ServiceProcess,
+        servers: SimulatedZooKeeper,
+        settings: ZooKeeperSettings,
+        _log: logging.Logger,
     ) -> None:
         self.process = process
         self.client = self

@@ -24,7 +24,7 @@ from ....log import CorruptLogError, DataFolderError, Result, Steps
 from ....protocol import ErrorCode, KafkaError, KohortError
 from .._disk import FailingDisk
 from .._loop import ProcessLoop
-from .._network import Call
+from .._network import SimulatedCall
 from .._plan import Incident
 from .._schedule import Schedule
 from ._plan import TransactionPlan
@@ -67,7 +67,7 @@ class _DrawnTurns(LongWork):
             return result
 
 
-class Broker(FailingDisk):
+class LoneProcess(FailingDisk):
     """One broker through all its runs; ``parts`` are those of the current run, None between runs."""
 
     def __init__(self, schedule: Schedule[TransactionPlan]) -> None:
@@ -92,7 +92,7 @@ class Broker(FailingDisk):
 
     # --- requests -----------------------------------------------------------------------------------------
 
-    def receive(self, call: Call) -> None:
+    def receive(self, call: SimulatedCall) -> None:
         assert self._loop is not None
         self._schedule.stats.requests += 1
         call.on_set = lambda _call, _body: None
@@ -100,7 +100,7 @@ class Broker(FailingDisk):
         self._serving[task] = None
         task.add_done_callback(lambda done: self._serving.pop(done, None))
 
-    async def _serve(self, call: Call) -> None:
+    async def _serve(self, call: SimulatedCall) -> None:
         assert self.parts is not None
         api = self._apis[cast("Any", call.api_key)]
         request = Request(api, call.version, call.body, call.client.context, _ENDPOINT, self._apis)

@@ -11,7 +11,7 @@ from typing import Any
 from .._schedule import Schedule
 
 
-class Outcome(Enum):
+class EndOutcome(Enum):
     """Outcome of a transaction as its producer knows it."""
 
     OPEN = "it was never ended"
@@ -21,7 +21,7 @@ class Outcome(Enum):
 
 
 @dataclass(slots=True, eq=False)
-class Transaction:
+class PlannedTransaction:
     """One transaction: input from ``start`` to ``end``, and its output by partition, in order."""
 
     number: int
@@ -30,32 +30,32 @@ class Transaction:
     start: int
     end: int
     output: dict[int, list[bytes]] = field(default_factory=dict)
-    outcome: Outcome = Outcome.OPEN
+    outcome: EndOutcome = EndOutcome.OPEN
 
     def __repr__(self) -> str:
         return f"transaction {self.number} of {self.who} ({self.outcome.value})"
 
 
-class Ledger:
+class TransactionLedger:
     """All transactions of a schedule; ``ends`` is how many records each input partition has, ``outputs`` how
     many partitions take what is made of them.
     """
 
     def __init__(self, schedule: Schedule[Any], ends: Iterable[int], outputs: int) -> None:
         self.ends = list(ends)
-        self.transactions: list[Transaction] = []
+        self.transactions: list[PlannedTransaction] = []
         #: What each output partition's reader was given, in order.
         self.read: list[list[bytes]] = [[] for _ in range(outputs)]
         #: The newest identity that a producer received, by transactional id.
         self.newest: dict[str, tuple[int, int]] = {}
         self._schedule = schedule
 
-    def begin(self, who: str, source: int, start: int, end: int) -> Transaction:
-        made = Transaction(len(self.transactions), who, source, start, end)
+    def begin(self, who: str, source: int, start: int, end: int) -> PlannedTransaction:
+        made = PlannedTransaction(len(self.transactions), who, source, start, end)
         self.transactions.append(made)
         return made
 
-    def write(self, transaction: Transaction, partition: int, offset: int) -> bytes:
+    def write(self, transaction: PlannedTransaction, partition: int, offset: int) -> bytes:
         """Return a value to write for a record of the input."""
         value = b"%d %d %d" % (transaction.number, transaction.source, offset)
         transaction.output.setdefault(partition, []).append(value)
@@ -65,17 +65,17 @@ class Ledger:
         """A producer received its identity."""
         self.newest[transactional_id] = max(identity, self.newest.get(transactional_id, identity))
 
-    def on_committed(self, transaction: Transaction) -> None:
+    def on_committed(self, transaction: PlannedTransaction) -> None:
         """A commit was acknowledged."""
-        transaction.outcome = Outcome.COMMITTED
+        transaction.outcome = EndOutcome.COMMITTED
         self._schedule.stats.commits += 1
 
     def on_seen(self, partition: int, value: bytes) -> None:
         """A read_committed reader received a record."""
         transaction = self.transactions[int(value.split()[0])]
-        if transaction.outcome is Outcome.ABORTED:
+        if transaction.outcome is EndOutcome.ABORTED:
             self._schedule.found("T1", f"{value!r} is read, of {transaction}")
-        elif transaction.outcome is Outcome.OPEN:
+        elif transaction.outcome is EndOutcome.OPEN:
             self._schedule.found("T2", f"{value!r} is read, of {transaction}")
         self.read[partition].append(value)
         self._schedule.stats.records += 1
@@ -90,11 +90,11 @@ class Ledger:
         for transaction in self.transactions:
             found = by_number.get(transaction.number, {})
             whole = found == transaction.output
-            if transaction.outcome is Outcome.COMMITTED and not whole:
+            if transaction.outcome is EndOutcome.COMMITTED and not whole:
                 self._schedule.fail("T3", f"of {transaction} is read {found}, not {transaction.output}")
             if found and not whole:
                 self._schedule.fail("T2", f"of {transaction} is read {found}, not all {transaction.output}")
-            if found and transaction.outcome in (Outcome.ABORTED, Outcome.OPEN):
+            if found and transaction.outcome in (EndOutcome.ABORTED, EndOutcome.OPEN):
                 self._schedule.fail("T1", f"of {transaction} is read {found}")
         counts = Counter(tuple(value.split()[1:]) for values in self.read for value in values)
         for source, end in enumerate(self.ends):

@@ -16,11 +16,11 @@ from ....protocol.messages.join_group import (
     JoinGroupResponseMember,
 )
 from ....protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
-from .._network import Connection, Receiver
+from .._network import Receiver, SimulatedLink
 from .._schedule import Schedule
-from ._ledger import Ledger
+from ._ledger import TransactionLedger
 from ._plan import GROUP, INPUT, SESSION_MS, ProducerPlan, TransactionPlan
-from ._process import AGAIN, RETRY_S, Fenced, Producer
+from ._process import AGAIN, RETRY_S, Fenced, SimulatedProducer
 
 NO_TOPIC_ID: Final = UUID(int=0)
 _TYPE: Final = "consumer"
@@ -30,19 +30,19 @@ _PROTOCOL: Final = "by turns"
 _PUT_OUT: Final = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION})
 
 
-class MemberProducer(Producer):
+class MemberProducer(SimulatedProducer):
     """Joins its group, works on what it is assigned until the group rebalances, and joins again.
 
     It finds out by its heartbeats; one that stood still goes on where it was until they are answered.
     """
 
-    broken = Producer.broken | _PUT_OUT
-    fenced = Producer.fenced | {ErrorCode.FENCED_INSTANCE_ID}
+    broken = SimulatedProducer.broken | _PUT_OUT
+    fenced = SimulatedProducer.fenced | {ErrorCode.FENCED_INSTANCE_ID}
 
     def __init__(
         self,
         schedule: Schedule[TransactionPlan],
-        ledger: Ledger,
+        ledger: TransactionLedger,
         broker: Receiver,
         name: str,
         plan: ProducerPlan,
@@ -52,7 +52,7 @@ class MemberProducer(Producer):
         self._sources: list[int] = []
         self._topic_id = NO_TOPIC_ID
         self._joined = False
-        self._membership = Connection(schedule, broker)
+        self._membership = SimulatedLink(schedule, broker)
         super().__init__(schedule, ledger, broker, name, plan)
         self.connections.append(self._membership)
         self.loop.create_task(self._beat())

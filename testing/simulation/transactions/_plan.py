@@ -9,7 +9,7 @@ from typing import Any, Final, Self
 
 from ....protocol import ApiKey
 from .._plan import INCIDENTS as COORDINATOR_INCIDENTS
-from .._plan import NETWORK, Incident, Plan
+from .._plan import NETWORK, Incident, SchedulePlan
 from .._plan import faults_table as coordinator_faults_table
 
 GROUP: Final = "g0"
@@ -92,7 +92,7 @@ class ProducerPlan:
 
 
 @dataclass(slots=True)
-class TransactionPlan(Plan):
+class TransactionPlan(SchedulePlan):
     """``timeout_ms`` is that of transactions; ``settings`` are the broker's, ``configs`` the topics'."""
 
     timeout_ms: int = 0
@@ -105,7 +105,7 @@ class TransactionPlan(Plan):
 
     def leave_out(self, names: Collection[str]) -> Self:
         """The same without these faults, incidents and producers."""
-        Plan.leave_out(self, names)
+        SchedulePlan.leave_out(self, names)
         self.producers = [producer for producer in self.producers if producer.name not in names]
         return self
 

@@ -26,9 +26,9 @@ from ....protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequestTopic,
 )
 from .._loop import ProcessLoop
-from .._network import Call, Connection, Receiver
+from .._network import Receiver, SimulatedCall, SimulatedLink
 from .._schedule import Schedule
-from ._ledger import Ledger, Outcome, Transaction
+from ._ledger import EndOutcome, PlannedTransaction, TransactionLedger
 from ._plan import GROUP, INPUT, OUTPUT, ProducerPlan, TransactionPlan
 
 #: Longest time for a response, in ms, and the pause after a missing one, in seconds.
@@ -91,29 +91,29 @@ class Broken(Exception):  # noqa: N818
 class _Nowhere:
     reachable = False
 
-    def receive(self, call: Call) -> None:
+    def receive(self, call: SimulatedCall) -> None:
         raise AssertionError(f"{call} cannot arrive")
 
 
-class _OnceCall(Call):
+class _OnceCall(SimulatedCall):
     """A request that arrives once. The old protocol has no defence against an EndTxn, or offsets, that come
     when the next transaction of the same epoch is open: that is what KIP-890 is for.
     """
 
     __slots__ = ()
 
-    def again(self) -> Call:
-        connection = Connection(self.connection.schedule, _Nowhere())
-        return Call(self.client, connection, self.api_key, self.body)
+    def again(self) -> SimulatedCall:
+        connection = SimulatedLink(self.connection.schedule, _Nowhere())
+        return SimulatedCall(self.client, connection, self.api_key, self.body)
 
 
-class Process:
+class TransactionProcess:
     """One process, with one connection."""
 
     def __init__(
         self,
         schedule: Schedule[TransactionPlan],
-        ledger: Ledger,
+        ledger: TransactionLedger,
         broker: Receiver,
         name: str,
         versions: dict[int, int],
@@ -124,7 +124,7 @@ class Process:
         self.schedule = schedule
         self.ledger = ledger
         self.rng = schedule.rng
-        self.connection = Connection(schedule, broker)
+        self.connection = SimulatedLink(schedule, broker)
         self.connections = [self.connection]
         self.done = False
         self.loop = ProcessLoop(  # type: ignore[abstract]
@@ -161,30 +161,30 @@ class Process:
     def _on_error(self, context: dict[str, Any]) -> None:
         self.schedule.found("S0", f"{self}: {context['message']}: {context.get('exception')!r}")
 
-    async def ask(self, body: Any, *, once: bool = False, connection: Connection | None = None) -> Any:
+    async def ask(self, body: Any, *, once: bool = False, connection: SimulatedLink | None = None) -> Any:
         """Send a request and return the answer. Raises BrokerConnectionError."""
-        make = _OnceCall if once else Call
+        make = _OnceCall if once else SimulatedCall
         future = self.loop.create_future()
         call = make(self, connection or self.connection, body.API_KEY, body, future)
         self._say("asks", call, body)
         call.connection.send(call, TIMEOUT_MS)
         return await future
 
-    def on_answer(self, call: Call, body: Any) -> None:
+    def on_answer(self, call: SimulatedCall, body: Any) -> None:
         self._say("is answered", call, body)
         if not call.memo.done():
             call.memo.set_result(body)
 
-    def _say(self, what: str, call: Call, body: Any) -> None:
+    def _say(self, what: str, call: SimulatedCall, body: Any) -> None:
         if self.schedule.trace is not None:
             self.schedule.say(f"{self} {what} {ApiKey(call.api_key).name} {_brief(body)}")
 
-    def on_failure(self, call: Call, error: BrokerConnectionError) -> None:
+    def on_failure(self, call: SimulatedCall, error: BrokerConnectionError) -> None:
         if not call.memo.done():
             call.memo.set_exception(error)
 
 
-class Producer(Process):
+class SimulatedProducer(TransactionProcess):
     """Turns records of its input partition into output, some in each transaction, until all are done.
 
     One that ``stays`` starts again when it is fenced; others end then, once the faults are over.
@@ -197,7 +197,7 @@ class Producer(Process):
     def __init__(
         self,
         schedule: Schedule[TransactionPlan],
-        ledger: Ledger,
+        ledger: TransactionLedger,
         broker: Receiver,
         name: str,
         plan: ProducerPlan,
@@ -282,7 +282,7 @@ class Producer(Process):
         answer = await self._repeat_until_done(fetch, error)
         return max(int(answer.groups[0].topics[0].partitions[0].committed_offset), 0)
 
-    async def _write(self, transaction: Transaction) -> None:
+    async def _write(self, transaction: PlannedTransaction) -> None:
         partitions = range(self.schedule.plan.topics[OUTPUT])
         batches: list[tuple[int, list[bytes]]] = []
         for offset in range(transaction.start, transaction.end):
@@ -339,23 +339,23 @@ class Producer(Process):
             commit, lambda answer: answer.topics[0].partitions[0].error_code, once=True
         )
 
-    async def _end(self, transaction: Transaction, *, committed: bool) -> None:
+    async def _end(self, transaction: PlannedTransaction, *, committed: bool) -> None:
         who, newest = self._identity, self.ledger.newest[self.plan.transactional_id]
         if committed:
-            transaction.outcome = Outcome.COMMITTING
+            transaction.outcome = EndOutcome.COMMITTING
         try:
             answer = await self._repeat_until_done(
                 EndTxnRequest(*self._me(), committed), lambda answer: answer.error_code, once=True
             )
         except Broken:
-            transaction.outcome = Outcome.ABORTED
+            transaction.outcome = EndOutcome.ABORTED
             raise
         if committed:
             self.ledger.on_committed(transaction)
             if who < newest:
                 self.schedule.found("T7", f"{transaction} as {who}, though {newest} was known")
         else:
-            transaction.outcome = Outcome.ABORTED
+            transaction.outcome = EndOutcome.ABORTED
         if answer.producer_id >= 0:
             self._have(answer.producer_id, answer.producer_epoch)
 
@@ -386,13 +386,13 @@ class Producer(Process):
             await asyncio.sleep(RETRY_S)
 
 
-class Reader(Process):
+class CommittedReader(TransactionProcess):
     """Reads one output partition to its end, and on, under read_committed."""
 
     def __init__(
         self,
         schedule: Schedule[TransactionPlan],
-        ledger: Ledger,
+        ledger: TransactionLedger,
         broker: Receiver,
         partition: int,
         versions: dict[int, int],

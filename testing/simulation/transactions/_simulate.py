@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from .._simulate import Run, SimulationReport, run_all, trace_run
+from .._simulate import ScheduleRun, SimulationReport, run_all, trace_run
 from .._violation import Violation
 from ._plan import TransactionPlan, draw_transaction_plan
 from ._world import TransactionWorld
@@ -31,7 +31,7 @@ def trace_transactions(seed: int, *, left_out: Collection[str] = ()) -> tuple[li
 
 
 @dataclass(slots=True)
-class _TransactionRun(Run):
+class _TransactionRun(ScheduleRun):
     """Runs of one seed."""
 
     seed: int

@@ -15,11 +15,11 @@ from ....transactions import Transaction
 from ....transactions.records import decode
 from .._plan import Incident
 from .._world import LOOK_MS, PRODUCE_MS, Phases
-from ._broker import Broker
-from ._ledger import Ledger
+from ._broker import LoneProcess
+from ._ledger import TransactionLedger
 from ._member import ConsumerProducer, MemberProducer
 from ._plan import GROUP, INPUT, OUTPUT, ProducerPlan, TransactionPlan
-from ._process import Process, Producer, Reader
+from ._process import CommittedReader, SimulatedProducer, TransactionProcess
 
 #: How long until all is settled, in addition to twice the timeout of a transaction.
 _SETTLE_MS: Final = 6_000
@@ -38,11 +38,11 @@ class TransactionWorld(Phases[TransactionPlan]):
 
     def __init__(self, plan: TransactionPlan, *, checked: bool = True, traced: bool = False) -> None:
         super().__init__(plan, checked=checked, traced=traced)
-        self.broker = Broker(self)
-        self.ledger = Ledger(self, [0] * plan.topics[INPUT], plan.topics[OUTPUT])
-        self.producers: list[Producer] = []
-        self.readers: list[Reader] = []
-        self._all: list[Process] = []
+        self.broker = LoneProcess(self)
+        self.ledger = TransactionLedger(self, [0] * plan.topics[INPUT], plan.topics[OUTPUT])
+        self.producers: list[SimulatedProducer] = []
+        self.readers: list[CommittedReader] = []
+        self._all: list[TransactionProcess] = []
         # who works now, by the name of the first plan
         self._now: dict[str, ProducerPlan] = {}
         self._stable: dict[TopicPartition, int] = {}
@@ -54,7 +54,7 @@ class TransactionWorld(Phases[TransactionPlan]):
         self.happen = self._happen
 
     @property
-    def machine(self) -> Broker:
+    def machine(self) -> LoneProcess:
         return self.broker
 
     def connections_broke(self) -> None:
@@ -146,9 +146,9 @@ class TransactionWorld(Phases[TransactionPlan]):
         if not self.healed and self._now.setdefault(plan.name, plan) is plan:
             self._start(plan)
 
-    def _start(self, plan: ProducerPlan) -> Producer:
+    def _start(self, plan: ProducerPlan) -> SimulatedProducer:
         in_group = ConsumerProducer if plan.consumer else MemberProducer
-        make = in_group if plan.in_group else Producer
+        make = in_group if plan.in_group else SimulatedProducer
         made = make(self, self.ledger, self.broker, f"{plan.name}.{len(self.producers)}", plan)
         self.say(f"{made} starts")
         self.producers.append(made)
@@ -174,7 +174,7 @@ class TransactionWorld(Phases[TransactionPlan]):
                 self.heap.at(plan.starts_ms, self._begin, plan)
             versions = self.plan.producers[0].versions
             for number in range(self.plan.topics[OUTPUT]):
-                self.readers.append(Reader(self, self.ledger, self.broker, number, versions))
+                self.readers.append(CommittedReader(self, self.ledger, self.broker, number, versions))
             self._all += self.readers
             self._plan_incidents()
             self._produce()

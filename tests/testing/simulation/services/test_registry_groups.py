@@ -60,7 +60,7 @@ def _lost(member: RegistryMembership, reason: str) -> None:
 @pytest.mark.parametrize(
     ("where", "name", "bug", "found", "seed"),
     [
-        pytest.param(RegistryMembership, "suspended", _suspended, "S4", 4, id="delivers-unconnected"),
+        pytest.param(RegistryMembership, "on_suspended", _suspended, "S4", 4, id="delivers-unconnected"),
         pytest.param(RegistryMembership, "_on_lost", _lost, "L1", 94, id="forgets-what-it-holds"),
         pytest.param(ZooKeeperRegistry, "_release", _nothing_async, "L1", 0, id="releases-nothing"),
         pytest.param(ZooKeeperRegistry, "_ids_changed", _nothing, "L1", 0, id="watches-nobody"),

@@ -163,10 +163,10 @@ def test_the_command_runs_schedules_of_services(
 
 
 def test_a_failure_says_how_to_see_it_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    from kohort.testing.simulation.services._ledger import Ledger
+    from kohort.testing.simulation.services._ledger import ServiceLedger
 
     # whatever is committed counts as not done
-    monkeypatch.setattr(Ledger, "_on_done", lambda *_: None)
+    monkeypatch.setattr(ServiceLedger, "_on_done", lambda *_: None)
     with pytest.raises(SimulationFailed) as failure:
         simulate_service([10])
     text = str(failure.value)
