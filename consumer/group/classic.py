@@ -75,7 +75,9 @@ class Membership(GroupMember):
         # as leader: the members, and the topics of their assignment
         self._led_group: LedGroup | None = None
         self._led_topics: dict[str, TopicInfo] | None = None
-        # of a leader that keeps an assignment of another: the question who has what, and the answer
+        # of a leader that keeps an assignment of another: whether it is to learn who has what, the question,
+        # and the answer
+        self._asks_owners = False
         self._describe: Send | None = None
         self._taken_over: frozenset[TopicPartition] | None = None
         # the topics as last reported, and when
@@ -177,6 +179,9 @@ class Membership(GroupMember):
                 self._sync_answered(response, now)
 
     def on_failure(self, request: Send, error: Exception, now: float) -> None:
+        if request is self._describe:
+            self._describe = None  # asked again with the next heartbeat
+            return
         if request is not self._heartbeats.under_way and request is not self._request:
             return
         if not self._unreachable(request, error):
@@ -226,6 +231,7 @@ class Membership(GroupMember):
 
     def _on_owners(self, row: Any, now: float) -> None:
         """Learn the owners in an assignment that this leader has to keep."""
+        self._asks_owners = bool(row.error_code) and KafkaError(row.error_code).retriable
         if row.error_code or row.group_state != "Stable":
             return
         try:
@@ -344,6 +350,7 @@ class Membership(GroupMember):
         self.is_leader = response.leader == response.member_id
         self._first_refused = self._round_overdue_at = None
         self._led_group = self._led_topics = self._describe = self._taken_over = None
+        self._asks_owners = False
         self._heartbeats.on_joined(now)
         self._fire(MemberTrigger.JOINED, f"joined generation {self.generation}")
         if self.protocol not in self._assignors:
@@ -360,10 +367,14 @@ class Membership(GroupMember):
             # at once in either case: metadata that comes later would hide changes made meanwhile
             self._emit(NeedTopics(self._led_group.topics))
             if response.skip_assignment:
-                self._describe = group_messages.describe_group(self._config)
-                self._emit(self._describe)
+                self._asks_owners = True
+                self._ask_owners()
         else:
             self._send_sync({})
+
+    def _ask_owners(self) -> None:
+        self._describe = group_messages.describe_group(self._config)
+        self._emit(self._describe)
 
     def _knows_topics(self, led: LedGroup, now: float) -> bool:
         """Return whether the topics are known from the last rebalance, and the assignor needs no weights."""
@@ -508,6 +519,8 @@ class Membership(GroupMember):
         how = reaction(ApiKey.HEARTBEAT, code) if number else Reaction.OK
         if how in (Reaction.OK, Reaction.REJOIN):
             self._heartbeats.on_heard(now)
+        if how is Reaction.OK and self._asks_owners and self._describe is None:
+            self._ask_owners()
         match how:
             case Reaction.REJOIN if self.state is MemberState.STABLE:
                 self._ask_rejoin("the group is rebalancing", now, self._spread())

@@ -118,6 +118,28 @@ def test_a_leader_that_is_to_skip_it_asks_for_a_rebalance_where_nobody_has_a_par
     assert talk.sent(ApiKey.JOIN_GROUP).body.reason == "nobody has partition 1 of topic orders"
 
 
+@pytest.mark.parametrize("code", [None, ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS])
+def test_it_asks_again_who_has_what_with_the_next_heartbeat(code: ErrorCode | None) -> None:
+    """A topic that grew while no leader was there would keep partitions that nobody has."""
+    talk = Talk()
+    talk.joined(talk.sent(ApiKey.JOIN_GROUP), skip_assignment=True)
+    sync = talk.sent(ApiKey.SYNC_GROUP)
+    talk.next(NeedTopics)
+    describe = talk.sent(ApiKey.DESCRIBE_GROUPS)
+    talk.synced(sync, P0)
+    talk.next(Assign)
+    talk.topics(ORDERS)
+    if code is None:
+        talk.fail(describe)
+    else:
+        tell_who_has(talk, describe, error=code)
+    assert talk.quiet()
+    talk.advance_to_deadline()
+    talk.answer(talk.sent(ApiKey.HEARTBEAT))
+    tell_who_has(talk, talk.sent(ApiKey.DESCRIBE_GROUPS), [P0], [P2])
+    assert talk.sent(ApiKey.JOIN_GROUP).body.reason == "nobody has partition 1 of topic orders"
+
+
 @pytest.mark.parametrize(("state", "error"), [("PreparingRebalance", 0), ("Dead", 30)])
 def test_it_asks_for_none_where_it_is_not_told_who_has_what(state: str, error: int) -> None:
     talk = Talk()
