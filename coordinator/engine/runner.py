@@ -36,8 +36,9 @@ _LOAD_SLICE: Final = 2_000
 _TIMERS_MS: Final = 10
 # longest time, in seconds, that a write without a waiting request waits for others
 _LAZY_S: Final = 0.001
-# pause, in seconds, before a partition that a full disk keeps from being read is tried again
-_AGAIN_S = 10.0
+# pause, in seconds, before a partition that a full disk keeps from being read is tried again: an attempt may
+# read a whole segment on the loop, and leaves nine tenths of the time to others
+_AGAIN_S, _MOST_AGAIN_S = 1.0, 60.0
 # interval at which a long load reports its progress
 _PROGRESS_MS: Final = 5_000
 
@@ -226,11 +227,12 @@ class ShardRunner(Generic[S]):
         """Load the partition, yielding to other tasks now and then, then start to serve. Where a full disk
         keeps it from being read this is repeated until there is room.
         """
+        began_ms = self.clock_ms()
         try:
             await self._load()
         except FullDiskError:
-            loop = asyncio.get_running_loop()
-            self._again = loop.call_later(_AGAIN_S, self._begin_load)
+            pause_s = min(max(_AGAIN_S, 9 * (self.clock_ms() - began_ms) / 1_000), _MOST_AGAIN_S)
+            self._again = asyncio.get_running_loop().call_later(pause_s, self._begin_load)
 
     def _begin_load(self) -> None:
         self._reload = asyncio.get_running_loop().create_task(self.load())
