@@ -17,6 +17,7 @@ from kohort.protocol import (
     encode_response,
 )
 from tests.messages import response_of
+from tests.ports import free_port
 
 #: Gets the request's body; gives the response's, bytes to send as they are, or None for no answer.
 Answer = Callable[[Any], Any]
@@ -49,8 +50,9 @@ class FakeBroker:
         await self.stop()
 
     async def start(self) -> None:
+        # kept while it is stopped: another test's server may answer otherwise
+        self.port = self.port or free_port()
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
-        self.port = self._server.sockets[0].getsockname()[1]
 
     async def stop(self) -> None:
         assert self._server is not None
