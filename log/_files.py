@@ -272,7 +272,11 @@ class OsFileSystem:
             os.remove(path)
 
     def remove_tree(self, path: str) -> None:
-        shutil.rmtree(path)
+        # what a link points to is somebody else's
+        if os.path.islink(path):
+            os.remove(path)
+        else:
+            shutil.rmtree(path)
 
     def sync_dir(self, path: str) -> None:
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

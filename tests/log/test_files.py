@@ -125,3 +125,12 @@ def test_a_lock_keeps_out_this_process_and_others(tmp_path: Path) -> None:
     assert again is not None
     again.release()
     again.release()
+
+
+def test_of_a_folder_that_is_a_link_only_the_link_is_removed(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "records").touch()
+    link = tmp_path / "orders-0"
+    link.symlink_to(tmp_path / "elsewhere")
+    OS_FILES.remove_tree(str(link))
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["elsewhere", "records"]
