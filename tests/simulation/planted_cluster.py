@@ -100,9 +100,9 @@ CLUSTER_BUGS = (
     ),
     _Bug(
         "who has lost the session is not registered again",
-        "cluster._registration:Registration._session_changed",
-        "self.epoch = -1",
-        "pass",
+        "cluster._registration:Registration._keep",
+        "await self._try()",
+        "await (asyncio.Event().wait() if self._sessions_lost else self._try())",
     ),
     _Bug(
         "the generation of a group is not in its record",
