@@ -29,10 +29,10 @@ from tests.reliability_report import table, write_section
 INTRO: Final = """
 ## Simulated schedules
 
-[The simulator](../simulation.md) runs the shipped code on virtual time and injects drawn faults. Each schedule
-is drawn from its seed. The last two rows run the log alone, on a simulated file system: a log of 1,000
-records is cut at every byte and opened; each operation of a scenario of appends, rolls, retention, compaction
-and checkpoints fails once with a full disk or an I/O error.
+[The simulator](../simulation.md) runs the shipped code on virtual time and injects drawn faults. Each
+schedule is drawn from its seed. The last two rows run the log alone, on a simulated file system: a log of
+1,000 records is cut at every byte and opened; each operation of a scenario of appends, rolls, retention,
+compaction and checkpoints fails once with a full disk or an I/O error.
 `make soak-simulation`, `tests/simulation/__main__.py`
 """.strip()
 
