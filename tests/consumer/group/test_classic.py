@@ -89,6 +89,18 @@ def test_a_leader_that_is_to_skip_the_assignment_syncs_without_and_goes_on_watch
     talk.sent(ApiKey.JOIN_GROUP)
 
 
+def led_by_another() -> tuple[Talk, Send]:
+    """A leader that keeps the assignment of another one, and its question who has what."""
+    talk = Talk()
+    talk.joined(talk.sent(ApiKey.JOIN_GROUP), skip_assignment=True)
+    sync = talk.sent(ApiKey.SYNC_GROUP)
+    talk.next(NeedTopics)
+    describe = talk.sent(ApiKey.DESCRIBE_GROUPS)
+    talk.synced(sync, P0)
+    talk.next(Assign)
+    return talk, describe
+
+
 def tell_who_has(
     talk: Talk, describe: Send, *shares: Sequence[TopicPartition], state: str = "Stable", error: int = 0
 ) -> None:
@@ -103,13 +115,7 @@ def tell_who_has(
 def test_a_leader_that_is_to_skip_it_asks_for_a_rebalance_where_nobody_has_a_partition(
     topics_first: bool,
 ) -> None:
-    talk = Talk()
-    talk.joined(talk.sent(ApiKey.JOIN_GROUP), skip_assignment=True)
-    sync = talk.sent(ApiKey.SYNC_GROUP)
-    talk.next(NeedTopics)
-    describe = talk.sent(ApiKey.DESCRIBE_GROUPS)
-    talk.synced(sync, P0)
-    talk.next(Assign)
+    talk, describe = led_by_another()
     if topics_first:
         talk.topics(ORDERS)
     tell_who_has(talk, describe, [P0], [P2])
@@ -121,13 +127,7 @@ def test_a_leader_that_is_to_skip_it_asks_for_a_rebalance_where_nobody_has_a_par
 @pytest.mark.parametrize("code", [None, ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS])
 def test_it_asks_again_who_has_what_with_the_next_heartbeat(code: ErrorCode | None) -> None:
     """A topic that grew while no leader was there would keep partitions that nobody has."""
-    talk = Talk()
-    talk.joined(talk.sent(ApiKey.JOIN_GROUP), skip_assignment=True)
-    sync = talk.sent(ApiKey.SYNC_GROUP)
-    talk.next(NeedTopics)
-    describe = talk.sent(ApiKey.DESCRIBE_GROUPS)
-    talk.synced(sync, P0)
-    talk.next(Assign)
+    talk, describe = led_by_another()
     talk.topics(ORDERS)
     if code is None:
         talk.fail(describe)
@@ -142,13 +142,7 @@ def test_it_asks_again_who_has_what_with_the_next_heartbeat(code: ErrorCode | No
 
 @pytest.mark.parametrize(("state", "error"), [("PreparingRebalance", 0), ("Dead", 30)])
 def test_it_asks_for_none_where_it_is_not_told_who_has_what(state: str, error: int) -> None:
-    talk = Talk()
-    talk.joined(talk.sent(ApiKey.JOIN_GROUP), skip_assignment=True)
-    sync = talk.sent(ApiKey.SYNC_GROUP)
-    talk.next(NeedTopics)
-    describe = talk.sent(ApiKey.DESCRIBE_GROUPS)
-    talk.synced(sync, P0)
-    talk.next(Assign)
+    talk, describe = led_by_another()
     tell_who_has(talk, describe, [P0], state=state, error=error)
     talk.fail(describe)
     talk.topics(ORDERS)
