@@ -1,10 +1,10 @@
 """The metadata of a cluster: everything durable that is not a record.
 
 ``MetadataStore`` is the interface to read and write it, with ZooKeeper's semantics; the homes behind it are a
-data folder (``FolderStore``), memory (``MemoryHome``) and Apache ZooKeeper
-(``open_zookeeper``). ``ClusterImage`` is the broker's view of the cluster: brokers, topics and the states of
-their partitions, immutable and replaced as a whole. Modules that only brokers of a cluster need are imported
-on first use.
+data folder (``FolderStore``), Apache ZooKeeper (``open_zookeeper``) and, in tests, memory
+(``testing.memory_store``). ``ClusterImage`` is the broker's view of the cluster: brokers, topics and the
+states of their partitions, immutable and replaced as a whole. Modules that only brokers of a cluster need are
+imported on first use.
 """
 
 import importlib
@@ -53,15 +53,12 @@ from .layout import (
 
 if TYPE_CHECKING:
     from ._format import NewerFormatError, own_version
-    from ._memory_store import MemoryHome, MemoryStore
     from ._registration import Registration, WrongClusterError, shared_cluster_id
     from ._view import ClusterView
     from ._zookeeper_store import ZooKeeperStore, open_zookeeper
 
 _MODULES = {
     "ClusterView": "_view",
-    "MemoryHome": "_memory_store",
-    "MemoryStore": "_memory_store",
     "NewerFormatError": "_format",
     "Registration": "_registration",
     "WrongClusterError": "_registration",
@@ -102,8 +99,6 @@ __all__ = [
     "Endpoint",
     "Entry",
     "FolderStore",
-    "MemoryHome",
-    "MemoryStore",
     "MetadataStore",
     "NewerFormatError",
     "PartitionState",

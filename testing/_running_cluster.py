@@ -20,7 +20,7 @@ from ..cluster import ClusterImage, PartitionState
 from ..protocol import TopicPartition
 from ._broker_thread import BrokerThread
 from ._running_broker import CALL_TIMEOUT_S, RunningBroker
-from ._shared_metadata import SharedMetadata, SharedStore
+from .memory_store import MemoryHome, MemoryStore
 
 if TYPE_CHECKING:
     from ..broker.metadata.cluster_node import ClusterNode
@@ -70,8 +70,8 @@ class RunningCluster:
         self._racks = racks
         self._is_temporary = data is None
         self._data = Path(tempfile.mkdtemp(prefix="kohort-") if data is None else data)
-        self._home = SharedMetadata()
-        self._stores: dict[int, SharedStore] = {}
+        self._home = MemoryHome()
+        self._stores: dict[int, MemoryStore] = {}
         self._threads: dict[int, BrokerThread] = {}
         self._ports: dict[int, int] = {}
         self._held: dict[int, threading.Event] = {}
@@ -137,7 +137,7 @@ class RunningCluster:
         self._threads.pop(number).end(kill=True)
         self._is_gone(number)
         time.sleep(missed_after_s)
-        self._home.end(self._stores.pop(number))
+        self._stores.pop(number).expire()
         self._wait_until_missed(number)
 
     def stop(self, number: int) -> None:
@@ -163,7 +163,8 @@ class RunningCluster:
         self._threads[number].loop.call_soon_threadsafe(hold)
         held.wait(CALL_TIMEOUT_S)
         if missed:
-            self._home.expire(self._stores[number])
+            self._stores[number].expire()
+            self._stores[number].resume()
             self._wait_until_missed(number)
 
     def resume(self, number: int) -> None:
@@ -171,9 +172,11 @@ class RunningCluster:
 
     def lose_session(self, number: int) -> None:
         """Expire a broker's session with the metadata; a new one begins, unless the broker is cut off."""
-        self._home.expire(self._stores[number])
-        if self._stores[number].is_cut_off:
+        self._stores[number].expire()
+        if number in self._lone:
             self._wait_until_missed(number)
+        else:
+            self._stores[number].resume()
 
     def cut(self, first: int, second: int) -> None:
         """Cut the connections between two brokers until ``heal``. Clients still reach both."""
@@ -191,14 +194,14 @@ class RunningCluster:
         for other in self._numbers:
             if other != number:
                 self.cut(number, other)
-        self._home.cut_off(self._stores[number])
+        self._stores[number].suspend()
 
     def heal(self) -> None:
         """Restore all connections."""
-        self._lone.clear()
         self._cuts.clear()
+        self._lone.clear()
         for store in self._stores.values():
-            self._home.heal(store)
+            store.resume()
 
     def move_leader(self, topic: str, partition: int, to: int) -> None:
         """Make a broker the leader of a partition, and one of its replicas if necessary. Returns when it
@@ -257,8 +260,8 @@ class RunningCluster:
             )
 
     def _begin(self, number: int) -> None:
-        async def open_store() -> SharedStore:
-            store = self._stores[number] = await self._home.open()
+        async def open_store() -> MemoryStore:
+            store = self._stores[number] = self._home.open(asyncio.get_running_loop())
             return store
 
         settings = {**self._settings, "node_id": number}

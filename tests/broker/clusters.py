@@ -10,7 +10,8 @@ from typing import Any
 
 from kohort.broker import Broker
 from kohort.broker.metadata.topics import TopicPlan
-from kohort.cluster import MemoryHome, MemoryStore, MetadataStore, PartitionState
+from kohort.cluster import MetadataStore, PartitionState
+from kohort.testing.memory_store import MemoryHome, MemoryStore
 from tests.ports import free_port
 
 SETTINGS: dict[str, Any] = {

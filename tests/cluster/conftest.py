@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
 
-from kohort.cluster import MemoryHome, MetadataStore
-from kohort.testing._shared_metadata import SharedMetadata
+from kohort.cluster import MetadataStore
+from kohort.testing.memory_store import MemoryHome
 from tests.cluster import servers
 
 
@@ -38,9 +39,12 @@ def home(request: pytest.FixtureRequest) -> Callable[[], Awaitable[MetadataStore
     async def in_memory() -> MetadataStore:
         return memory.open()
 
+    async def in_thread() -> MetadataStore:
+        return memory.open(asyncio.get_running_loop())
+
     if request.param == "memory":
         return in_memory
     if request.param == "threads":
-        return SharedMetadata().open
+        return in_thread
     running: servers.ZooKeeper = request.getfixturevalue(request.param)
     return running.home()

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from kohort.cluster import ConflictError, Delete, Document, MemoryHome, StateFileError
+from kohort.cluster import ConflictError, Delete, Document, StateFileError
+from kohort.testing.memory_store import MemoryHome
 
 
 class Owner:

@@ -8,16 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kohort.cluster import (
-    BLOCK_SIZE,
-    PRODUCER_IDS,
-    Change,
-    Delete,
-    FolderStore,
-    MemoryHome,
-    ProducerIds,
-    Put,
-)
+from kohort.cluster import BLOCK_SIZE, PRODUCER_IDS, Change, Delete, FolderStore, ProducerIds, Put
+from kohort.testing.memory_store import MemoryHome
 
 
 def reserved(store: FolderStore) -> int | None:

@@ -13,13 +13,12 @@ from kohort.cluster import (
     ClusterView,
     Delete,
     Endpoint,
-    MemoryHome,
-    MemoryStore,
     Registration,
     WrongClusterError,
     shared_cluster_id,
 )
 from kohort.cluster._store import Change
+from kohort.testing.memory_store import MemoryHome, MemoryStore
 from tests.cluster.servers import ZooKeeper, until
 
 ONE = BrokerRegistration(1, "a", endpoints=(Endpoint("PLAINTEXT", "PLAINTEXT", "h", 9092),))
@@ -39,7 +38,7 @@ async def test_a_broker_is_there_until_its_session_ends_and_again_with_a_higher_
     store.suspend()
     store.expire()
     assert (view.image.brokers, broker.epoch) == ({}, -1)
-    store.renew()
+    store.resume()
     await until(lambda: broker.epoch > first)
     assert view.image.brokers == {1: ONE._replace(epoch=broker.epoch)}
     broker.close()
@@ -83,7 +82,7 @@ async def test_a_broker_that_is_about_to_stop_says_so() -> None:
     assert view.image.brokers == {1: ONE._replace(epoch=epoch, shutting_down=True)}
     store.suspend()
     store.expire()
-    store.renew()
+    store.resume()
     await until(lambda: broker.epoch > epoch)
     assert view.image.brokers[1].shutting_down
 
@@ -130,7 +129,7 @@ async def test_a_broker_registers_again_if_the_session_ends_before_it_knows_of_i
         entry = read("/brokers/ids/1")
         store.suspend()
         store.expire()
-        store.renew()
+        store.resume()
         # the store does not show yet that the entry has gone
         store.get = lambda path: entry if path == "/brokers/ids/1" else read(path)  # type: ignore[method-assign]
         store.commit = create_again  # type: ignore[method-assign]

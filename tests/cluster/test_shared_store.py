@@ -1,6 +1,6 @@
 """What homes keep to that several brokers share: each of them has a session of its own.
 
-Covers: cluster/_memory_store.py, cluster/_zookeeper_store.py, testing/_shared_metadata.py.
+Covers: cluster/_zookeeper_store.py, testing/memory_store.py.
 """
 
 from __future__ import annotations

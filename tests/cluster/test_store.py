@@ -2,11 +2,12 @@
 
 Entries stand where the layout has them, since a folder has files for nothing else.
 
-Covers: cluster/tree.py, cluster/layout.py, cluster/_memory_store.py, cluster/_zookeeper_store.py.
+Covers: cluster/tree.py, cluster/layout.py, testing/memory_store.py, cluster/_zookeeper_store.py.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -26,7 +27,6 @@ from kohort.cluster import (
     Delete,
     Entry,
     FolderStore,
-    MemoryHome,
     MetadataStore,
     Put,
     SessionState,
@@ -34,7 +34,7 @@ from kohort.cluster import (
     deleted_topic_path,
     topic_path,
 )
-from kohort.testing._shared_metadata import SharedMetadata
+from kohort.testing.memory_store import MemoryHome
 from tests.cluster.servers import ZooKeeper
 
 #: Opens a store over what the last one of this test has left.
@@ -57,12 +57,15 @@ def home(request: pytest.FixtureRequest, tmp_path: Path) -> Home:
     async def in_memory() -> MetadataStore:
         return memory.open()
 
+    async def in_thread() -> MetadataStore:
+        return memory.open(asyncio.get_running_loop())
+
     if request.param == "folder":
         return folder
     if request.param == "memory":
         return in_memory
     if request.param == "threads":
-        return SharedMetadata().open
+        return in_thread
     servers: ZooKeeper = request.getfixturevalue(request.param)
     return servers.home()
 

@@ -12,8 +12,6 @@ from kohort.cluster import (
     ClusterView,
     Create,
     Delete,
-    MemoryHome,
-    MemoryStore,
     PartitionState,
     Put,
     TopicAssignment,
@@ -32,6 +30,7 @@ from kohort.cluster.layout import (
     stored_states,
     topic_config_path,
 )
+from kohort.testing.memory_store import MemoryHome, MemoryStore
 from tests.cluster.servers import ZooKeeper, until
 
 A, B = UUID(int=10), UUID(int=11)

@@ -14,9 +14,10 @@ from kohort.broker import Broker
 from kohort.broker.assembly import BrokerAssembly
 from kohort.broker.authorizer import Acl, Operation, PatternType, Permission, ResourceType
 from kohort.broker.node import Node
-from kohort.cluster import MemoryHome, MetadataStore
+from kohort.cluster import MetadataStore
 from kohort.protocol import ApiKey, ErrorCode, decode_response, encode_request
 from kohort.protocol.messages.offset_commit import OffsetCommitRequestPartition, OffsetCommitRequestTopic
+from kohort.testing.memory_store import MemoryHome
 from tests.broker.wire import batch, creatable, produce_fields
 from tests.limits.full_requests import KNOWN, KNOWN_NEXT
 from tests.messages import request_of

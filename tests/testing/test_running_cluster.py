@@ -1,7 +1,4 @@
-"""running_cluster: brokers of one cluster, killed, stopped, paused and cut off by the test.
-
-Covers: testing/_shared_metadata.py.
-"""
+"""running_cluster: brokers of one cluster, killed, stopped, paused and cut off by the test."""
 
 from __future__ import annotations
 

@@ -178,7 +178,7 @@ class ClusterProcess(FailingDisk):
                 delay_ms=self._delay_ms,
                 ran=partial(self.world.ran, self),
             )
-            self.session = self.world.metadata.open(loop, self.name)
+            self.session = ClusterSession(self.world.metadata, self.world, loop, self.name)
             loop.create_task(self._start(self.session), context=self._context)
 
     async def _start(self, session: ClusterSession) -> None:

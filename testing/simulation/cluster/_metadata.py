@@ -9,8 +9,9 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from ....cluster import Change, ConflictError, Create, Entry, SessionState
-from ....cluster.tree import Step, Tree, TreeStore
+from ....cluster import Change, ConflictError, SessionState
+from ....cluster.tree import Step
+from ...memory_store import MemoryHome, SharedStore, complete_future
 from .._loop import ProcessLoop
 from .._schedule import Schedule
 from ._plan import ClusterPlan
@@ -20,53 +21,21 @@ _NOTICED_MS: Final = 60
 _AGAIN_MS: Final = 30
 
 
-class Metadata:
-    """The entries. ``tree`` has the durable ones; ``changed`` is called after each step."""
+class ClusterSession(SharedStore):
+    """The sessions of the broker whose process is on ``loop``. Times are in milliseconds."""
 
-    def __init__(self, schedule: Schedule[ClusterPlan], changed: Callable[[], None]) -> None:
-        self.schedule = schedule
-        self._changed = changed
-        self.tree = Tree()
-        self.sessions: list[ClusterSession] = []
-
-    def __repr__(self) -> str:
-        return f"Metadata({self.tree}, {len(self.sessions)} sessions)"
-
-    def open(self, loop: ProcessLoop, name: str) -> ClusterSession:
-        """A new session of the process on ``loop``."""
-        session = ClusterSession(self, loop, name)
-        self.sessions.append(session)
-        return session
-
-    def close(self) -> None:
-        """Drop all references, so that this is freed at once."""
-        for session in self.sessions:
-            vars(session).clear()
-        vars(self).clear()
-
-    def apply(self, step: Step) -> None:
-        """Apply a step, and notify all sessions."""
-        if step:
-            self.tree.apply(step)
-            for session in self.sessions:
-                session.on_step(step)
-            self._changed()
-
-
-class ClusterSession(TreeStore):
-    """One broker's sessions, one after another; see ``MetadataStore``. Times are in milliseconds."""
-
-    def __init__(self, home: Metadata, loop: ProcessLoop, name: str) -> None:
-        super().__init__(Tree(), SessionState.CONNECTED)
-        self._tree.apply(home.tree.entries())
-        self._home = home
-        self._heap = home.schedule.heap
-        self._rng = home.schedule.rng
+    def __init__(
+        self, home: MemoryHome, schedule: Schedule[ClusterPlan], loop: ProcessLoop, name: str
+    ) -> None:
+        super().__init__(home)
+        home.sessions.append(self)
+        self._schedule = schedule
+        self._heap = schedule.heap
+        self._rng = schedule.rng
         self._loop = loop
         self._name = name
         # the present session, and the one that the client knows
         self._present = self._known = 0
-        self._owned: dict[str, int] = {}
         # its client is not notified: it has to begin another session first
         self._is_new = self._is_cut = self._has_noticed = False
         #: Its process is gone.
@@ -82,8 +51,7 @@ class ClusterSession(TreeStore):
     # --- the client ---------------------------------------------------------------------------------------
 
     async def commit(self, *changes: Change) -> None:
-        if self._session is not SessionState.CONNECTED:
-            raise ConnectionError(f"the session with the metadata store is {self._session.value}")
+        self._check_connected(self._session)
         answer: asyncio.Future[None] = self._loop.create_future()
         self._waiting[answer] = None
         self._asked.append((self._known, changes, answer))
@@ -92,9 +60,6 @@ class ClusterSession(TreeStore):
             await answer
         finally:
             self._waiting.pop(answer, None)
-
-    async def sync(self) -> None:
-        await self.commit()
 
     def close(self) -> None:
         if not self.is_over:
@@ -107,17 +72,17 @@ class ClusterSession(TreeStore):
         """Its process is gone, and so is the session."""
         self.is_over = True
         self._home.sessions.remove(self)
-        self._drop_owned()
+        self._home.drop_owned(self)
 
     def expire(self) -> None:
         """End the session; its client learns of it when it can be reached, and begins another one."""
         if self.is_over:
             return
-        self._home.schedule.say(f"the session of {self._name} is over")
+        self._schedule.say(f"the session of {self._name} is over")
         self._present += 1
         self._is_new = True
         self._told.clear()
-        self._drop_owned()
+        self._home.drop_owned(self)
         if not self._is_cut:
             self._heap.at(self._heap.now + _AGAIN_MS, self._connect)
 
@@ -154,11 +119,6 @@ class ClusterSession(TreeStore):
     def _travel_ms(self) -> int:
         return 1 + int(self._rng.random() * 3)
 
-    def _drop_owned(self) -> None:
-        owned, self._owned = self._owned, {}
-        there = {path: self._home.tree.get(path) for path in owned}
-        self._home.apply({p: None for p, entry in there.items() if entry and entry.created == owned[p]})
-
     def _arrive(self) -> None:
         """The oldest request on its way arrives."""
         if self.is_over or not self._asked:
@@ -173,21 +133,16 @@ class ClusterSession(TreeStore):
                 self._tell(_fail, answer, ConnectionError("the session with the metadata store is over"))
             return
         try:
-            step = self._home.tree.plan(changes)
+            self._home.write(self, changes)
         except ConflictError as error:
             self._tell(_fail, answer, error)
             return
-        for change in changes:
-            entry = step.get(change.path)
-            if isinstance(change, Create) and change.ephemeral and entry is not None:
-                self._owned[change.path] = entry.created
-        self._home.apply(step)
-        schedule = self._home.schedule
+        schedule = self._schedule
         if not schedule.healed and self._rng.random() < schedule.plan.lost_writes:
             schedule.say(f"the answer to a write of {self._name} is lost")
             self.blink()
             return
-        self._tell(_complete_future, answer)
+        self._tell(complete_future, answer)
 
     def on_step(self, step: Step) -> None:
         """Notify the client of a step."""
@@ -232,8 +187,7 @@ class ClusterSession(TreeStore):
         self._drop_stuck()
         if self._known != self._present:
             self._tell(self._on_lost)
-        there = dict(self._home.tree.entries())
-        self._tell(self._read_anew, there)
+        self._tell(self._show_all, dict(self._home.tree.entries()))
         self._tell(self._on_connected, self._present)
         self._is_new = self._has_noticed = False
 
@@ -248,17 +202,6 @@ class ClusterSession(TreeStore):
     def _fail_all(self) -> None:
         for answer in list(self._waiting):
             _fail(answer, ConnectionError("the connection to the metadata store broke"))
-
-    def _read_anew(self, there: dict[str, Entry]) -> None:
-        self._show({**{path: None for path in self._tree.entries() if path not in there}, **there})
-
-    def _show(self, step: Step) -> None:
-        self._tree.apply({path: entry for path, entry in step.items() if entry != self._tree.get(path)})
-
-
-def _complete_future(answer: asyncio.Future[None]) -> None:
-    if not answer.done():
-        answer.set_result(None)
 
 
 def _fail(answer: asyncio.Future[None], error: Exception) -> None:

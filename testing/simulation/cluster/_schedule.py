@@ -8,12 +8,12 @@ from typing import Any, Final, Protocol
 
 from ....broker.apis import served_apis
 from ....client.metadata import Address
+from ...memory_store import MemoryHome
 from .._network import Receiver, SimulatedCall
 from .._world import Phases
 from ..transactions._ledger import TransactionLedger as TransactionLedger
 from ._ledger import ClusterLedger
 from ._links import Links
-from ._metadata import Metadata
 from ._plan import BROKERS, OUTPUT, ClusterPlan
 
 HOST: Final = "simulated"
@@ -38,7 +38,7 @@ class ClusterSchedule(Phases[ClusterPlan]):
     def __init__(self, plan: ClusterPlan, *, checked: bool, traced: bool) -> None:
         super().__init__(plan, checked=checked, traced=traced)
         self.versions: dict[int, int] = {int(key): api.versions[1] for key, api in served_apis().items()}
-        self.metadata = Metadata(self, self.metadata_changed)
+        self.metadata = MemoryHome(self.metadata_changed)
         self.links = Links(self.heap, Random(f"late {plan.run_seed}"), plan.late)
         self.ledger = ClusterLedger(self)
         self.transactions = TransactionLedger(self, plan.inputs, plan.topics.get(OUTPUT, 0))

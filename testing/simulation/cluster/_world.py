@@ -560,7 +560,9 @@ class ClusterWorld(ClusterSchedule):
             vars(client).clear()
         for broker in self.brokers.values():
             broker.close()
-        self.metadata.close()
+        for session in self.metadata.sessions:
+            vars(session).clear()
+        vars(self.metadata).clear()
         self.heap.clear()
         self._clients.clear()
         self._members.clear()

@@ -219,7 +219,7 @@ def test_a_reassignment_that_waits_is_told_and_can_be_cancelled(cluster: Running
     cluster.cut(leader, waits)
     # the broker that is asked hears nothing of what the controller decides
     asked = next(n for n, each in cluster.brokers.items() if each.port == wire.socket.getpeername()[1])
-    cluster._home.cut_off(cluster._stores[asked])
+    cluster._stores[asked].suspend()
     topics = [ReassignableTopic("waits", [ReassignablePartition(0, [waits])])]
     wire.call(ApiKey.ALTER_PARTITION_REASSIGNMENTS, 0, topics=topics)
     [topic] = wire.call(ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, topics=None).topics

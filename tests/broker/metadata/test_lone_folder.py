@@ -13,10 +13,11 @@ from kohort.broker import Broker
 from kohort.broker.metadata import lone_folder as _lone_folder
 from kohort.cli import main
 from kohort.client import Cluster
-from kohort.cluster import MemoryHome, MetadataStore, WrongClusterError
+from kohort.cluster import MetadataStore, WrongClusterError
 from kohort.consumer import AsyncGroupConsumer
 from kohort.producer import Producer
 from kohort.protocol import KohortError
+from kohort.testing.memory_store import MemoryHome
 from tests.broker.clusters import Nodes, in_sync
 
 ALONE: dict[str, Any] = {

@@ -22,7 +22,6 @@ from kohort.cluster import (
     DELETED_TOPICS,
     TOPICS,
     Delete,
-    MemoryHome,
     MetadataStore,
     Put,
     TopicDeletion,
@@ -32,6 +31,7 @@ from kohort.cluster.layout import states_path
 from kohort.log import strays_of
 from kohort.protocol import KafkaError, TopicPartition
 from kohort.testing import running_broker
+from kohort.testing.memory_store import MemoryHome
 from tests.broker.clusters import Nodes, cluster, in_sync
 from tests.broker.replicas.test_replicas import producer, replica, values
 
@@ -50,10 +50,10 @@ async def filled(nodes: Nodes, topic: str = "orders", partitions: int = 1) -> No
 def copy_of(home: MemoryHome, without: str = "") -> MemoryHome:
     """The entries as they are now, in a home of their own, but for ephemeral ones and those below a path."""
     made = MemoryHome()
-    made._tree.apply(
+    made.tree.apply(
         {
             path: entry
-            for path, entry in home._tree.entries().items()
+            for path, entry in home.tree.entries().items()
             if not entry.ephemeral and not (without and path.startswith(without))
         }
     )
@@ -88,7 +88,7 @@ def test_entries_that_are_removed_by_hand_come_back_and_no_record_goes(
             await filled(nodes)
             before = nodes.state("orders")
             store = nodes.stores[1]
-            gone = [path for path in nodes.home._tree.entries() if path.startswith(below)]
+            gone = [path for path in nodes.home.tree.entries() if path.startswith(below)]
             await store.commit(*map(Delete, gone))
             await nodes.until(lambda: all(store.get(path) is not None for path in gone))
             await in_sync(nodes)

@@ -268,7 +268,7 @@ def test_a_leader_without_its_session_leads_nothing_until_it_has_another() -> No
             assert caught.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
             others = [n for n in nodes.brokers if n != leader]
             await nodes.until(lambda: all(replica(nodes, n).leader_epoch > 0 for n in others))
-            nodes.stores[leader].renew()
+            nodes.stores[leader].resume()
             await nodes.until(lambda: sorted(nodes.state("orders", at=leader).isr) == [1, 2, 3])
 
     asyncio.run(run())
@@ -287,7 +287,7 @@ def test_who_has_lost_its_node_id_to_another_process_leads_nothing(tmp_path: Pat
             stack.push_async_callback(another.stop)
             await another.start(leader)
             await in_sync(nodes)
-            session.renew()
+            session.resume()
             for broker in list(nodes.brokers.values()):
                 await broker.stop()
             nodes.brokers.clear()

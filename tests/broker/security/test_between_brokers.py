@@ -26,10 +26,11 @@ from kohort.broker.authorizer import (
 from kohort.broker.security._between_brokers import BetweenBrokers
 from kohort.broker.settings import broker_settings
 from kohort.client import Cluster
-from kohort.cluster import MemoryHome, MetadataStore
+from kohort.cluster import MetadataStore
 from kohort.protocol import ApiKey, ErrorCode, build_batch
 from kohort.protocol.messages.fetch import ReplicaState
 from kohort.settings import SettingsError
+from kohort.testing.memory_store import MemoryHome
 from tests.broker.clusters import Nodes, cluster, in_sync
 from tests.broker.security.certificates import Certificates
 from tests.broker.wire import Wire

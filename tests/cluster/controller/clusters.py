@@ -14,13 +14,13 @@ from kohort.cluster import (
     Create,
     Delete,
     Entry,
-    MemoryHome,
     PartitionState,
     Put,
 )
 from kohort.cluster.controller import Decision, Rules, tidied
 from kohort.cluster.controller.writes import Entries, steps
 from kohort.cluster.layout import CLUSTER_ID, broker_path, states_path, stored_broker
+from kohort.testing.memory_store import MemoryHome
 
 T = TypeVar("T")
 A = TypeVar("A")

@@ -23,7 +23,6 @@ from kohort.cluster import (
     ClusterView,
     Create,
     Delete,
-    MemoryHome,
     MetadataStore,
     PartitionState,
     Put,
@@ -41,6 +40,7 @@ from kohort.cluster.layout import (
     topic_config_path,
 )
 from kohort.protocol import ErrorCode, KafkaError
+from kohort.testing.memory_store import MemoryHome
 from tests.cluster.servers import until
 
 Home: TypeAlias = Callable[[], Awaitable[Any]]
@@ -163,7 +163,9 @@ async def test_what_is_asked_at_once_is_decided_one_after_the_other(brokers: lis
 async def test_a_controller_that_was_replaced_writes_nothing(in_memory: list[Broker]) -> None:
     first, second, third = in_memory
     # it does not know yet that its session is over
-    first.store._home._leave(first.store, first.store._owned)
+    home = first.store._home
+    home.sessions.remove(first.store)
+    home.drop_owned(first.store)
     await until(lambda: active(second) or active(third))
     assert active(first)
     with pytest.raises(KafkaError, match=r"NOT_CONTROLLER.*another broker is") as refused:
@@ -171,7 +173,7 @@ async def test_a_controller_that_was_replaced_writes_nothing(in_memory: list[Bro
     assert refused.value.retriable
     assert not active(first)
     assert second.view.image.topics() == []
-    first.store._home._join(first.store)
+    home.sessions.append(first.store)
 
 
 async def test_a_controller_whose_session_ends_stands_again(in_memory: list[Broker]) -> None:
@@ -184,7 +186,7 @@ async def test_a_controller_whose_session_ends_stands_again(in_memory: list[Brok
     first.store.expire()
     assert not active(first)
     await until(lambda: active(second) or active(third))
-    first.store.renew()
+    first.store.resume()
     for each in (second, third):
         each.store.suspend()
         each.store.expire()
@@ -252,12 +254,12 @@ async def test_a_controller_whose_session_ended_with_all_others_waits_for_the_br
     for broker in brokers:
         broker.store.expire()
     first, second, third = brokers[::-1]
-    first.store.renew()
+    first.store.resume()
     await until(lambda: active(first) and first.registration.epoch > 0)
-    second.store.renew()
+    second.store.resume()
     await until(lambda: len(first.view.image.brokers) == 2)
     if is_back:
-        third.store.renew()
+        third.store.resume()
         # what is asked meanwhile is decided afterwards
         assert await first.create(NewTopic("clicks", UUID(int=2), 1, 3)) == {"clicks": None}
         assert first.states("orders") == before
@@ -276,7 +278,7 @@ async def test_a_broker_that_has_gone_and_come_unseen_leads_nothing_of_what_it_l
     await until(lambda: [each.leader for each in second.states("orders")] == [2])
     first.store.suspend()
     second.store.expire()
-    second.store.renew()
+    second.store.resume()
     await until(lambda: second.registration.epoch > 0)
     first.store.resume()
     await until(lambda: [each.leader_epoch for each in first.states("orders")] == [1])
@@ -352,12 +354,12 @@ async def test_leaders_are_balanced_now_and_then(in_memory: list[Broker]) -> Non
     first.controller = Controller(first.store, first.view, 1, first.controller._now_ms, rules=lambda: rules)
     rules = Rules(balance=False, balance_interval_s=0.01)
     first.store.expire()
-    first.store.renew()
+    first.store.resume()
     first.controller.start()
     for other in in_memory[1:]:
         other.controller.close()
         other.store.expire()
-        other.store.renew()
+        other.store.resume()
     await until(lambda: active(first))
     await until(lambda: len(first.view.image.brokers) == 3)
     await first.create(NewTopic("orders", UUID(int=1), assignments=[[3, 1]]))

@@ -10,17 +10,18 @@ from typing import Any
 import pytest
 
 from kohort.cluster import Create, SessionState
+from kohort.testing.memory_store import MemoryHome
 from kohort.testing.simulation._heap import Heap
-from kohort.testing.simulation.cluster._metadata import Metadata
+from kohort.testing.simulation.cluster._metadata import ClusterSession
 
 
 async def test_a_request_after_a_cut_in_which_the_session_ended_is_answered() -> None:
     heap = Heap(Random(1))
     schedule: Any = SimpleNamespace(heap=heap, rng=Random(1), healed=True, say=lambda _: None)
     watch: Any = SimpleNamespace(touched=False)
-    metadata = Metadata(schedule, lambda: None)
+    metadata = MemoryHome()
     loop: Any = asyncio.get_running_loop()
-    session = metadata.open(loop, "b1")
+    session = ClusterSession(metadata, schedule, loop, "b1")
 
     async def until(time: int) -> None:
         heap.run(time, watch)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kohort.cluster import Create, Delete, Entry, MemoryHome, Put, SessionState
+from kohort.cluster import Create, Delete, Entry, Put, SessionState
+from kohort.testing.memory_store import MemoryHome
 
 
 async def test_a_store_that_is_cut_off_reads_what_it_knew_and_catches_up() -> None:
@@ -40,7 +41,7 @@ async def test_a_session_that_ends_takes_its_entries_and_another_begins_without(
     with pytest.raises(ConnectionError, match="lost"):
         await ended.commit(Put("/kept", 2))
     await other.commit(Put("/kept", 3))
-    ended.renew()
+    ended.resume()
     assert (ended.get("/mine"), ended.get("/kept")) == (None, Entry(3, 1))
     await ended.commit(Create("/mine", 2, ephemeral=True))
     assert other.get("/mine") == Entry(2, ephemeral=True)
