@@ -121,9 +121,11 @@ class Checks:
         if key in _HEARTBEATS:
             # a static member's leaving does not restart its session
             if reply.error_code in _ALIVE and getattr(call.body, "member_epoch", 0) >= 0:
-                # one that is held counts from when it came, unless that is longer ago than it may be held
-                now, is_held = self._schedule.heap.now, getattr(call.body, "hold_ms", 0) > 0
-                heard = max(call.note, now - self._schedule.plan.session_ms // 3) if is_held else now
+                # as in Apache Kafka it counts from when it came, though its answer waits for a write and the
+                # process may stand still meanwhile; one that is held, not from longer ago than it may be held
+                heard, is_held = call.note, getattr(call.body, "hold_ms", 0) > 0
+                if is_held:
+                    heard = max(heard, self._schedule.heap.now - self._schedule.plan.session_ms // 3)
                 self._heard[call.body.group_id, call.body.member_id] = heard
             if getattr(reply, "member_epoch", 0) > 0:
                 group = call.body.group_id
