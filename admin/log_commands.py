@@ -174,7 +174,9 @@ def _show_strays(rows: list[dict[str, Any]]) -> None:
 
 
 def _size(folder: str) -> int:
-    """Bytes of the files right in a folder."""
+    """Bytes of the files right in a folder; 0 where a link leads to nothing."""
+    if not os.path.exists(folder):
+        return 0
     with os.scandir(folder) as entries:
         return sum(entry.stat().st_size for entry in entries if entry.is_file())
 

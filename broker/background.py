@@ -63,8 +63,8 @@ class Background:
             await asyncio.sleep(max(interval_s, _SHORTEST_S))
             try:
                 self._topics.logs.write_checkpoints()
-            except KafkaError:
-                log.exception("the recovery points could not be written")
+            except KafkaError as error:
+                log.error("the recovery points could not be written, which is tried again: %s", error)
             # what could not be removed is tried again
             self._topics.logs.has_leftovers.set()
             await asyncio.to_thread(self._watch.look)

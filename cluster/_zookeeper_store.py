@@ -424,8 +424,22 @@ class ZooKeeperStore(TreeStore):
 
     def _show(self, found: dict[str, Entry | None]) -> None:
         """Show the entries that were read, in the order of their creation."""
+        back = [path for path, entry in found.items() if entry is not None and self._is_older(path, entry)]
+        if back:
+            log.warning(
+                "ZooKeeper's data were replaced by an older copy (entries that are older: %d, such as %s). "
+                "Check configs of topics, access rules, users, quotas and settings: those of the copy count",
+                len(back),
+                min(back),
+            )
         order = sorted(found.items(), key=lambda each: (0 if each[1] is None else each[1].created, each[0]))
         self._tree.apply({path: entry for path, entry in order if not _same(entry, self._tree.get(path))})
+
+    def _is_older(self, path: str, entry: Entry) -> bool:
+        before = self._tree.get(path)
+        if before is None or entry.ephemeral:
+            return False
+        return entry.modified < before.modified and entry.value != before.value
 
     def _become(self, session: SessionState) -> None:
         if session is not SessionState.CONNECTED:

@@ -5,8 +5,11 @@ metadata store may be over by then, and others lead, though the store still says
 from __future__ import annotations
 
 import asyncio
+import logging
 
 from ...cluster import MetadataStore
+
+log = logging.getLogger("kohort.broker")
 
 #: Parts of the session's timeout. Pings are a third of it apart: a standstill that is not noticed must be
 #: shorter than the rest.
@@ -46,6 +49,10 @@ class StandstillWatch:
     async def _watch(self) -> None:
         while True:
             await asyncio.sleep(self._pause_s)
+            still_s = self._loop.time() - self._seen_s
+            if still_s > self._limit_s:
+                # the cause of lost sessions and late answers that the log has of the same moment
+                log.warning("this process stood still for up to %.1f s: stopped, swapped or busy", still_s)
             self._doubted = self.in_doubt and not await self._is_answered()
             self._seen_s = self._loop.time()
 

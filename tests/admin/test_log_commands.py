@@ -206,6 +206,19 @@ def test_strays_are_listed_with_their_sizes_and_only_those_named_are_removed(
     assert (tmp_path / "orders-0").exists()
 
 
+def test_a_stray_that_is_a_link_is_removed_alone_whether_or_not_it_leads_somewhere(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    kept = tmp_path / stray(tmp_path, "orders", 0, "a")
+    (data / kept.name).symlink_to(kept)
+    (data / kept.name.replace("-0.", "-1.")).symlink_to(tmp_path / "nowhere")
+    code, out, _ = run(capsys, "strays", data, "--remove", "all")
+    assert (code, sum("removed" in line for line in out.splitlines())) == (0, 2)
+    assert (list(data.iterdir()), kept.exists()) == ([], True)
+
+
 @pytest.mark.parametrize("wrong", ["orders-0", "../x", "orders-0.1-stray"])
 def test_what_is_no_stray_is_not_removed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], wrong: str

@@ -13,6 +13,7 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trustme
@@ -391,6 +392,21 @@ async def test_a_parent_that_is_removed_and_made_again_is_followed(zookeeper: Zo
     await until(lambda: store.get("/parent/other") == Entry(1))
     store.close()
     client.stop()
+
+
+async def test_entries_of_an_older_copy_are_shown_and_the_log_says_so(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    session: Any = None
+    store = ZooKeeperStore(session)
+    path, other = "/config/topics/orders", "/config/topics/payments"
+    store._show({path: Entry("new", 2, modified=30), other: Entry("same", 0, modified=20)})
+    store._show({path: Entry("newer", 3, modified=40), other: Entry("same", 1, modified=7)})
+    assert caplog.messages == []
+    store._show({path: Entry("old", 1, modified=12)})
+    assert store.get(path) == Entry("old", 1)
+    (told,) = caplog.messages
+    assert "an older copy (entries that are older: 1, such as /config/topics/orders)" in told
 
 
 async def test_nobody_answers() -> None:

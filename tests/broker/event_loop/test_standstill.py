@@ -55,7 +55,9 @@ def store() -> _Store:
     return _Store()
 
 
-async def test_the_session_is_in_doubt_at_once_and_until_the_store_has_answered(store: _Store) -> None:
+async def test_the_session_is_in_doubt_at_once_and_until_the_store_has_answered(
+    store: _Store, caplog: pytest.LogCaptureFixture
+) -> None:
     made: Any = store
     watch, loop = StandstillWatch(made, 600.0), _Loop()
     faked: Any = loop
@@ -78,6 +80,8 @@ async def test_the_session_is_in_doubt_at_once_and_until_the_store_has_answered(
     assert in_doubt(watch), "the answer may be from before the second standstill"
     store.asked[2].set_result(None)
     await until(lambda: not watch.in_doubt)
+    told = [record.message for record in caplog.records if record.name == "kohort.broker"]
+    assert [text.split(".")[0] for text in told] == ["this process stood still for up to 301"]
     watch.stop()
 
 
