@@ -401,6 +401,10 @@ def _broker(options: argparse.Namespace) -> int:
     except KohortError as error:
         _remark(f"{error}")
         return WRONG_USE
+    except ConnectionError as error:
+        # most often a session with ZooKeeper that ended during the start
+        _remark(f"the cluster's metadata are out of reach, start it again: {error}")
+        return FAILED
     except OSError as error:
         _remark(f"cannot serve on {error.strerror or error}")
         return WRONG_USE

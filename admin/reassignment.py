@@ -106,6 +106,11 @@ async def reassign_replicas(cluster: Cluster, options: argparse.Namespace, scree
             await end_throttle(cluster, sorted({key.topic for key in wanted}))
         return tell_outcomes(screen, done, "cancelled" if options.cancel else "begun")
     _show_plan(screen, there, wanted)
+    chosen_brokers = {
+        each for key, replicas in wanted.items() for each in {*(replicas or ())}.difference(there[key])
+    }
+    if away := chosen_brokers.difference((await cluster.metadata([])).nodes):
+        screen.remark(f"no broker {join_numbers(sorted(away))} is registered: --execute is refused without")
     return OK
 
 

@@ -22,6 +22,7 @@ import pytest
 
 import kohort
 from kohort import cli
+from kohort.broker import Broker
 from kohort.cli import main
 from kohort.protocol import ApiKey, ErrorCode, KafkaError, implementation
 from tests.broker.wire import Wire, create_topic, part
@@ -369,6 +370,18 @@ def test_a_metrics_port_without_prometheus_client_is_refused(
     )
     assert main(["broker", "--port", "0", "--metrics-port", "0"]) == 2
     assert "pip install 'kohort[service]'" in capsys.readouterr().err
+
+
+def test_a_start_whose_session_with_zookeeper_ends_is_worth_another(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def start(_: Broker) -> None:
+        raise ConnectionError("no answer from ZooKeeper")
+
+    monkeypatch.setattr(Broker, "start", start)
+    assert main(["broker", "--port", "0"]) == 1
+    told = "the cluster's metadata are out of reach, start it again: no answer from ZooKeeper"
+    assert capsys.readouterr().err == f"kohort broker: {told}\n"
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,8 @@
 """Log lines as text with keys and values, or as JSON objects, made by structlog.
 
 Importing structlog takes longer than everything else at a start: records wait until ``open``, and the first
-one imports it in a thread.
+one imports it in a thread. A start that takes long, or has something to warn of, does not wait: it may be all
+that anybody hears of it.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ LogFormat: TypeAlias = Literal["text", "json"]
 
 #: Most records that wait to be written; beyond that the oldest are dropped.
 MAX_WAITING: Final = 10_000
+
+#: Seconds between two records that wait after which a start takes long.
+_LONG_S: Final = 2.0
 
 _EventDict: TypeAlias = MutableMapping[str, Any]
 
@@ -41,7 +45,8 @@ class LogHandler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         if self.formatter is None:
             self._waiting.append(record)
-            if self._open:
+            takes_long = record.created - self._waiting[0].created > _LONG_S
+            if self._open or takes_long or record.levelno >= logging.WARNING:
                 self._load_soon()
             return
         try:

@@ -79,6 +79,8 @@ def test_replicas_are_moved_as_planned_and_first_ones_lead(cluster: RunningClust
     assert command("elect", "moved").rows()[1:] == [["moved", "0", "elected"]]
     assert cluster.leader_of("moved", 0) == 3
     assert command("elect").code == 0
+    planned = command("reassign", "moved", "--brokers", "3,9", "--replication-factor", 2)
+    assert (planned.code, "no broker 9 is registered" in planned.err) == (0, True)
     refused = command("reassign", "moved", "--brokers", "3,9", "--replication-factor", 2, "--execute")
     assert refused.code == 1
     assert "INVALID_REPLICA_ASSIGNMENT" in refused.out

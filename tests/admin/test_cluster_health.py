@@ -150,6 +150,20 @@ def test_the_first_replicas_must_lead_where_that_is_asked_for(
     assert wait(60, "--preferred").code == 0
 
 
+async def test_a_last_look_without_time_to_answer_accuses_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[list[str]] = []
+
+    async def lacks(*_: object, timeout_ms: float, **__: object) -> list[str]:
+        if not told:
+            return ["broker 9 is not registered"]
+        await asyncio.sleep(timeout_ms / 1_000 + 0.001)
+        return ["broker 1 does not answer"]
+
+    monkeypatch.setattr(cluster_health, "lacks", lacks)
+    client: Any = None
+    assert await cluster_health.wait_until_whole(client, 0.8, told.append) == ["broker 9 is not registered"]
+
+
 @pytest.mark.parametrize("option", [("--brokers", "1"), ("--preferred",)])
 def test_what_to_wait_for_needs_the_wait(
     cluster: RunningCluster, capsys: pytest.CaptureFixture[str], option: tuple[str, ...]

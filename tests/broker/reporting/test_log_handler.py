@@ -99,6 +99,20 @@ def test_what_comes_before_the_start_is_written_after_it(logger: logging.Logger)
     assert [line.rsplit(" ", 1)[1] for line in out.getvalue().splitlines()] == ["early", "late"]
 
 
+@pytest.mark.parametrize(("level", "seconds"), [(logging.WARNING, 0), (logging.INFO, 5)])
+def test_a_start_that_waits_says_for_what(logger: logging.Logger, level: int, seconds: int) -> None:
+    out = io.StringIO()
+    logger.addHandler(LogHandler("text", out))
+    logger.info("reads")
+    record = logger.makeRecord(logger.name, level, "", 0, "waits", (), None)
+    record.created += seconds
+    logger.handle(record)
+    end = time.monotonic() + LATEST_S
+    while "waits" not in out.getvalue() and time.monotonic() < end:
+        time.sleep(0.01)
+    assert [line.rsplit(" ", 1)[1] for line in out.getvalue().splitlines()] == ["reads", "waits"]
+
+
 def test_a_line_that_cannot_be_written_yet_comes_with_the_next(
     logger: logging.Logger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
