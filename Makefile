@@ -34,7 +34,7 @@ help:
 	@echo "                 stopped, cut off and out of disk; counts go into docs/reports/reliability.md"
 	@echo "make torture-cluster  three brokers and a ZooKeeper in network namespaces (Linux, root), FAULTS=500 of every kind,"
 	@echo "                 drawn by SEED=1: an hour or two; counts go into docs/reports/reliability.md"
-	@echo "make fuzz        malformed inputs, guided by coverage, FUZZ_SECONDS=60 for each of eleven targets"
+	@echo "make fuzz        malformed inputs, guided by coverage, FUZZ_SECONDS=60 for each of twelve targets"
 	@echo "make soak-transactions  200 kills, pauses and full disks under processors that work in transactions"
 	@echo "make soak-simulation  new simulated schedules of every kind for SIMULATION_SECONDS=7200 of processor time,"
 	@echo "                 from SIMULATION_SEED=20000000 on, and the planted bugs that take long"

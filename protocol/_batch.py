@@ -306,10 +306,11 @@ def write_varint(out: bytearray, value: int) -> None:
     out.append(value)
 
 
-def read_varint(data: bytes | bytearray | memoryview, position: int) -> tuple[int, int]:
-    """Return the zigzag varint at ``position`` (up to 64 bits, signed) and the position after it.
+def read_varint(data: bytes | bytearray | memoryview, position: int, bits: int = 64) -> tuple[int, int]:
+    """Return the zigzag varint at ``position``, a signed number of so many bits, and the position after it.
+    More bits are dropped, as by Java's clients.
 
-    Raises IndexError if the data end within it, ValueError if it has more than ten bytes.
+    Raises IndexError if the data end within it, ValueError if it has more bytes than such a number takes.
     """
     byte = data[position]
     position += 1
@@ -321,10 +322,11 @@ def read_varint(data: bytes | bytearray | memoryview, position: int) -> tuple[in
         position += 1
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
+            value &= (1 << bits) - 1
             return (value >> 1) ^ -(value & 1), position
         shift += 7
-        if shift > 63:
-            raise ValueError("a varint of more than ten bytes")
+        if shift >= bits:
+            raise ValueError(f"a varint of more than {bits} bits")
 
 
 #: Varints of numbers below this one are in a table.

@@ -13,7 +13,7 @@ from typing import Final
 PURE: Final = "KOHORT_PURE"
 
 #: Rooms with a compiled part.
-_ROOMS: Final = ("assignors", "offsets_topic")
+_ROOMS: Final = ("assignors", "offsets_topic", "protocol")
 
 
 def has_native(room: str) -> bool:

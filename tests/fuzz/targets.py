@@ -42,6 +42,7 @@ from kohort.spark._source_options import read_source_options
 from tests.fuzz.samples import versions
 from tests.log.batches import NOW_MS, batch
 from tests.log.disks import FIRST, disk, opened
+from tests.records import header_of, require_same_readers
 
 #: Largest frame of the frames target, in bytes.
 MAX_FRAME_BYTES = 1_000
@@ -108,6 +109,12 @@ def batches(data: bytes) -> None:
             verify_batch(data, header, position)
     except CorruptBatchError:
         return
+
+
+def records(data: bytes) -> None:
+    """A byte for the number of records, then these: Python and compiled code read them alike."""
+    if data:
+        require_same_readers(data[1:], header_of(data[0]))
 
 
 def recovery(data: bytes) -> None:
@@ -197,6 +204,7 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "request": request,
     "response": response,
     "batches": batches,
+    "records": records,
     "recovery": recovery,
     "snapshot": snapshot,
     "offsets-record": offsets_record,

@@ -168,6 +168,8 @@ def test_a_varint_is_read_as_it_was_written(value: int) -> None:
             read_varint(out[:end], 0)
 
 
-def test_a_varint_of_more_than_ten_bytes_is_refused() -> None:
-    with pytest.raises(ValueError, match="more than ten bytes"):
-        read_varint(b"\xff" * 11, 0)
+@pytest.mark.parametrize(("bits", "most"), [(64, 10), (32, 5)])
+def test_a_varint_of_more_bytes_than_it_may_take_is_refused(bits: int, most: int) -> None:
+    with pytest.raises(ValueError, match=f"more than {bits} bits"):
+        read_varint(b"\xff" * most + b"\x01", 0, bits)
+    assert read_varint(b"\xff" * (most - 1) + b"\x7f", 0, bits) == (-(1 << bits - 1), most)

@@ -23,8 +23,8 @@ def test_a_part_that_is_missing_is_done_without() -> None:
 @pytest.mark.parametrize(
     ("there", "said"),
     [
-        ({"assignors", "offsets_topic"}, "native"),
-        ({"assignors"}, "native, offsets_topic pure Python"),
+        ({"assignors", "offsets_topic", "protocol"}, "native"),
+        ({"assignors", "protocol"}, "native, offsets_topic pure Python"),
         (set[str](), "pure Python"),
     ],
 )
@@ -36,8 +36,8 @@ def test_what_runs_is_told(there: set[str], said: str, monkeypatch: pytest.Monke
 @pytest.mark.parametrize("value", ["1", ""])
 def test_an_environment_variable_keeps_to_python(value: str) -> None:
     code = "from kohort.assignors import _ownership; from kohort.offsets_topic import _encoded; "
-    code += "from kohort.protocol import implementation; "
-    code += "print(_ownership.NATIVE, _encoded.NATIVE, implementation(), sep=', ')"
+    code += "from kohort.protocol import implementation, records; "
+    code += "print(_ownership.NATIVE, _encoded.NATIVE, records.NATIVE, implementation(), sep=', ')"
     done = subprocess.run(
         [sys.executable, "-c", code],
         env={**os.environ, "KOHORT_PURE": value},
@@ -46,6 +46,6 @@ def test_an_environment_variable_keeps_to_python(value: str) -> None:
         check=True,
     )
     if value:
-        assert done.stdout == "False, False, pure Python\n"
-    elif has_native("assignors") and has_native("offsets_topic"):
-        assert done.stdout == "True, True, native\n"
+        assert done.stdout == "False, False, False, pure Python\n"
+    elif all(map(has_native, ROOMS)):
+        assert done.stdout == "True, True, True, native\n"

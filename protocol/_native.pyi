@@ -1,0 +1,22 @@
+from collections.abc import Sequence
+
+from ._batch import Headers
+from .records import Buffer
+
+def check_records(
+    data: bytes, position: int, number: int, most: int
+) -> tuple[int, int, int, int, bool, bool]: ...
+def read_records(
+    data: Buffer,
+    count: int,
+    base_offset: int,
+    base_ms: int,
+    append_ms: int | None,
+    offsets: list[int],
+    timestamps_ms: list[int],
+    keys: list[bytes | None],
+    values: list[bytes | None],
+    headers: list[Headers],
+) -> bool: ...
+def locate_records(data: Buffer, start: int, batches: Sequence[tuple[int, int]]) -> bytes | None: ...
+def locate_headers(data: Buffer, places: bytes, ends: bytes) -> tuple[bytes, bytes] | None: ...
