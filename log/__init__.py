@@ -13,7 +13,7 @@ from ._flush import Flush
 from ._folder import DataFolder, Stray, known_cluster_id, remove_stray, strays_of
 from ._partition import DEDUPE_BUFFER_BYTES, UP_TO_HIGH_WATERMARK, AppendInfo, PartitionLog, ReadInfo
 from ._producers import Producer
-from ._records import decode_records, record_at
+from ._records import decode_records
 from ._recovery import Cut, RecoveryReport
 from ._scan import Salvaged
 from ._steps import Result, Steps, ThreadWork, at_once
@@ -63,7 +63,6 @@ __all__ = [
     "known_cluster_id",
     "left_by_connections",
     "process_limit",
-    "record_at",
     "remove_stray",
     "strays_of",
 ]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from ..protocol import BATCH_OVERHEAD, BatchHeader, Codec, CorruptBatchError, verify_batch
+from ..protocol.records import locate_record
 from ._errors import CorruptLogError
 from ._indexes import NO_TIMESTAMP
-from ._records import record_at, unpack_records
+from ._records import unpack_records
 from ._segment import Segment
 from ._segments import Segments
 from ._steps import Steps
@@ -86,7 +87,7 @@ def _first(
     try:
         plain = yield from unpack_records(header, memoryview(data)[BATCH_OVERHEAD:])
         return (yield from _first_of(plain, header, timestamp_ms, start_offset))
-    except (CorruptBatchError, UnreadableRecordError, IndexError, ValueError):
+    except (CorruptBatchError, UnreadableRecordError):
         try:
             verify_batch(data, header)
         except CorruptBatchError as error:
@@ -104,7 +105,7 @@ def _first_of(
         done = walk.advance(STEP_RECORDS)
         newest_ms = header.base_timestamp_ms + walk.newest
         while (header.log_append_time or newest_ms >= timestamp_ms) and at < walk.at:
-            delta, later_ms, _, _, at = record_at(plain, at)
+            later_ms, delta, _, _, _, _, _, at = locate_record(plain, at)
             time_ms = (
                 header.max_timestamp_ms if header.log_append_time else header.base_timestamp_ms + later_ms
             )

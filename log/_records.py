@@ -21,15 +21,12 @@ from ..protocol import (
     KafkaError,
     decompress,
     decompressed_limit,
-    read_varint,
 )
+from ..protocol.records import cut_field, locate_batch
 from ._steps import Steps, ThreadWork
 
 #: Offset, timestamp in milliseconds, key, value; None is null.
 Record = tuple[int, int, bytes | None, bytes | None]
-
-#: Bit of a varint's byte that says that another byte follows.
-_MORE = 0x80
 
 
 def decode_records(data: bytes | bytearray, header: BatchHeader, position: int = 0) -> list[Record]:
@@ -40,61 +37,20 @@ def decode_records(data: bytes | bytearray, header: BatchHeader, position: int =
     """
     payload = bytes(data[position + BATCH_OVERHEAD : position + header.size])
     try:
-        records = _walk(bytes(decompress(header.codec, payload)), header)
-    except (CorruptBatchError, IndexError, ValueError) as error:
+        plain = bytes(decompress(header.codec, payload))
+        located = locate_batch(plain, 0, len(plain), header.record_count)
+    except CorruptBatchError as error:
         raise CorruptBatchError(f"records cannot be read: {error}", position) from error
-    if len(records) != header.record_count:
-        raise CorruptBatchError(f"{len(records)} records, the header says {header.record_count}", position)
-    return records
-
-
-def _walk(data: bytes, header: BatchHeader) -> list[Record]:
-    records: list[Record] = []
-    position = 0
-    while position < len(data):
-        delta, later_ms, key, value, position = record_at(data, position)
-        time_ms = header.max_timestamp_ms if header.log_append_time else header.base_timestamp_ms + later_ms
-        records.append((header.base_offset + delta, time_ms, key, value))
-    return records
-
-
-def record_at(data: bytes, position: int) -> tuple[int, int, bytes | None, bytes | None, int]:
-    """Read a record of an uncompressed batch: its offset delta, its timestamp delta in milliseconds, its key,
-    its value, and the position after it.
-
-    Raises IndexError or ValueError if there is no record at ``position``.
-    """
-    length, position = read_varint(data, position)
-    end = position + length
-    if length < 0 or end > len(data):
-        raise ValueError(f"a record of {length} bytes where {len(data) - position} are left")
-    position += 1  # attributes
-    if data[position]:
-        later_ms, position = read_varint(data, position)
-    else:
-        later_ms, position = 0, position + 1
-    delta, position = read_varint(data, position)
-    key = value = None
-    # lengths of one byte, as most are, are read in place
-    length = data[position]
-    if length < _MORE:
-        length, position = (length >> 1) ^ -(length & 1), position + 1
-    else:
-        length, position = read_varint(data, position)
-    if length >= 0:
-        key = data[position : position + length]
-        position += length
-    length = data[position]
-    if length < _MORE:
-        length, position = (length >> 1) ^ -(length & 1), position + 1
-    else:
-        length, position = read_varint(data, position)
-    if length >= 0:
-        value = data[position : position + length]
-        position += length
-    if position >= end:
-        raise ValueError("a record shorter than its fields")
-    return delta, later_ms, key, value, end
+    append_ms = header.max_timestamp_ms if header.log_append_time else None
+    return [
+        (
+            header.base_offset + delta,
+            header.base_timestamp_ms + later_ms if append_ms is None else append_ms,
+            cut_field(plain, key_at, key_size),
+            cut_field(plain, value_at, value_size),
+        )
+        for later_ms, delta, key_at, key_size, value_at, value_size, _, _ in located
+    ]
 
 
 def signed_long(number: int) -> int:

@@ -15,14 +15,13 @@ from ...protocol import (
     BATCH_OVERHEAD,
     BatchHeader,
     Codec,
-    CorruptBatchError,
     compress,
     decompress,
     read_varint,
     seal_batch,
     write_varint,
 )
-from .._records import record_at
+from ...protocol.records import cut_field, locate_batch
 
 #: The fields of BatchHeader.
 HEADER = struct.Struct(">qiibIhiqqqhii")
@@ -62,18 +61,14 @@ def raw_records(
     Raises CorruptBatchError if they are not ``count`` or do not fill the batch.
     """
     found: list[RawRecord] = []
-    seen = end = 0
-    try:
-        while end < len(records):
-            start = end
-            delta, later_ms, key, value, end = record_at(records, start)
-            seen += 1
-            if wanted is None or base_offset + delta in wanted:
-                found.append(RawRecord(start, end, base_offset + delta, later_ms, key, value is not None))
-    except (IndexError, ValueError) as error:
-        raise CorruptBatchError(f"records cannot be read: {error}") from error
-    if seen != count:
-        raise CorruptBatchError(f"{seen} records, the header says {count}")
+    start = 0
+    for later_ms, delta, key_at, key_size, _, value_size, _, end in locate_batch(
+        records, 0, len(records), count
+    ):
+        if wanted is None or base_offset + delta in wanted:
+            key = cut_field(records, key_at, key_size)
+            found.append(RawRecord(start, end, base_offset + delta, later_ms, key, value_size >= 0))
+        start = end
     return found
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ...protocol import BATCH_OVERHEAD, CorruptBatchError, crc32c_function, read_varint
+from ...protocol import BATCH_OVERHEAD, CorruptBatchError, crc32c_function
+from ...protocol.records import locate_batch
 from .._indexes import AbortedTransaction
 from ._batch import CODEC, CONTROL, CRC_END, HEADER, LENGTH_END, NO_OFFSET, TRANSACTIONAL, plain_records
 
@@ -143,7 +144,7 @@ class KeyMap:
                                 self._take(records, 0, len(records), base, delta, count)
                             else:
                                 self._take(data, position + BATCH_OVERHEAD, end, base, delta, count)
-                        except (CorruptBatchError, IndexError, ValueError) as error:
+                        except CorruptBatchError as error:
                             raise CorruptBatchError(f"records cannot be read: {error}", position) from error
                     self.next_offset = base + delta + 1
                     if self.full:
@@ -157,54 +158,22 @@ class KeyMap:
         return not (attributes & TRANSACTIONAL and self._transactions.is_aborted(producer_id, last_offset))
 
     def _take(
-        self, records: bytes, position: int, size: int, base_offset: int, last_delta: int, count: int
+        self, records: bytes, start: int, end: int, base_offset: int, last_delta: int, count: int
     ) -> None:
-        """Add the records of one batch. Compaction spends most of its time here, so one-byte varints are read
-        in place.
-        """
+        """Add the records of one batch. Compaction spends most of its time here."""
         newest = self.newest
         known = len(newest)
-        start, found = position, 0
-        while position < size:
-            length = records[position]
-            if length < 0x80:
-                end = position + 1 + (length >> 1)
-                position += 2
-            else:
-                length, position = read_varint(records, position)
-                end = position + length
-                position += 1
-            if end > size:
-                raise ValueError("a record that ends behind its batch")
-            while records[position] >= 0x80:  # the timestamp delta
-                position += 1
-            delta = records[position + 1]
-            if delta < 0x80:
-                delta = -1 if delta & 1 else delta >> 1
-                position += 2
-            else:
-                delta, position = read_varint(records, position + 1)
-            length = records[position]
-            if length < 0x80:
-                position += 1
-                length = -1 if length & 1 else length >> 1
-            else:
-                length, position = read_varint(records, position)
-            found += 1
-            if length >= 0:
-                key_end = position + length
-                if not 0 <= delta <= last_delta:
-                    self.odd.add(base_offset)
-                else:
-                    newest[records[position:key_end]] = base_offset + delta
-                    if records[key_end] & 1 and read_varint(records, key_end)[0] < 0:
-                        self.tombstones.add(base_offset + delta)
-                if key_end >= end:
-                    raise ValueError("a record shorter than its fields")
-            position = end
-        if found != count:
-            raise ValueError(f"{found} records, the header says {count}")
+        located = locate_batch(records, start, end - start, count)
+        for _, delta, key_at, key_size, _, value_size, _, _ in located:
+            if key_size < 0:
+                continue
+            if not 0 <= delta <= last_delta:
+                self.odd.add(base_offset)
+                continue
+            newest[records[key_at : key_at + key_size]] = base_offset + delta
+            if value_size < 0:
+                self.tombstones.add(base_offset + delta)
         self.records += count
         if len(newest) != known:
-            self._key_bytes += (len(newest) - known) * ((size - start) // count + KEY_OVERHEAD_BYTES)
+            self._key_bytes += (len(newest) - known) * ((end - start) // count + KEY_OVERHEAD_BYTES)
             self.full = self._key_bytes >= self._memory_bytes

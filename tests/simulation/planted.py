@@ -129,12 +129,12 @@ BUGS = (
     Bug(
         "compaction keeps the oldest record of a key",
         "log.cleaner._keys:KeyMap._take",
-        "newest[records[position:key_end]] = base_offset + delta",
-        "newest.setdefault(records[position:key_end], base_offset + delta)",
+        "newest[records[key_at : key_at + key_size]] = base_offset + delta",
+        "newest.setdefault(records[key_at : key_at + key_size], base_offset + delta)",
     ),
     Bug(
         "a load keeps the first commit of a partition",
-        "offsets_topic._encoded:_enter_records",
+        "offsets_topic._encoded:_take_plain_commits",
         "offsets[key] = value",
         "offsets.setdefault(key, value)",
     ),
