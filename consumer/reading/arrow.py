@@ -25,8 +25,12 @@ from ...protocol import (
     parse_batch_header,
 )
 from ...protocol.messages.fetch import AbortedTransaction
-from .columns import Bytes, Fields, Ints, Spans, fields, headers, walk_all
+from ...protocol.records import HEADER_NUMBERS, RECORD_NUMBERS, locate_headers, locate_records
 from .fetched_records import RUN_BYTES, Batch, ChunkReader
+
+Ints = npt.NDArray[np.int64]
+#: Positions in the data, and sizes, below 0 for null.
+Pieces = tuple[Ints, Ints]
 
 #: Approximate rows of one Arrow batch: Spark takes these fastest.
 ROWS_PER_BATCH = 20_000
@@ -131,37 +135,37 @@ def decode_run(
 def _arrow(
     run: Sequence[Batch], partition: TopicPartition, start: int, end: int | None, include_headers: bool
 ) -> pa.RecordBatch:
-    batches, payloads = [batch.header for batch in run], [batch.payload for batch in run]
-    size = sum(map(len, payloads))
+    batches = [batch.header for batch in run]
+    pieces = [(len(batch.payload), batch.header.record_count) for batch in run]
+    size = sum(length for length, _ in pieces)
     room, position = _scratch.of(size), 0
-    for payload in payloads:
-        room[position : position + len(payload)] = payload
-        position += len(payload)
-    at = walk_all(room, batches, payloads)
+    for batch, (length, _) in zip(run, pieces, strict=True):
+        room[position : position + length] = batch.payload
+        position += length
     data = memoryview(room)[:size]
-    raw = np.frombuffer(data, np.uint8)
     try:
-        found = fields(raw, at, batches)
-        rows = _rows_between(found.offsets, start, end)
-        # the columns below rely on it
-        if (found.headers_at >= np.append(at[1:], size)).any():
-            raise IndexError("a record reaches into the next one")
+        numbers = np.frombuffer(locate_records(data, 0, pieces), np.int64).reshape(RECORD_NUMBERS, -1)
+        later_ms, deltas, key_at, key_size, value_at, value_size, headers_at, ends = numbers
+        counts = [count for _, count in pieces]
+        offsets = np.repeat([header.base_offset for header in batches], counts) + deltas
+        times = np.repeat([header.base_timestamp_ms for header in batches], counts) + later_ms
+        by_broker = np.repeat([header.log_append_time for header in batches], counts)
+        if by_broker.any():
+            newest = np.repeat([header.max_timestamp_ms for header in batches], counts)
+            times = np.where(by_broker, newest, times)
+        rows = _rows_between(offsets, start, end)
         count = rows.stop - rows.start
         columns = [
-            *_binary_columns(data, found, rows),
+            *_binary_columns(data, [(key_at[rows], key_size[rows]), (value_at[rows], value_size[rows])]),
             _constant(partition.topic, count),
             pa.array(np.full(count, partition.partition, np.int32)),
-            pa.array(found.offsets[rows]),
-            pa.array(found.times_ms[rows] * _MICROS_PER_MILLI).view(pa.timestamp("us", tz="UTC")),
-            pa.array(
-                np.zeros(count, np.int32)
-                if found.by_broker is None
-                else found.by_broker[rows].astype(np.int32)
-            ),
+            pa.array(offsets[rows]),
+            pa.array(times[rows] * _MICROS_PER_MILLI).view(pa.timestamp("us", tz="UTC")),
+            pa.array(by_broker[rows].astype(np.int32)),
         ]
         if include_headers:
-            columns.append(_header_column(data, raw, found.headers_at[rows]))
-    except IndexError as error:
+            columns.append(_header_column(data, headers_at[rows], ends[rows]))
+    except CorruptBatchError as error:
         first = batches[0].base_offset
         raise CorruptBatchError(f"unreadable record in the batches from offset {first} on") from error
     schema = SCHEMA_WITH_HEADERS if include_headers else SCHEMA
@@ -174,18 +178,17 @@ def _rows_between(offsets: Ints, start: int, end: int | None) -> slice:
     return slice(first, max(first, last))
 
 
-def _binary_columns(data: memoryview, found: Fields, rows: slice) -> list[pa.Array]:
+def _binary_columns(data: memoryview, columns: list[Pieces]) -> list[pa.Array]:
     """Keys and values, both cut from one array over the raw bytes, so that nothing is copied twice."""
-    cut = [_cut(found.keys, rows), _cut(found.values, rows)]
-    if all(pieces.length >= 0 for pieces in cut):
-        return [_alike(data, pieces) for pieces in cut]
-    return _pieces(data, cut, [pa.binary(), pa.binary()])
+    if all(not sizes.size or (sizes == sizes[0]).all() for _, sizes in columns):
+        return [_alike(data, at, int(sizes[0]) if sizes.size else 0) for at, sizes in columns]
+    return _pieces(data, columns)
 
 
-def _alike(data: memoryview, pieces: Spans) -> pa.Array:
-    """Pieces of one length, absent or not."""
-    count, length = len(pieces.starts), pieces.length
-    if not count or pieces.null.all():
+def _alike(data: memoryview, at: Ints, length: int) -> pa.Array:
+    """Pieces of one length, all or none of them null."""
+    count = len(at)
+    if not count or length < 0:
         return pa.nulls(count, pa.binary())
     ends = np.arange(count + 1, dtype=np.int32) * np.int32(length)
     content = pa.allocate_buffer(count * length)
@@ -193,30 +196,26 @@ def _alike(data: memoryview, pieces: Spans) -> pa.Array:
         every: npt.NDArray[np.void] = np.ndarray(len(data) - length + 1, f"V{length}", data, strides=(1,))
         room = np.frombuffer(content, every.dtype)
         for first in range(0, count, _AT_ONCE):
-            room[first : first + _AT_ONCE] = every[pieces.starts[first : first + _AT_ONCE]]
+            room[first : first + _AT_ONCE] = every[at[first : first + _AT_ONCE]]
     return pa.Array.from_buffers(pa.binary(), count, [None, pa.py_buffer(ends), content])
 
 
-def _cut(pieces: Spans, rows: slice) -> Spans:
-    return Spans(pieces.starts[rows], pieces.ends[rows], pieces.null[rows], pieces.length)
-
-
-def _pieces(data: memoryview, columns: list[Spans], kinds: list[pa.DataType]) -> list[pa.Array]:
+def _pieces(data: memoryview, columns: list[Pieces]) -> list[pa.Array]:
     """One array per column. Within a row and from row to row the pieces must follow each other."""
-    count = len(columns[0].starts)
+    count = len(columns[0][0])
     if not count:
-        return [pa.array([], kind) for kind in kinds]
+        return [pa.array([], pa.binary()) for _ in columns]
     bounds = np.empty((count, 2 * len(columns)), np.int32)
-    for nth, column in enumerate(columns):
-        bounds[:, 2 * nth] = column.starts
-        bounds[:, 2 * nth + 1] = column.ends
+    for nth, (at, sizes) in enumerate(columns):
+        bounds[:, 2 * nth] = at
+        bounds[:, 2 * nth + 1] = at + np.maximum(sizes, 0)
     size = bounds.size - 1  # every other element is what lies between two pieces
     raw = pa.py_buffer(data)
     return [
-        pa.Array.from_buffers(kind, size, [None, pa.py_buffer(bounds), raw]).take(
-            _indexes(2 * nth, bounds.shape[1], count, column.null)
+        pa.Array.from_buffers(pa.binary(), size, [None, pa.py_buffer(bounds), raw]).take(
+            _indexes(2 * nth, bounds.shape[1], count, sizes < 0)
         )
-        for nth, (column, kind) in enumerate(zip(columns, kinds, strict=True))
+        for nth, (_, sizes) in enumerate(columns)
     ]
 
 
@@ -231,16 +230,19 @@ def _constant(text: str, count: int) -> pa.Array:
     return pa.Array.from_buffers(pa.string(), count, [None, pa.py_buffer(ends), pa.py_buffer(raw * count)])
 
 
-def _header_column(data: memoryview, raw: Bytes, at: Ints) -> pa.Array:
-    counts, keys, values = headers(raw, at)
-    ends = np.zeros(len(counts) + 1, np.int32)
-    np.cumsum(counts, out=ends[1:])
-    if not ends[-1]:
+def _header_column(data: memoryview, at: Ints, ends: Ints) -> pa.Array:
+    counts, numbers = locate_headers(data, at.tobytes(), ends.tobytes())
+    ends_of_rows = np.zeros(len(at) + 1, np.int32)
+    np.cumsum(np.frombuffer(counts, np.int64), out=ends_of_rows[1:])
+    if not ends_of_rows[-1]:
         items = pa.array([], _HEADER)
     else:
-        names, contents = _pieces(data, [keys, values], [pa.binary(), pa.binary()])
+        name_at, name_size, content_at, content_size = (
+            np.frombuffer(numbers, np.int64).reshape(-1, HEADER_NUMBERS).T
+        )
+        names, contents = _pieces(data, [(name_at, name_size), (content_at, content_size)])
         items = pa.StructArray.from_arrays([_text(names), contents], fields=list(_HEADER))
-    return pa.ListArray.from_arrays(pa.array(ends), items, type=pa.list_(_HEADER))
+    return pa.ListArray.from_arrays(pa.array(ends_of_rows), items, type=pa.list_(_HEADER))
 
 
 def _text(names: pa.Array) -> pa.Array:

@@ -1,20 +1,14 @@
-"""Records from fetched bytes: checksums, codecs, control batches, aborted transactions (KIP-98).
-
-Large batches are decoded by numpy if it is installed, others by aiokafka's compiled reader if that is.
-"""
+"""Records from fetched bytes: checksums, codecs, control batches, aborted transactions (KIP-98)."""
 
 from __future__ import annotations
 
 import asyncio
 import struct
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import KW_ONLY, InitVar, dataclass, field
-from functools import cache
-from operator import itemgetter
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from ...protocol import (
     BATCH_OVERHEAD,
@@ -25,40 +19,29 @@ from ...protocol import (
     crc32c_function,
     decompress,
     parse_batch_header,
-    read_varint,
     verify_batch,
 )
 from ...protocol.messages.fetch import AbortedTransaction
+from ...protocol.records import RecordColumns, iter_records, read_records
 from ..errors import BatchTooLargeError
-from ..record import Headers, Record, RecordBatch, Rows
+from ..record import Record, RecordBatch, Rows
 
 T = TypeVar("T")
-
-#: From this number of records on, the fixed cost of columns pays beside plain Python, and beside aiokafka's
-#: reader. There it pays from 500 records of equal length on, and from 2,000 of varying lengths.
-COLUMNS_FROM = 64
-COLUMNS_FROM_COMPILED = 1_000
 
 #: About this many records, or bytes, are decoded at once: small batches together, so that each costs little.
 RUN_RECORDS = 4_000
 RUN_BYTES = 4 * 1024 * 1024
 
 _MAGIC, _MAGIC_AT = 2, 16
-_ATTRIBUTES_AT = 21
-_CODEC_MASK = 0x07
 #: Key of a record that ends a transaction: version, and what became of it.
 _MARKER = struct.Struct(">hh")
 _ABORT_MARKER = 0
 
 
 class Batch(NamedTuple):
-    """A batch to deliver: ``payload`` is decompressed, ``head`` the bytes before it.
-
-    The last two are the reader's before the batch.
-    """
+    """A batch to deliver: ``payload`` is decompressed. The last two are the reader's before the batch."""
 
     header: BatchHeader
-    head: bytes
     payload: bytes | memoryview
     position: int
     next_offset: int
@@ -187,32 +170,29 @@ class ChunkReader:
             payload = decompress(header.codec, raw[BATCH_OVERHEAD:], self.max_batch_bytes)
         except Exception as error:
             raise self._unreadable(header, self._position, error) from error
-        return Batch(header, bytes(raw[:BATCH_OVERHEAD]), payload, self._position, self.next_offset)
+        return Batch(header, payload, self._position, self.next_offset)
 
     def _rows(self, run: list[Batch]) -> Rows:
         start = run[0].next_offset
-        records = sum(batch.header.record_count for batch in run)
-        least = COLUMNS_FROM if _compiled_reader() is None else COLUMNS_FROM_COMPILED
-        if records >= least and (plain_rows := _by_columns()) is not None:
-            rows = plain_rows([batch.header for batch in run], [batch.payload for batch in run])
-            if rows is not None:
-                return rows if rows.offsets[0] >= start else rows.part(bisect_left(rows.offsets, start))
-        found: list[tuple[Any, ...]] = []
+        columns = RecordColumns([], [], [], [], [])
         for batch in run:
             try:
-                found += _fields(batch)
-            except Exception as error:
+                read_records(batch.payload, batch.header, columns)
+            except CorruptBatchError as error:
                 unreadable = self._unreadable(batch.header, batch.position, error)
                 self._position, self.next_offset = batch.position, batch.next_offset
-                if not found:
+                if not columns.offsets:
                     raise unreadable from error
                 break
             self.leader_epoch = batch.header.leader_epoch
-        found = found[bisect_left(found, start, key=itemgetter(0)) :]
-        return Rows(*zip(*found, strict=True)) if found else Rows((), (), (), (), None)
+        offsets, headers = columns.offsets, columns.headers
+        if headers:
+            headers += [()] * (len(offsets) - len(headers))
+        rows = Rows(*columns[:-1], headers or None)
+        return rows if offsets[0] >= start else rows.part(bisect_left(offsets, start))
 
     def _unreadable(self, header: BatchHeader, position: int, error: Exception) -> CorruptBatchError:
-        """One error for all the errors that the readers raise."""
+        """One error for all that keeps a batch from being read."""
         return CorruptBatchError(
             f"records of {self.partition.topic}-{self.partition.partition} from offset "
             f"{header.base_offset} cannot be read: {error}",
@@ -221,27 +201,14 @@ class ChunkReader:
 
     def _is_abort(self, marker: Batch) -> bool:
         try:
-            _, _, key, _, _ = next(_each(marker.header, bytes(marker.payload)))
+            _, _, key, _, _ = next(iter_records(bytes(marker.payload), marker.header))
             return bool(_MARKER.unpack_from(key or b"")[1] == _ABORT_MARKER)
         except Exception as error:
             raise self._unreadable(marker.header, marker.position, error) from error
 
 
-def _fields(batch: Batch) -> list[tuple[Any, ...]]:
-    """Offset, time, key, value and headers of each record of a batch."""
-    if (compiled := _compiled_reader()) is not None:
-        plain = bytearray(batch.head)
-        plain[_ATTRIBUTES_AT + 1] &= ~_CODEC_MASK
-        with suppress(UnicodeDecodeError):  # header names that are no UTF-8
-            records = compiled(bytes(plain + batch.payload))
-            return [(r.offset, r.timestamp, r.key, r.value, r.headers) for r in records]
-    return list(_each(batch.header, bytes(batch.payload)))
-
-
 def prepare() -> None:
-    """Load the readers and the checksum, which takes long, before the first records come."""
-    _by_columns()
-    _compiled_reader()
+    """Load the checksum, which takes long, before the first records come."""
     crc32c_function()
 
 
@@ -249,26 +216,6 @@ async def off_the_loop(load: Callable[[], T]) -> T:
     """Run ``load`` in a thread, so that heartbeats do not wait for it, and return its result."""
     with ThreadPoolExecutor(1) as other:
         return await asyncio.get_running_loop().run_in_executor(other, load)
-
-
-@cache
-def _by_columns() -> Callable[[Sequence[BatchHeader], Sequence[bytes | memoryview]], Rows | None] | None:
-    try:
-        from .columns import plain_rows
-    except ImportError:
-        return None
-    return plain_rows
-
-
-@cache
-def _compiled_reader() -> Callable[[bytes], Iterable[Any]] | None:
-    """aiokafka's reader: from the bytes of a batch that is not compressed to its records."""
-    try:
-        from aiokafka.record._crecords.default_records import DefaultRecordBatch
-    except ImportError:
-        return None
-    reader: Callable[[bytes], Iterable[Any]] = DefaultRecordBatch
-    return reader
 
 
 def end_of_run(
@@ -301,41 +248,3 @@ def end_of_run(
             0,
         )
     return offset, leader_epoch, damage
-
-
-def _each(header: BatchHeader, data: bytes) -> Iterator[tuple[int, int, bytes | None, bytes | None, Headers]]:
-    """Offset, time, key, value and headers of each record in ``data``, the decompressed part of a batch.
-
-    Names of headers that are not UTF-8 are replaced, as Java's clients do. Raises CorruptBatchError,
-    IndexError or ValueError for bytes that are no records.
-    """
-    at = 0
-    for _ in range(header.record_count):
-        size, at = read_varint(data, at)
-        end = at + size
-        delta_ms, at = read_varint(data, at + 1)  # after the attributes, of which there are none
-        delta, at = read_varint(data, at)
-        key, at = _piece(data, at)
-        value, at = _piece(data, at)
-        count, at = read_varint(data, at)
-        headers = []
-        for _ in range(count):
-            name, at = _piece(data, at)
-            content, at = _piece(data, at)
-            headers.append(((name or b"").decode("utf-8", "replace"), content))
-        offset = header.base_offset + delta
-        if at != end:
-            raise CorruptBatchError(f"the record at offset {offset} does not end where its length says")
-        time_ms = header.max_timestamp_ms if header.log_append_time else header.base_timestamp_ms + delta_ms
-        yield offset, time_ms, key, value, headers
-
-
-def _piece(data: bytes, at: int) -> tuple[bytes | None, int]:
-    """Bytes after their length, None for null; and the position after them."""
-    size, at = read_varint(data, at)
-    if size < 0:
-        return None, at
-    piece = data[at : at + size]
-    if len(piece) < size:
-        raise CorruptBatchError(f"a field of {size} bytes with {len(piece)} left")
-    return piece, at + size

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import builtins
-from collections.abc import Iterator
-from typing import Any
-
 import pytest
 
 from kohort.consumer import AbortedTransaction, Record
-from kohort.consumer.reading.fetched_records import RUN_BYTES, ChunkReader, _compiled_reader, end_of_run
+from kohort.consumer.reading.fetched_records import RUN_BYTES, ChunkReader, end_of_run
 from kohort.protocol import (
     Codec,
     CorruptBatchError,
     TopicPartition,
     build_batch,
     parse_batch_header,
+    records,
     seal_batch,
 )
 from tests.consumer.batches import batch, compressed, marker
@@ -23,28 +20,17 @@ from tests.consumer.batches import batch, compressed, marker
 ORDERS = TopicPartition("orders", 3)
 
 
-@pytest.fixture(params=["compiled", "own"])
-def reader(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Both readers: with aiokafka installed and without."""
-    _compiled_reader.cache_clear()
-    if request.param == "own":
-        real = builtins.__import__
-
-        def without(name: str, *args: Any, **kwargs: Any) -> Any:
-            if name.startswith("aiokafka"):
-                raise ImportError(name)
-            return real(name, *args, **kwargs)
-
-        monkeypatch.setattr(builtins, "__import__", without)
-    yield
-    _compiled_reader.cache_clear()
+@pytest.fixture(params=["native", "python"])
+def reader(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both readers of records."""
+    monkeypatch.setattr(records, "NATIVE", records.NATIVE and request.param == "native")
 
 
 def _all(reader: ChunkReader) -> list[Record]:
-    records: list[Record] = []
+    found: list[Record] = []
     while some := reader.read():
-        records += some
-    return records
+        found += some
+    return found
 
 
 def _values(reader: ChunkReader) -> list[bytes | None]:
@@ -218,11 +204,11 @@ def test_a_header_name_that_is_not_utf_8_is_replaced_as_java_does(count: int) ->
     data = bytes(build_batch(rows, timestamp_ms=1_000))
     data = data.replace(b"header", b"h\xff\xfeder")
     reader = ChunkReader(ORDERS, data, 0, check_crcs=False)
-    records = reader.read()
-    assert [record.headers for record in records] == [
+    found = reader.read()
+    assert [record.headers for record in found] == [
         [(f"h\ufffd\ufffdder{n:03}", b"x"), ("other", None)] for n in range(count)
     ]
-    assert [(r.offset, r.key, r.value) for r in records] == [(n, None, b"value") for n in range(count)]
+    assert [(r.offset, r.key, r.value) for r in found] == [(n, None, b"value") for n in range(count)]
 
 
 def test_a_count_of_records_below_zero_is_corrupt() -> None:
