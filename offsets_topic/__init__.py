@@ -2,12 +2,10 @@
 
 from ._encoded import (
     Commits,
-    EncodedCommit,
     Known,
     OtherRecord,
     decode_commit_value,
     decode_partition,
-    split_records,
 )
 from .consumer_groups import (
     ClassicMetadata,
@@ -50,7 +48,6 @@ __all__ = [
     "ConsumerGroupRecord",
     "CorruptRecordError",
     "CurrentAssignment",
-    "EncodedCommit",
     "FullDiskError",
     "GroupDeleted",
     "GroupEpoch",
@@ -82,5 +79,4 @@ __all__ = [
     "java_hash",
     "offset_key",
     "partition_for",
-    "split_records",
 ]

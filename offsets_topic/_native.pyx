@@ -1,5 +1,5 @@
 # cython: language_level=3, wraparound=False, cdivision=True, initializedcheck=False
-"""Plain commits of a batch, in C: what ``_encoded._one_by_one`` and ``_run`` find, taken in at once.
+"""Plain commits of a batch, in C: ``_encoded._take_plain_commits``.
 
 The bytes come from a file. Each is looked at only after a check that it is there, and whatever is not exactly
 a plain commit is left to the careful reader.

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from functools import partial
 
-from kohort.offsets_topic import CorruptRecordError, Record, decode, records
-from kohort.offsets_topic._encoded import OtherRecord, split_records
+from kohort.offsets_topic import Commits, CorruptRecordError, Record, decode, decode_commit_value, records
+from kohort.offsets_topic._encoded import load_commits
 from kohort.protocol import BATCH_OVERHEAD, CorruptBatchError, MalformedMessageError, build_batch
 from tests.fuzzing import fuzzed, inputs, refused, seeds
 from tests.offsets_topic.test_records import GOLDEN
@@ -44,10 +44,13 @@ def test_the_records_of_a_batch(rng: random.Random) -> None:
     pairs = [(*rng.choice(PAIRS), ()) for _ in range(rng.choice((1, 2, 40)))]
     batch = bytes(build_batch(pairs, timestamp_ms=1))
     for damaged in inputs(batch[BATCH_OVERHEAD:], rng):
+        by_group: Commits = {}
         try:
-            pieces = list(split_records(damaged, len(pairs), {}))
+            others = list(load_commits(damaged, len(pairs), by_group, {}))
         except CorruptBatchError:
             continue
-        for piece in pieces:
-            if isinstance(piece, OtherRecord):
-                refused(partial(decode, piece.key or b"", piece.value), CorruptRecordError)
+        for other in others:
+            refused(partial(decode, other.key or b"", other.value), CorruptRecordError)
+        for offsets in by_group.values():
+            for value in offsets.values():
+                decode_commit_value(value)
