@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from ..protocol import TopicPartition
@@ -146,14 +147,26 @@ class ClusterMetadata:
 
 def _topic(row: Any, before: TopicMetadata | None) -> TopicMetadata:
     topic_id = row.topic_id if row.topic_id and row.topic_id != _NO_ID else None
+    same = before is not None and topic_id is not None and topic_id == before.topic_id
+    known = before.partitions if before is not None and same else {}
     partitions = {
-        p.partition_index: PartitionMetadata(
-            p.partition_index, p.leader_id, p.leader_epoch, tuple(p.replica_nodes), p.error_code
-        )
-        for p in sorted(row.partitions, key=lambda p: p.partition_index)
+        p.partition_index: _partition(p, known.get(p.partition_index))
+        for p in sorted(row.partitions, key=_NUMBER)
     }
-    if before is not None and topic_id is not None and topic_id == before.topic_id:
-        for number, old in before.partitions.items():
-            if number in partitions and 0 <= partitions[number].leader_epoch < old.leader_epoch:
-                partitions[number] = old
     return TopicMetadata(row.name, topic_id, partitions, row.is_internal)
+
+
+#: The number of a partition in a Metadata response.
+_NUMBER = attrgetter("partition_index")
+
+
+def _partition(row: Any, before: PartitionMetadata | None) -> PartitionMetadata:
+    """Return what is known of a partition now: what was before, if that is newer or the same."""
+    replicas = tuple(row.replica_nodes)
+    if before is not None:
+        if 0 <= row.leader_epoch < before.leader_epoch:
+            return before
+        now = row.leader_id, row.leader_epoch, row.error_code, replicas
+        if now == (before.leader, before.leader_epoch, before.error_code, before.replicas):
+            return before
+    return PartitionMetadata(row.partition_index, row.leader_id, row.leader_epoch, replicas, row.error_code)

@@ -285,11 +285,13 @@ async def _ask_leaders(
 
     async def attempt() -> Errors:
         nonlocal stale
-        missing = {partition: what for partition, what in wanted.items() if partition not in found}
-        if stale or any(cluster.leader(partition) is None for partition in missing):
+        missing = {p: what for p, what in wanted.items() if p not in found} if found else wanted
+        parts, leaderless = _by_leader(cluster, missing)
+        if stale or leaderless:
             await cluster.metadata({partition.topic for partition in missing})
+            parts, leaderless = _by_leader(cluster, missing)
         stale = True
-        return await _ask_once(cluster, missing, ask, doing, found)
+        return leaderless | await _ask_once(parts, ask, doing, found)
 
     async def attempt_for_all() -> None:
         for error in (await attempt()).values():
@@ -302,25 +304,34 @@ async def _ask_leaders(
     return {partition: found[partition] for partition in wanted if partition in found}
 
 
+def _by_leader(
+    cluster: Requests, wanted: Mapping[TopicPartition, int]
+) -> tuple[dict[int, dict[TopicPartition, int]], Errors]:
+    """Return the partitions by the node that leads them, and errors of those without a leader."""
+    parts: dict[int, dict[TopicPartition, int]] = defaultdict(dict)
+    leaderless: Errors = {}
+    for partition, what in wanted.items():
+        node = cluster.leader(partition)
+        if node is not None:
+            parts[node][partition] = what
+            continue
+        try:
+            leader_or_raise(cluster, partition)
+        except KafkaError as error:
+            leaderless[partition] = error
+    return parts, leaderless
+
+
 async def _ask_once(
-    cluster: Requests,
-    wanted: Mapping[TopicPartition, int],
+    parts: Mapping[int, Mapping[TopicPartition, int]],
     ask: Ask,
     doing: str,
     found: dict[TopicPartition, Any],
 ) -> Errors:
     """Ask each leader once and add its response rows to ``found``. Return the errors of other partitions."""
     errors: Errors = {}
-    by_node: dict[int, dict[TopicPartition, int]] = defaultdict(dict)
-    for partition, what in wanted.items():
-        try:
-            by_node[leader_or_raise(cluster, partition)][partition] = what
-        except KafkaError as error:
-            errors[partition] = error
-    answers = await asyncio.gather(
-        *(ask(node, part) for node, part in by_node.items()), return_exceptions=True
-    )
-    for part, answer in zip(by_node.values(), answers, strict=True):
+    answers = await asyncio.gather(*(ask(node, part) for node, part in parts.items()), return_exceptions=True)
+    for part, answer in zip(parts.values(), answers, strict=True):
         if isinstance(answer, KohortError):
             errors.update(dict.fromkeys(part, answer))
             continue

@@ -51,7 +51,17 @@ PREPARED = {"CreateTopics": "configs", "DescribeConfigs": "configs", "Metadata":
 #: By API, the array of the response that may be so large that a broker does other work between its elements.
 IN_STEPS = {"ConsumerGroupDescribe": "members", "DescribeGroups": "members"}
 #: The most frequent APIs. Their functions contain the code of helpers instead of calls, which takes a third less time.
-INLINE = {"Heartbeat", "OffsetCommit", "OffsetFetch", "JoinGroup", "SyncGroup", "Produce", "Fetch"}
+INLINE = {
+    "Fetch",
+    "Heartbeat",
+    "JoinGroup",
+    "ListOffsets",
+    "Metadata",
+    "OffsetCommit",
+    "OffsetFetch",
+    "Produce",
+    "SyncGroup",
+}
 
 
 # --- schemas ------------------------------------------------------------------------------------------------

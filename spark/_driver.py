@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from ..protocol import KohortError, TopicPartition
 from ._client import Client
+from ._collector import collect_less
 from ._commit_size import split_commits
 from ._events import BatchCommitted, Listener, OffsetsLost, OffsetsReset, all_of
 from ._fetch import ReadTask, TaskReading
@@ -295,15 +296,16 @@ class GroupBatches:
             reached = reached | {
                 partition: bounds[partition].earliest for partition in remade & bounds.keys()
             }
-        plan = plan_batch(
-            committed,
-            bounds,
-            rules=self._rules,
-            limits=self.options.limits,
-            reached=reached,
-            least_number=self._next_number,
-            group=self.options.group,
-        )
+        with collect_less():
+            plan = plan_batch(
+                committed,
+                bounds,
+                rules=self._rules,
+                limits=self.options.limits,
+                reached=reached,
+                least_number=self._next_number,
+                group=self.options.group,
+            )
         return replace(plan, lost=plan.lost + gone) if gone else plan
 
     def _remade(self, state: GroupState) -> set[TopicPartition]:

@@ -15,6 +15,7 @@ from ..client import EARLIEST, LATEST, Cluster, CommittedOffset
 from ..client.offsets import commit_once
 from ..protocol import ErrorCode, KafkaError, KohortError, TopicPartition
 from ._client import Client
+from ._collector import collect_less
 from ._commit_size import split_commits
 from ._events import CommitRefused, Event
 from ._member import ExclusiveMember
@@ -102,7 +103,8 @@ class GroupOffsets:
         In exclusive mode the first call joins the group. It raises GroupTakenError if the group has other
         members.
         """
-        state = self._client.run(self._look)
+        with collect_less():
+            state = self._client.run(self._look)
         if self._options.group_mode == "exclusive" and self._exclusive is None:
             topics = {partition.topic for partition in state.bounds}
             member = ExclusiveMember(self._client, self._options.group, topics, state.bounds)

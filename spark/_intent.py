@@ -35,10 +35,14 @@ def new_token() -> str:
 
 def format_mark(mark: Mark) -> str:
     """Encode the metadata of a commit. It is far shorter than the broker's limit of 4,096 bytes."""
-    document: dict[str, int | str] = {"b": mark.batch}
-    if mark.end is not None:
-        document |= {"e": mark.end, "k": mark.token}
-    return json.dumps(document, separators=(",", ":"))
+    if mark.end is None:
+        return f'{{"b":{mark.batch}}}'
+    return _format_intent(mark.batch, mark.end, json.dumps(mark.token))
+
+
+def _format_intent(batch: int, end: int, token: str) -> str:
+    """Encode the metadata of an intent; ``token`` is JSON already, as it is the same for all partitions."""
+    return f'{{"b":{batch},"e":{end},"k":{token}}}'
 
 
 def parse_mark(metadata: str | None) -> Mark | None:
@@ -59,8 +63,9 @@ def parse_mark(metadata: str | None) -> Mark | None:
 
 def intents(plan: Plan) -> Commits:
     """Return the commits that announce a batch."""
+    token = json.dumps(plan.token)
     return {
-        span.topic_partition: Committed(span.start, format_mark(Mark(plan.number, span.end, plan.token)))
+        span.topic_partition: Committed(span.start, _format_intent(plan.number, span.end, token))
         for span in plan.ranges
     }
 

@@ -6,8 +6,11 @@ from collections import Counter
 from typing import Any
 
 from ...protocol import ApiKey, ErrorCode, KafkaError
+from ...protocol.messages.list_offsets import ListOffsetsPartitionResponse, ListOffsetsTopicResponse
 from ..authorizer import Operation, ResourceType, right
+from ..event_loop.time_slices import Slices
 from ..node import Node
+from ..partitions.partition import Partition
 from ._api import Request, ServedApi
 from ._errors import PARTITIONS, TOPICS_BY_NAME, in_elements
 from ._guards import topics
@@ -32,6 +35,9 @@ _SPECIAL_FROM = {
 
 _READ_COMMITTED = 1
 
+#: Partitions between two looks whether it is time for other work.
+_PER_LOOK = 32
+
 #: Version from which OFFSET_NOT_AVAILABLE is known (KIP-207).
 _NOT_AVAILABLE_FROM = 5
 
@@ -41,50 +47,52 @@ _NOWHERE = (-1, -1, -1)
 
 async def handle(node: Node, request: Request) -> Any:
     # a partition that is named twice, anywhere in the request, is refused without a lookup
-    times: Counter[tuple[str, int]] = Counter()
-    topics = []
+    times = Counter((t.name, wanted.partition_index) for t in request.body.topics for wanted in t.partitions)
+    twice = {place for place, count in times.items() if count > 1}
+    named: set[tuple[str, int]] = set()
+    slices = Slices()
+    answers = []
     for topic in request.body.topics:
-        first = []
-        for wanted in topic.partitions:
-            times[topic.name, wanted.partition_index] += 1
-            if times[topic.name, wanted.partition_index] == 1:
-                first.append(wanted)
-        if first:
-            topics.append(topic._replace(partitions=first))
-    request.body = request.body._replace(topics=topics)
-
-    async def found(topic: Any, wanted: Any) -> dict[str, Any]:
-        if times[topic.name, wanted.partition_index] > 1:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, "a partition is in the request twice")
-        offset, timestamp, epoch = await _find(node, request, topic.name, wanted)
-        return {"offset": offset, "timestamp": timestamp, "leader_epoch": epoch}
-
-    return await request.each_partition(found)
+        rows = []
+        for nth, wanted in enumerate(topic.partitions):
+            index = wanted.partition_index
+            if twice and (topic.name, index) in twice:
+                if (topic.name, index) not in named:
+                    named.add((topic.name, index))
+                    rows.append(ListOffsetsPartitionResponse(index, ErrorCode.INVALID_REQUEST))
+                continue
+            try:
+                offset, timestamp, epoch = await _find(node, request, topic.name, wanted)
+                rows.append(ListOffsetsPartitionResponse(index, 0, timestamp, offset, epoch))
+            except KafkaError as error:
+                rows.append(ListOffsetsPartitionResponse(index, error.code))
+            if nth % _PER_LOOK == 0:
+                await slices.end_if_due()
+        if rows:
+            answers.append(ListOffsetsTopicResponse(topic.name, rows))
+    return request.answer(topics=answers)
 
 
 async def _find(node: Node, request: Request, topic: str, wanted: Any) -> tuple[int, int, int]:
+    """Return offset, timestamp and leader epoch. Raises KafkaError."""
     timestamp = wanted.timestamp
     if timestamp < 0 and request.version < _SPECIAL_FROM.get(timestamp, request.version + 1):
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"timestamp {timestamp} at v{request.version}")
     partition = find_partition(
         node, topic, None, wanted.partition_index, known_epoch=wanted.current_leader_epoch
     )
-    if node.cluster is not None and request.body.replica_id >= 0:
-        end = partition.log_end_offset  # a follower copies up to there
-    elif request.body.isolation_level == _READ_COMMITTED:
-        end = partition.last_stable_offset
-    else:
-        end = partition.high_watermark
+    if timestamp in (_EARLIEST, _EARLIEST_LOCAL):
+        start = partition.log_start_offset
+        return start, -1, partition.epoch_at(start)
+    if timestamp in (_LATEST_TIERED, _EARLIEST_PENDING_UPLOAD):
+        return _NOWHERE
     leadership = partition.leadership
     behind = leadership is not None and request.body.replica_id < 0 and leadership.replication.is_behind
     if timestamp == _LATEST:
         if behind:
             raise _not_yet(request)
-        return end, -1, partition.leader_epoch
-    if timestamp in (_EARLIEST, _EARLIEST_LOCAL):
-        return partition.log_start_offset, -1, partition.epoch_at(partition.log_start_offset)
-    if timestamp in (_LATEST_TIERED, _EARLIEST_PENDING_UPLOAD):
-        return _NOWHERE
+        return _end(node, request, partition), -1, partition.leader_epoch
+    end = _end(node, request, partition)
     steps = partition.find_timestamp(None if timestamp == _MAX_TIMESTAMP else timestamp)
     found = await node.long_work.run(steps)
     if found is not None and found[0] < end:
@@ -92,6 +100,15 @@ async def _find(node: Node, request: Request, topic: str, wanted: Any) -> tuple[
     if behind:
         raise _not_yet(request)
     return _NOWHERE
+
+
+def _end(node: Node, request: Request, partition: Partition) -> int:
+    """Return the offset up to which the sender may read. Raises KafkaError."""
+    if node.cluster is not None and request.body.replica_id >= 0:
+        return partition.log_end_offset  # a follower copies up to there
+    if request.body.isolation_level == _READ_COMMITTED:
+        return partition.last_stable_offset
+    return partition.high_watermark
 
 
 def _not_yet(request: Request) -> KafkaError:

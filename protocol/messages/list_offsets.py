@@ -7,21 +7,19 @@ from struct import Struct
 from typing import Any
 
 from .wire import (
+    BYTES,
     NamedTuple,
     _new,
+    long_varint,
     null_in,
-    read_compact_count,
     read_compact_string,
-    read_count,
-    read_string,
     skip_tags,
-    write_compact_count,
-    write_compact_string,
-    write_count,
-    write_string,
+    too_many,
+    varint,
 )
 
 _B = Struct(">b")
+_H = Struct(">h")
 _I = Struct(">i")
 _IB = Struct(">ib")
 _IHQQ = Struct(">ihqq")
@@ -93,30 +91,47 @@ def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[
     if version >= 2:
         (isolation_level_2,) = _B.unpack_from(data, at)
         at += 1
-    size, at, left = read_count(data, at, left, 6, "ListOffsetsRequest.topics")
-    topics_3: Any = None if size < 0 else []
-    for _ in range(size):
-        name_5, at = read_string(data, at)
-        if name_5 is None:
-            raise null_in("ListOffsetsRequest.name")
-        size, at, left = read_count(data, at, left, 12, "ListOffsetsRequest.partitions")
-        partitions_6: Any = None if size < 0 else []
+    (size,) = _I.unpack_from(data, at)
+    at += 4
+    if size >= 0:
+        left -= size
+        if size > (len(data) - at) // 6 or left < 0:
+            raise too_many("ListOffsetsRequest.topics", size, left)
+        topics_3: Any = []
         for _ in range(size):
-            (partition_index_8,) = _I.unpack_from(data, at)
+            (size,) = _H.unpack_from(data, at)
+            at += 2
+            if size >= 0:
+                end = at + size
+                name_5 = str(data[at:end], "utf-8")
+                at = end
+            else:
+                raise null_in("ListOffsetsRequest.name")
+            (size,) = _I.unpack_from(data, at)
             at += 4
-            current_leader_epoch_9: Any = -1
-            if version >= 4:
-                (current_leader_epoch_9,) = _I.unpack_from(data, at)
-                at += 4
-            (timestamp_10,) = _Q.unpack_from(data, at)
-            at += 8
-            item7 = _new(ListOffsetsPartition, (partition_index_8, current_leader_epoch_9, timestamp_10))
-            partitions_6.append(item7)
-        if partitions_6 is None:
-            raise null_in("ListOffsetsRequest.partitions")
-        item4 = _new(ListOffsetsTopic, (name_5, partitions_6))
-        topics_3.append(item4)
-    if topics_3 is None:
+            if size >= 0:
+                left -= size
+                if size > (len(data) - at) // 12 or left < 0:
+                    raise too_many("ListOffsetsRequest.partitions", size, left)
+                partitions_6: Any = []
+                for _ in range(size):
+                    (partition_index_8,) = _I.unpack_from(data, at)
+                    at += 4
+                    current_leader_epoch_9: Any = -1
+                    if version >= 4:
+                        (current_leader_epoch_9,) = _I.unpack_from(data, at)
+                        at += 4
+                    (timestamp_10,) = _Q.unpack_from(data, at)
+                    at += 8
+                    item7 = _new(
+                        ListOffsetsPartition, (partition_index_8, current_leader_epoch_9, timestamp_10)
+                    )
+                    partitions_6.append(item7)
+            else:
+                raise null_in("ListOffsetsRequest.partitions")
+            item4 = _new(ListOffsetsTopic, (name_5, partitions_6))
+            topics_3.append(item4)
+    else:
         raise null_in("ListOffsetsRequest.topics")
     return _new(ListOffsetsRequest, (replica_id_1, isolation_level_2, topics_3, 0)), at
 
@@ -126,47 +141,93 @@ def _write_request_classic(out: bytearray, body: Any, version: int) -> None:
     if version >= 2:
         out += _B.pack(body.isolation_level)
     topics_1 = body.topics
-    write_count(out, topics_1)
-    for item2 in topics_1 or ():
-        write_string(out, item2.name)
-        partitions_3 = item2.partitions
-        write_count(out, partitions_3)
-        for item4 in partitions_3 or ():
-            out += _I.pack(item4.partition_index)
-            if version >= 4:
-                out += _I.pack(item4.current_leader_epoch)
-            out += _Q.pack(item4.timestamp)
+    if topics_1 is None:
+        out += b"\xff\xff\xff\xff"
+    else:
+        out += _I.pack(len(topics_1))
+        for item2 in topics_1:
+            value = item2.name
+            if value is None:
+                out += b"\xff\xff"
+            else:
+                data = value.encode()
+                out += _H.pack(len(data))
+                out += data
+            partitions_3 = item2.partitions
+            if partitions_3 is None:
+                out += b"\xff\xff\xff\xff"
+            else:
+                out += _I.pack(len(partitions_3))
+                for item4 in partitions_3:
+                    out += _I.pack(item4.partition_index)
+                    if version >= 4:
+                        out += _I.pack(item4.current_leader_epoch)
+                    out += _Q.pack(item4.timestamp)
 
 
 def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple[ListOffsetsRequest, int]:
     replica_id_1, isolation_level_2 = _IB.unpack_from(data, at)
     at += 5
-    size, at, left = read_compact_count(data, at, left, 3, "ListOffsetsRequest.topics")
-    topics_3: Any = None if size < 0 else []
-    for _ in range(size):
-        name_5, at = read_compact_string(data, at)
-        if name_5 is None:
-            raise null_in("ListOffsetsRequest.name")
-        size, at, left = read_compact_count(data, at, left, 17, "ListOffsetsRequest.partitions")
-        partitions_6: Any = None if size < 0 else []
+    size = data[at]
+    at += 1
+    if size > 127:
+        size, at = long_varint(data, at - 1)
+    size -= 1
+    if size >= 0:
+        left -= size
+        if size > (len(data) - at) // 3 or left < 0:
+            raise too_many("ListOffsetsRequest.topics", size, left)
+        topics_3: Any = []
         for _ in range(size):
-            partition_index_8, current_leader_epoch_9, timestamp_10 = _IIQ.unpack_from(data, at)
-            at += 16
+            size = data[at]
+            if 0 < size < 128:
+                end = at + size
+                name_5 = data[at + 1 : end].decode()
+                at = end
+            else:
+                name_5, at = read_compact_string(data, at)
+                if name_5 is None:
+                    raise null_in("ListOffsetsRequest.name")
+            size = data[at]
+            at += 1
+            if size > 127:
+                size, at = long_varint(data, at - 1)
+            size -= 1
+            if size >= 0:
+                left -= size
+                if size > (len(data) - at) // 17 or left < 0:
+                    raise too_many("ListOffsetsRequest.partitions", size, left)
+                end = at + 17 * size
+                if size > 1 and data[at + 16 : end : 17] == b"\x00" * size:
+                    partitions_6: Any = [
+                        _new(ListOffsetsPartition, (partition_index_, current_leader_epoch_, timestamp_))
+                        for partition_index_, current_leader_epoch_, timestamp_ in _IIQX.iter_unpack(
+                            data[at:end]
+                        )
+                    ]
+                    at = end
+                else:
+                    partitions_6 = []
+                    for _ in range(size):
+                        partition_index_8, current_leader_epoch_9, timestamp_10 = _IIQ.unpack_from(data, at)
+                        at += 16
+                        if data[at]:
+                            at = skip_tags(data, at)
+                        else:
+                            at += 1
+                        item7 = _new(
+                            ListOffsetsPartition, (partition_index_8, current_leader_epoch_9, timestamp_10)
+                        )
+                        partitions_6.append(item7)
+            else:
+                raise null_in("ListOffsetsRequest.partitions")
             if data[at]:
                 at = skip_tags(data, at)
             else:
                 at += 1
-            item7 = _new(ListOffsetsPartition, (partition_index_8, current_leader_epoch_9, timestamp_10))
-            partitions_6.append(item7)
-        if partitions_6 is None:
-            raise null_in("ListOffsetsRequest.partitions")
-        if data[at]:
-            at = skip_tags(data, at)
-        else:
-            at += 1
-        item4 = _new(ListOffsetsTopic, (name_5, partitions_6))
-        topics_3.append(item4)
-    if topics_3 is None:
+            item4 = _new(ListOffsetsTopic, (name_5, partitions_6))
+            topics_3.append(item4)
+    else:
         raise null_in("ListOffsetsRequest.topics")
     timeout_ms_11: Any = 0
     if version >= 10:
@@ -182,14 +243,33 @@ def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple
 def _write_request_flexible(out: bytearray, body: Any, version: int) -> None:
     out += _IB.pack(body.replica_id, body.isolation_level)
     topics_1 = body.topics
-    write_compact_count(out, topics_1)
-    for item2 in topics_1 or ():
-        write_compact_string(out, item2.name)
-        partitions_3 = item2.partitions
-        write_compact_count(out, partitions_3)
-        for item4 in partitions_3 or ():
-            out += _IIQX.pack(item4.partition_index, item4.current_leader_epoch, item4.timestamp)
-        out.append(0)
+    if topics_1 is None:
+        out += b"\x00"
+    else:
+        size = len(topics_1) + 1
+        out += varint(size) if size > 127 else BYTES[size]
+        for item2 in topics_1:
+            value = item2.name
+            if value is None:
+                out += b"\x00"
+            else:
+                data = value.encode()
+                size = len(data) + 1
+                out += varint(size) if size > 127 else BYTES[size]
+                out += data
+            partitions_3 = item2.partitions
+            if partitions_3 is None:
+                out += b"\x00"
+            else:
+                size = len(partitions_3) + 1
+                out += varint(size) if size > 127 else BYTES[size]
+                out += b"".join(
+                    [
+                        _IIQX.pack(item4.partition_index, item4.current_leader_epoch, item4.timestamp)
+                        for item4 in partitions_3
+                    ]
+                )
+            out.append(0)
     if version >= 10:
         out += _I.pack(body.timeout_ms)
     out.append(0)
@@ -208,31 +288,46 @@ def _read_response_classic(data: Any, at: int, version: int, left: int) -> tuple
     if version >= 2:
         (throttle_time_ms_1,) = _I.unpack_from(data, at)
         at += 4
-    size, at, left = read_count(data, at, left, 6, "ListOffsetsResponse.topics")
-    topics_2: Any = None if size < 0 else []
-    for _ in range(size):
-        name_4, at = read_string(data, at)
-        if name_4 is None:
-            raise null_in("ListOffsetsResponse.name")
-        size, at, left = read_count(data, at, left, 22, "ListOffsetsResponse.partitions")
-        partitions_5: Any = None if size < 0 else []
+    (size,) = _I.unpack_from(data, at)
+    at += 4
+    if size >= 0:
+        left -= size
+        if size > (len(data) - at) // 6 or left < 0:
+            raise too_many("ListOffsetsResponse.topics", size, left)
+        topics_2: Any = []
         for _ in range(size):
-            partition_index_7, error_code_8, timestamp_9, offset_10 = _IHQQ.unpack_from(data, at)
-            at += 22
-            leader_epoch_11: Any = -1
-            if version >= 4:
-                (leader_epoch_11,) = _I.unpack_from(data, at)
-                at += 4
-            item6 = _new(
-                ListOffsetsPartitionResponse,
-                (partition_index_7, error_code_8, timestamp_9, offset_10, leader_epoch_11),
-            )
-            partitions_5.append(item6)
-        if partitions_5 is None:
-            raise null_in("ListOffsetsResponse.partitions")
-        item3 = _new(ListOffsetsTopicResponse, (name_4, partitions_5))
-        topics_2.append(item3)
-    if topics_2 is None:
+            (size,) = _H.unpack_from(data, at)
+            at += 2
+            if size >= 0:
+                end = at + size
+                name_4 = str(data[at:end], "utf-8")
+                at = end
+            else:
+                raise null_in("ListOffsetsResponse.name")
+            (size,) = _I.unpack_from(data, at)
+            at += 4
+            if size >= 0:
+                left -= size
+                if size > (len(data) - at) // 22 or left < 0:
+                    raise too_many("ListOffsetsResponse.partitions", size, left)
+                partitions_5: Any = []
+                for _ in range(size):
+                    partition_index_7, error_code_8, timestamp_9, offset_10 = _IHQQ.unpack_from(data, at)
+                    at += 22
+                    leader_epoch_11: Any = -1
+                    if version >= 4:
+                        (leader_epoch_11,) = _I.unpack_from(data, at)
+                        at += 4
+                    item6 = _new(
+                        ListOffsetsPartitionResponse,
+                        (partition_index_7, error_code_8, timestamp_9, offset_10, leader_epoch_11),
+                    )
+                    partitions_5.append(item6)
+            else:
+                raise null_in("ListOffsetsResponse.partitions")
+            item3 = _new(ListOffsetsTopicResponse, (name_4, partitions_5))
+            topics_2.append(item3)
+    else:
         raise null_in("ListOffsetsResponse.topics")
     return _new(ListOffsetsResponse, (throttle_time_ms_1, topics_2)), at
 
@@ -241,52 +336,99 @@ def _write_response_classic(out: bytearray, body: Any, version: int) -> None:
     if version >= 2:
         out += _I.pack(body.throttle_time_ms)
     topics_1 = body.topics
-    write_count(out, topics_1)
-    for item2 in topics_1 or ():
-        write_string(out, item2.name)
-        partitions_3 = item2.partitions
-        write_count(out, partitions_3)
-        for item4 in partitions_3 or ():
-            out += _IHQQ.pack(item4.partition_index, item4.error_code, item4.timestamp, item4.offset)
-            if version >= 4:
-                out += _I.pack(item4.leader_epoch)
+    if topics_1 is None:
+        out += b"\xff\xff\xff\xff"
+    else:
+        out += _I.pack(len(topics_1))
+        for item2 in topics_1:
+            value = item2.name
+            if value is None:
+                out += b"\xff\xff"
+            else:
+                data = value.encode()
+                out += _H.pack(len(data))
+                out += data
+            partitions_3 = item2.partitions
+            if partitions_3 is None:
+                out += b"\xff\xff\xff\xff"
+            else:
+                out += _I.pack(len(partitions_3))
+                for item4 in partitions_3:
+                    out += _IHQQ.pack(item4.partition_index, item4.error_code, item4.timestamp, item4.offset)
+                    if version >= 4:
+                        out += _I.pack(item4.leader_epoch)
 
 
 def _read_response_flexible(data: Any, at: int, version: int, left: int) -> tuple[ListOffsetsResponse, int]:
     del version
     (throttle_time_ms_1,) = _I.unpack_from(data, at)
     at += 4
-    size, at, left = read_compact_count(data, at, left, 3, "ListOffsetsResponse.topics")
-    topics_2: Any = None if size < 0 else []
-    for _ in range(size):
-        name_4, at = read_compact_string(data, at)
-        if name_4 is None:
-            raise null_in("ListOffsetsResponse.name")
-        size, at, left = read_compact_count(data, at, left, 27, "ListOffsetsResponse.partitions")
-        partitions_5: Any = None if size < 0 else []
+    size = data[at]
+    at += 1
+    if size > 127:
+        size, at = long_varint(data, at - 1)
+    size -= 1
+    if size >= 0:
+        left -= size
+        if size > (len(data) - at) // 3 or left < 0:
+            raise too_many("ListOffsetsResponse.topics", size, left)
+        topics_2: Any = []
         for _ in range(size):
-            partition_index_7, error_code_8, timestamp_9, offset_10, leader_epoch_11 = _IHQQI.unpack_from(
-                data, at
-            )
-            at += 26
+            size = data[at]
+            if 0 < size < 128:
+                end = at + size
+                name_4 = str(data[at + 1 : end], "utf-8")
+                at = end
+            else:
+                name_4, at = read_compact_string(data, at)
+                if name_4 is None:
+                    raise null_in("ListOffsetsResponse.name")
+            size = data[at]
+            at += 1
+            if size > 127:
+                size, at = long_varint(data, at - 1)
+            size -= 1
+            if size >= 0:
+                left -= size
+                if size > (len(data) - at) // 27 or left < 0:
+                    raise too_many("ListOffsetsResponse.partitions", size, left)
+                end = at + 27 * size
+                if size > 1 and data[at + 26 : end : 27] == b"\x00" * size:
+                    partitions_5: Any = [
+                        _new(
+                            ListOffsetsPartitionResponse,
+                            (partition_index_, error_code_, timestamp_, offset_, leader_epoch_),
+                        )
+                        for partition_index_, error_code_, timestamp_, offset_, leader_epoch_ in _IHQQIX.iter_unpack(
+                            data[at:end]
+                        )
+                    ]
+                    at = end
+                else:
+                    partitions_5 = []
+                    for _ in range(size):
+                        partition_index_7, error_code_8, timestamp_9, offset_10, leader_epoch_11 = (
+                            _IHQQI.unpack_from(data, at)
+                        )
+                        at += 26
+                        if data[at]:
+                            at = skip_tags(data, at)
+                        else:
+                            at += 1
+                        item6 = _new(
+                            ListOffsetsPartitionResponse,
+                            (partition_index_7, error_code_8, timestamp_9, offset_10, leader_epoch_11),
+                        )
+                        partitions_5.append(item6)
+            else:
+                raise null_in("ListOffsetsResponse.partitions")
             if data[at]:
                 at = skip_tags(data, at)
             else:
                 at += 1
-            item6 = _new(
-                ListOffsetsPartitionResponse,
-                (partition_index_7, error_code_8, timestamp_9, offset_10, leader_epoch_11),
-            )
-            partitions_5.append(item6)
-        if partitions_5 is None:
-            raise null_in("ListOffsetsResponse.partitions")
-        if data[at]:
-            at = skip_tags(data, at)
-        else:
-            at += 1
-        item3 = _new(ListOffsetsTopicResponse, (name_4, partitions_5))
-        topics_2.append(item3)
-    if topics_2 is None:
+            item3 = _new(ListOffsetsTopicResponse, (name_4, partitions_5))
+            topics_2.append(item3)
+    else:
         raise null_in("ListOffsetsResponse.topics")
     if data[at]:
         at = skip_tags(data, at)
@@ -299,16 +441,39 @@ def _write_response_flexible(out: bytearray, body: Any, version: int) -> None:
     del version
     out += _I.pack(body.throttle_time_ms)
     topics_1 = body.topics
-    write_compact_count(out, topics_1)
-    for item2 in topics_1 or ():
-        write_compact_string(out, item2.name)
-        partitions_3 = item2.partitions
-        write_compact_count(out, partitions_3)
-        for item4 in partitions_3 or ():
-            out += _IHQQIX.pack(
-                item4.partition_index, item4.error_code, item4.timestamp, item4.offset, item4.leader_epoch
-            )
-        out.append(0)
+    if topics_1 is None:
+        out += b"\x00"
+    else:
+        size = len(topics_1) + 1
+        out += varint(size) if size > 127 else BYTES[size]
+        for item2 in topics_1:
+            value = item2.name
+            if value is None:
+                out += b"\x00"
+            else:
+                data = value.encode()
+                size = len(data) + 1
+                out += varint(size) if size > 127 else BYTES[size]
+                out += data
+            partitions_3 = item2.partitions
+            if partitions_3 is None:
+                out += b"\x00"
+            else:
+                size = len(partitions_3) + 1
+                out += varint(size) if size > 127 else BYTES[size]
+                out += b"".join(
+                    [
+                        _IHQQIX.pack(
+                            item4.partition_index,
+                            item4.error_code,
+                            item4.timestamp,
+                            item4.offset,
+                            item4.leader_epoch,
+                        )
+                        for item4 in partitions_3
+                    ]
+                )
+            out.append(0)
     out.append(0)
 
 

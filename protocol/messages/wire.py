@@ -65,7 +65,10 @@ else:
             return dict(zip(self._fields, self, strict=True))
 
         def _replace(self, /, **named):
-            return type(self)(**{**self._asdict(), **named})
+            made = _new(type(self), map(named.pop, self._fields, self))
+            if named:
+                raise TypeError(f"unexpected keyword argument {next(iter(named))!r}")
+            return made
 
 
 class Sendable(Protocol):

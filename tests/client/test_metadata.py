@@ -41,6 +41,16 @@ def test_a_broker_that_lags_does_not_set_leader_epochs_back() -> None:
     assert state.update_from(_metadata(first, leader=2, epoch=-1), None).leader(ORDERS) == 2
 
 
+def test_a_partition_that_is_as_it_was_is_not_made_anew() -> None:
+    topic_id = uuid.uuid4()
+    state = ClusterMetadata().update_from(_metadata(topic_id, leader=1, epoch=7), None)
+    before = state.topics["orders"].partitions[0]
+    same = state.update_from(_metadata(topic_id, leader=1, epoch=7), None)
+    assert same.topics["orders"].partitions[0] is before
+    moved = same.update_from(_metadata(topic_id, leader=2, epoch=8), None)
+    assert (before.leader, moved.topics["orders"].partitions[0].leader) == (1, 2)
+
+
 def _metadata(topic_id: Any, *, leader: int, epoch: int) -> Any:
     make = response_of(ApiKey.METADATA)
     topic = make.MetadataResponseTopic
