@@ -157,6 +157,9 @@ class Control:
         """
         if not self._settings.controlled_shutdown_enable or self._view.is_foreign:
             return
+        if self._store.refusal is not None:
+            # nothing is heard of the metadata any more: others lead as its session is over
+            return
         left = 0
         try:
             async with asyncio.timeout(timeout_s):
