@@ -1,17 +1,17 @@
 """Fast reader of the owned partitions that members send.
 
 Most members of a group own equal numbers of partitions of the same topics, so their bytes have one layout:
-topic names and counts are equal, only partition numbers differ. Bytes of a known layout are checked and read
-with a single ``struct``.
+topic names and counts are equal, only partition numbers differ. Compiled, bytes of a known layout are only
+compared with it.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import repeat
 from operator import itemgetter
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from ..protocol import TopicPartition, has_native
 from .user_data import NO_GENERATION, Claim, decode_sticky
@@ -43,27 +43,30 @@ class OwnedPartitions(NamedTuple):
 
 
 class OwnedPartitionsReader:
-    """Reads user data, and remembers layouts during one call of an assignor."""
+    """Reads user data; compiled, it remembers layouts during one call of an assignor."""
 
     def __init__(self, native: bool = NATIVE) -> None:
-        self._known: dict[int, list[_Reader]] = {}  # by length
-        self._parse: Callable[[bytes], Claimed | None] = parsed_claims if native else _parse_claim
-        self._reader: Callable[[bytes, Layout], _Reader] = ClaimLayout if native else _LayoutReader
+        self._native = native
+        self._known: dict[int, list[ClaimLayout]] = {}  # by length
 
     def sticky(self, data: bytes | None) -> OwnedPartitions:
         """Read user data of ``sticky``: faster than :func:`decode_sticky`, with the same result."""
         if not data:
             return OwnedPartitions((), b"", NO_GENERATION)
+        claimed = self._read_alike(data) if self._native else _parse_claim(data)
+        return owned_partitions(decode_sticky(data)) if claimed is None else _new(OwnedPartitions, claimed)
+
+    def _read_alike(self, data: bytes) -> Claimed | None:
+        """Read by the layout of earlier data, if it is the same."""
         known = self._known.setdefault(len(data), [])
         for layout in known:
             if claimed := layout.read(data):
-                return _new(OwnedPartitions, claimed)
-        claimed = self._parse(data)
-        if claimed is None:
-            return owned_partitions(decode_sticky(data))
-        known.insert(0, self._reader(data, claimed[0]))
-        del known[_TRIED:]
-        return _new(OwnedPartitions, claimed)
+                return claimed
+        claimed = parsed_claims(data)
+        if claimed is not None:
+            known.insert(0, ClaimLayout(data, claimed[0]))
+            del known[_TRIED:]
+        return claimed
 
 
 def owned_partitions(claim: Claim) -> OwnedPartitions:
@@ -79,45 +82,6 @@ def _pack(partitions: Sequence[TopicPartition]) -> bytes:
     except struct.error:  # a number beyond int32: no such partition exists, as for -1
         numbers = [number if 0 <= number <= _INT32_MAX else -1 for number in numbers]
         return struct.pack(f">{len(numbers)}i", *numbers)
-
-
-class _Reader(Protocol):
-    def read(self, data: bytes, /) -> Claimed | None:
-        """The claims; None where the bytes have another layout."""
-
-
-class _LayoutReader:
-    """Reads user data (v0 or v1) of one layout: knows where the numbers are, and the bytes around them."""
-
-    def __init__(self, data: bytes, layout: Layout) -> None:
-        self._first = data
-        self.layout = layout
-        self._begin = data[: _INT32.size + _INT16.size + len(layout[0][0].encode()) + _INT32.size]
-        self._numbers: struct.Struct | None = None  # made when more bytes that begin like this arrive
-        self._mask = self._others = self._end = 0
-
-    def read(self, data: bytes) -> Claimed | None:
-        """Return the claims; None if the bytes have another layout."""
-        if not data.startswith(self._begin):
-            return None
-        if self._numbers is None:
-            self._numbers = self._learn()
-        if int.from_bytes(data, "big") & self._mask != self._others:
-            return None
-        numbers = b"".join(self._numbers.unpack(data))
-        return self.layout, numbers, _generation(data[self._end :])
-
-    def _learn(self) -> struct.Struct:
-        """Make the format, which skips each topic's name and count and takes its numbers."""
-        data, fields, mask = self._first, ">4x", b"\xff" * _INT32.size
-        for topic, count in self.layout:
-            head, numbers = _INT16.size + len(topic.encode()) + _INT32.size, _INT32.size * count
-            fields += f"{head}x{numbers}s"
-            mask += b"\xff" * head + bytes(numbers)
-        self._end = len(mask)  # the generation follows, or nothing
-        self._mask = int.from_bytes(mask.ljust(len(data), b"\0"), "big")
-        self._others = int.from_bytes(data, "big") & self._mask
-        return struct.Struct(f"{fields}{len(data) - len(mask)}x")
 
 
 def _parse_claim(data: bytes) -> Claimed | None:

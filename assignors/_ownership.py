@@ -7,7 +7,6 @@ import struct
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from importlib.util import find_spec
 from itertools import chain, pairwise, repeat
 from typing import Protocol
 
@@ -19,9 +18,6 @@ from .base import GroupAssignment, TopicInfo
 NATIVE = has_native("assignors")
 if NATIVE:
     from ._native import NativeOwnership
-
-#: From this number of partitions on numpy is faster than lists, in spite of the cost of its calls.
-_NUMPY_FROM_PARTITIONS = 10_000
 
 #: From this number of partitions on the garbage collector is kept from visiting them soon.
 _OLD_FROM_PARTITIONS = 10_000
@@ -49,7 +45,7 @@ class Ownership(Protocol):
 
 
 class ListOwnership:
-    """Ownership in lists: the reference, and fast for small groups.
+    """Ownership in lists: the reference.
 
     ``newest``: the newest claimant of each partition. ``owner``: its owner.
     """
@@ -144,16 +140,8 @@ def _in_turn(short: Mapping[int, int]) -> list[int]:
 
 
 def ownership_of(group: Group, claims: Sequence[OwnedPartitions]) -> Ownership:
-    """Ownership in C if that is compiled; else in numpy arrays if the group is large and numpy is installed,
-    else in lists.
-    """
-    if NATIVE:
-        return NativeOwnership(group, claims)
-    if sum(group.partition_counts) >= _NUMPY_FROM_PARTITIONS and find_spec("numpy"):
-        from ._ownership_arrays import ArrayOwnership
-
-        return ArrayOwnership(group, claims)
-    return ListOwnership(group, claims)
+    """Ownership in C if that is compiled, else in lists."""
+    return NativeOwnership(group, claims) if NATIVE else ListOwnership(group, claims)
 
 
 @contextmanager

@@ -13,7 +13,6 @@ import argparse
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
-from importlib.metadata import version
 
 from . import _table
 from ._command import Begun, Command, publish, say
@@ -127,7 +126,7 @@ def main() -> int:
         if case.name == LARGE:
             facts |= large_facts(case, options.rounds)
     facts |= {key: value for key, value in _table.environment([]).items() if key in ("cores", "Python")}
-    facts |= {"numpy": version("numpy")} | begun.facts()
+    facts |= begun.facts()
     took = {case: {client: asdict(one) for client, one in of.items()} for case, of in results.items()}
     publish(table(cases, results), took, facts, options, "assignors")
     return 0

@@ -1,6 +1,6 @@
-"""Ownership in lists, in numpy and in C: all do the same; and owned partitions as they are read.
+"""Ownership in lists and in C: both do the same; and owned partitions as they are read.
 
-Covers: assignors/_owned_partitions.py, assignors/_ownership_arrays.py.
+Covers: assignors/_owned_partitions.py.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ from kohort.assignors import (
 )
 from kohort.assignors._group import Group
 from kohort.assignors._owned_partitions import OwnedPartitions, OwnedPartitionsReader, owned_partitions
-from kohort.assignors._ownership import ListOwnership, ownership_of
-from kohort.assignors._ownership_arrays import ArrayOwnership
+from kohort.assignors._ownership import ListOwnership
 from kohort.assignors.user_data import Claim, decode_sticky, encode_sticky
 from kohort.protocol import Subscription, TopicPartition, has_native
 from tests.native_parts import both
@@ -32,10 +31,8 @@ NATIVE = has_native("assignors")
 if NATIVE:
     from kohort.assignors._native import NativeOwnership
 
-Kind: TypeAlias = "type[ListOwnership | ArrayOwnership | NativeOwnership]"
-KINDS = pytest.mark.parametrize(
-    "kind", [ListOwnership, ArrayOwnership, *([NativeOwnership] if NATIVE else [])]
-)
+Kind: TypeAlias = "type[ListOwnership | NativeOwnership]"
+KINDS = pytest.mark.parametrize("kind", [ListOwnership, *([NativeOwnership] if NATIVE else [])])
 
 
 def claim(text: str, generation: int = 1) -> OwnedPartitions:
@@ -68,13 +65,6 @@ def test_what_is_given_up_comes_from_all_topics(kind: Kind) -> None:
     ownership = kind(GROUP, [claim("t0 t1 t2 t3 u0 u1 u2"), claim(""), claim("")])
     ownership.distribute([(0, range(4)), (1, range(4, 7))], [7, 0, 0], {0: 4, 1: 3})
     assert ownership.assignment()["b"] == [("t", 2), ("t", 3), ("u", 2)]
-
-
-def test_numpy_is_used_for_large_groups_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_ownership, "NATIVE", False)
-    assert isinstance(ownership_of(GROUP, [claim("")] * 3), ListOwnership)
-    large = Group(["a"], ["t"], [10_000], [[0]], [[0]])
-    assert isinstance(ownership_of(large, [claim("")]), ArrayOwnership)
 
 
 _NUMBERS = st.lists(st.integers(-1, 9), max_size=9)
@@ -133,7 +123,7 @@ def random_members(rnd: random.Random, known: dict[str, TopicInfo]) -> dict[str,
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("racks", list(RackPreference))
-def test_lists_and_arrays_lead_to_the_same_answer(
+def test_lists_and_compiled_code_lead_to_the_same_answer(
     seed: int, racks: RackPreference, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rnd = random.Random(seed)
@@ -147,9 +137,6 @@ def test_lists_and_arrays_lead_to_the_same_answer(
         for kind in (StickyAssignor, CooperativeStickyAssignor):
             assignor = kind(racks=racks, slack=rnd.choice([0, 0, 1]))
             monkeypatch.setattr(_ownership, "NATIVE", False)
-            monkeypatch.setattr(_ownership, "_NUMPY_FROM_PARTITIONS", 10**9)
             expected = assignor.assign(known, members)
-            monkeypatch.setattr(_ownership, "_NUMPY_FROM_PARTITIONS", 0)
-            assert assignor.assign(known, members) == expected
             monkeypatch.setattr(_ownership, "NATIVE", NATIVE)
             assert assignor.assign(known, members) == expected
