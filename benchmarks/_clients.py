@@ -69,9 +69,18 @@ def enqueue(producer: Any, *record: Any, **fields: Any) -> None:
 
 
 def produce(
-    bootstrap: str, topic: str, records: int, codec: str, partitions: int, keys: int = 0, times: int = 1
+    bootstrap: str,
+    topic: str,
+    records: int,
+    codec: str,
+    partitions: int,
+    keys: int = 0,
+    times: int = 1,
+    spread: int = 0,
 ) -> None:
-    """So many records of 100 bytes ``times`` so many, in batches of up to 1 MB; with keys by turns if any."""
+    """So many records of 100 bytes ``times`` so many, in batches of up to 1 MB; with keys by turns if any. Of
+    two records one may be longer by up to ``spread`` bytes, and the other shorter by as many.
+    """
     from confluent_kafka import Producer
 
     producer = Producer(
@@ -86,6 +95,9 @@ def produce(
     for number in range(records):
         value = b"%016x" % (number * 0x9E3779B97F4A7C15 % 2**64) * 6 + b"%04d" % (number % 10_000)
         key = b"key-%d" % (number % keys) if keys else None
+        if spread:
+            longer = number // 2 * 37 % (spread + 1)
+            value = value[longer:] if number % 2 else value + value[:longer]
         enqueue(producer, topic, value * times, key, partition=number % partitions)
         if number * times % 10_000 == 0:
             producer.flush() if times > 1 else producer.poll(0)

@@ -16,6 +16,8 @@ from ._clients import produce
 from ._rows import Figures
 
 READ_PARTITIONS, MANY_PARTITIONS, MOVING_PARTITIONS = 4, 100, 40
+#: By how many bytes records of varied lengths are longer or shorter than 100.
+SPREAD = 80
 #: Keys of the records that are worked on by key, and the share of the time one after the other that Parallel
 #: Consumer's authors publish: 2.24, 2.18 and 2.06 s of 22.2 s.
 PARALLEL = {20: 2.24 / 22.2, 100: 2.18 / 22.2, 1_000: 2.06 / 22.2}
@@ -87,8 +89,9 @@ class Row:
         return ratio >= self.goal if self.more_is_better else ratio <= self.goal
 
 
-def _reading(codec: str) -> tuple[Row, ...]:
-    topic = f"read-{codec}"
+def _reading(records: str, names: tuple[str, ...]) -> tuple[Row, ...]:
+    """The rows with these names that read records compressed with a codec, or of varied lengths."""
+    topic = f"read-{records}"
     rate = {"per_second": ""}
     one = {
         "kafka-python": "kafka_python_one",
@@ -104,8 +107,8 @@ def _reading(codec: str) -> tuple[Row, ...]:
     )
     return tuple(
         Row(
-            f"{name}_{codec}",
-            f"{title}, {codec}",
+            f"{name}_{records}",
+            f"{title}, {records}",
             "records/s",
             {**others, "kohort": ours},
             rate,
@@ -114,6 +117,7 @@ def _reading(codec: str) -> tuple[Row, ...]:
             topic=topic,
         )
         for name, title, others, ours, goal in rows
+        if name in names
     )
 
 
@@ -135,8 +139,9 @@ def _hung(name: str, figure: str, unit: str, what: str) -> Row:
 
 
 ROWS: tuple[Row, ...] = (
-    *_reading("none"),
-    *_reading("lz4"),
+    *_reading("none", ("one", "one_blocking", "batches", "arrow")),
+    *_reading("lz4", ("one", "one_blocking", "batches", "arrow")),
+    *_reading("varied", ("batches", "arrow")),
     Row(
         "latency",
         "produce to handler at 1,000 records/s",
@@ -259,7 +264,7 @@ ROWS: tuple[Row, ...] = (
 def prepare(bootstrap: str, effort: Effort, rows: Iterable[Row]) -> None:
     """The topics of these rows, with what is read of them."""
     wanted = {row.topic for row in rows}
-    kept = {f"read-{codec}": READ_PARTITIONS for codec in ("none", "lz4")}
+    kept = {f"read-{codec}": READ_PARTITIONS for codec in ("none", "lz4", "varied")}
     kept |= {"many": MANY_PARTITIONS, "keyed": READ_PARTITIONS}
     topics = {name: partitions for name, partitions in kept.items() if name in wanted}
     large = {"large": LARGE_PARTITIONS} if "large" in wanted else {}
@@ -274,7 +279,8 @@ def prepare(bootstrap: str, effort: Effort, rows: Iterable[Row]) -> None:
     for topic, partitions in topics.items():
         codec = "lz4" if topic == "read-lz4" else "none"
         keys = 1_000 if topic == "keyed" else 0
-        produce(bootstrap, topic, records.get(topic, effort.records), codec, partitions, keys)
+        spread = SPREAD if topic == "read-varied" else 0
+        produce(bootstrap, topic, records.get(topic, effort.records), codec, partitions, keys, spread=spread)
     if "large" in wanted:
         produce(bootstrap, "large", effort.large, "none", LARGE_PARTITIONS, times=LARGE_TIMES)
     for topic, keys in by_key.items():

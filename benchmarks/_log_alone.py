@@ -1,6 +1,6 @@
 """What ``benchmarks.log`` measures of kohort's code alone, each in a process of its own.
 
-``python -m benchmarks._log_alone load RECORDS | look_up GIB COUNT``: one JSON object on the output.
+``python -m benchmarks._log_alone load RECORDS | look_up GIB COUNT | read ROUNDS``: prints one JSON object.
 """
 
 from __future__ import annotations
@@ -16,20 +16,25 @@ import tempfile
 import time
 import uuid
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
+from kohort.consumer.reading import arrow
+from kohort.consumer.reading.fetched_records import ChunkReader
 from kohort.coordinator.engine.loader import Loader
 from kohort.coordinator.groups.shards import group_shard
 from kohort.coordinator.settings import GroupSettings
-from kohort.log import LogConfig, PartitionLog
+from kohort.log import LogConfig, PartitionLog, at_once, check_batch
 from kohort.offsets_topic import OffsetCommitted, OffsetsStore, encode
-from kohort.protocol import build_batch
+from kohort.protocol import TopicPartition, build_batch
 
 from ._brokers import cache_folder
 
 NOW_MS = 1_800_000_000_000
 BATCH_RECORDS = 2_048
 PARTITIONS = 10
+#: Of the records that are read, those of a batch, and by how many bytes they are longer or shorter than 100.
+READ_RECORDS, READ_BATCH_RECORDS, SPREAD = 20_000, 500, 80
 #: Of the log that is looked into: a batch lies at each such step, and the rest of it is a hole in the file.
 STEP_BYTES = 256 << 10
 SEGMENT_BYTES = 1 << 30
@@ -119,10 +124,63 @@ def sparse_log(folder: Path, size: int) -> int:
     return offset
 
 
+def read(rounds: int) -> dict[str, float]:
+    """Processor time in µs for each record of a run of batches: to check it as a broker does, to read it as a
+    consumer does, and into Arrow.
+    """
+    figures = {}
+    for sizes, spread in (("equal", 0), ("varied", SPREAD)):
+        batches = [_batch(base, spread) for base in range(0, READ_RECORDS, READ_BATCH_RECORDS)]
+        fetched = b"".join(batches)
+        for name, work in {
+            "check": partial(_check, batches),
+            "read": partial(_read, fetched),
+            "arrow": partial(_read_arrow, fetched),
+        }.items():
+            best = float("inf")
+            for _ in range(rounds):
+                begin = time.thread_time()
+                count = work()
+                best = min(best, time.thread_time() - begin)
+                assert count == READ_RECORDS, (name, count)
+            figures[f"{name}_{sizes}"] = best / READ_RECORDS * 1_000_000
+    return figures
+
+
+def _batch(base: int, spread: int) -> bytes:
+    dice = random.Random(base)
+    rows = [
+        (b"key-%06d" % number, bytes(100 + dice.randint(-spread, spread)), ())
+        for number in range(READ_BATCH_RECORDS)
+    ]
+    return bytes(build_batch(rows, timestamp_ms=NOW_MS, base_offset=base))
+
+
+def _check(batches: list[bytes]) -> int:
+    config, count = LogConfig(), 0
+    for batch in batches:
+        # a producer's batch starts at 0
+        count += at_once(check_batch(bytes(8) + batch[8:], config, now_ms=NOW_MS)).header.record_count
+    return count
+
+
+def _read(fetched: bytes) -> int:
+    reader = ChunkReader(TopicPartition("orders", 0), fetched, 0)
+    return sum(map(len, iter(reader.read_batch, None)))
+
+
+def _read_arrow(fetched: bytes) -> int:
+    return sum(batch.num_rows for batch in arrow.decode(fetched, topic="orders", partition=0))
+
+
 def main() -> None:
     what, *numbers = sys.argv[1:]
-    figures = load(int(numbers[0])) if what == "load" else look_up(float(numbers[0]), int(numbers[1]))
-    json.dump(figures, sys.stdout)
+    works = {
+        "load": lambda: load(int(numbers[0])),
+        "look_up": lambda: look_up(float(numbers[0]), int(numbers[1])),
+        "read": lambda: read(int(numbers[0])),
+    }
+    json.dump(works[what](), sys.stdout)
 
 
 if __name__ == "__main__":

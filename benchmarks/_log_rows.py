@@ -25,7 +25,8 @@ from ._brokers import Contender, Running, first_answer
 from ._connection import Connection, WrongAnswerError, prepare
 from ._rows import PARTITIONS, TOPIC, Figures, Metric, Part, fill
 
-RECORD_BYTES = 100
+#: Bytes of a record, and by how many more or fewer those of varied lengths have.
+RECORD_BYTES, SPREAD = 100, 80
 #: Bytes of a produce request.
 REQUEST_BYTES = 1 << 20
 #: Of each of many topics.
@@ -50,6 +51,8 @@ class Effort:
     groups: int = 100_000
     #: Records of a load alone.
     loaded: int = 1_000_000
+    #: Times that records are read without a broker; the fastest counts.
+    reads: int = 10
     #: Size of the log that is looked into, in GiB, and how often.
     gib: float = 10.0
     lookups: int = 4_000
@@ -71,13 +74,15 @@ class LogPart(Part):
 FETCHES = 3
 
 
-def append_and_fetch(codec: str, where: Contender | str, effort: Effort) -> Figures:
-    """One producer as quick as it can be, then one consumer from offset 0, three times."""
+def append_and_fetch(codec: str, spread: int, where: Contender | str, effort: Effort) -> Figures:
+    """One producer as quick as it can be, then one consumer from offset 0, three times. Records have up to
+    ``spread`` bytes more or fewer.
+    """
     from confluent_kafka import Producer
     from confluent_kafka.admin import AdminClient, NewTopic
 
     assert isinstance(where, str)
-    topic = f"log-{codec}-{uuid.uuid4().hex[:8]}"
+    topic = f"log-{codec}-{spread}-{uuid.uuid4().hex[:8]}"
     admin = AdminClient({"bootstrap.servers": where})
     for made in admin.create_topics([NewTopic(topic, 1, 1)]).values():
         made.result(30)
@@ -96,7 +101,7 @@ def append_and_fetch(codec: str, where: Contender | str, effort: Effort) -> Figu
         }
     )
     producer.list_topics(topic, timeout=30)
-    values = _values()
+    values = _values(spread)
     begin = time.perf_counter()
     for at in range(0, effort.records, len(values)):
         producer.produce_batch(topic, values[: effort.records - at], partition=0)
@@ -139,12 +144,13 @@ def _fetch_all(bootstrap: str, topic: str, records: int) -> float:
     return fetch_s
 
 
-def _values() -> list[dict[str, bytes]]:
+def _values(spread: int) -> list[dict[str, bytes]]:
     """Ten thousand records that compress to about a half, as text does."""
     dice = random.Random(5)
     words = [f"{dice.randrange(10**9):09d}" for _ in range(500)]
-    texts = (" ".join(dice.choice(words) for _ in range(RECORD_BYTES // 10)) for _ in range(10_000))
-    return [{"value": text.encode().ljust(RECORD_BYTES)} for text in texts]
+    sizes = [RECORD_BYTES + dice.randint(-spread, spread) for _ in range(10_000)]
+    texts = (" ".join(dice.choice(words) for _ in range(size // 10)) for size in sizes)
+    return [{"value": text.encode().ljust(size)} for text, size in zip(texts, sizes, strict=True)]
 
 
 def restart(where: Contender | str, effort: Effort) -> Figures:
@@ -289,6 +295,10 @@ def load(_where: Contender | str, effort: Effort) -> Figures:
     return apart("load", effort.loaded)
 
 
+def read(_where: Contender | str, effort: Effort) -> Figures:
+    return apart("read", effort.reads)
+
+
 def look_up(_where: Contender | str, effort: Effort) -> Figures:
     return apart("look_up", effort.gib, effort.lookups)
 
@@ -296,16 +306,18 @@ def look_up(_where: Contender | str, effort: Effort) -> Figures:
 PARTS = (
     *(
         LogPart(
-            f"{codec}_batches",
+            name,
             (
-                Metric(
-                    "append", f"append, 1 MiB requests of 100-byte records, {codec}", "records/s", 1.0, True
-                ),
+                Metric("append", f"append, 1 MiB requests of {records}, {codec}", "records/s", 1.0, True),
                 Metric("fetch", f"fetch of them from offset 0, {codec}", "records/s", 1.0, True),
             ),
-            partial(append_and_fetch, codec),
+            partial(append_and_fetch, codec, spread),
         )
-        for codec in ("none", "lz4")
+        for name, records, codec, spread in (
+            ("none_batches", "100-byte records", "none", 0),
+            ("lz4_batches", "100-byte records", "lz4", 0),
+            ("varied_batches", "records of 20 to 180 bytes", "none", SPREAD),
+        )
     ),
     LogPart(
         "restart",
@@ -339,6 +351,20 @@ PARTS = (
             Metric("bytes", "memory per stored offset", "bytes", 250, own=True),
         ),
         load,
+        own=True,
+    ),
+    LogPart(
+        "read",
+        tuple(
+            Metric(f"{key}_{sizes}", f"{work}, {records}", "µs", 2.0, own=True, digits=3)
+            for sizes, records in (("equal", "100-byte records"), ("varied", "20 to 180 bytes"))
+            for key, work in (
+                ("check", "check of a produced record alone"),
+                ("read", "a fetched one read alone"),
+                ("arrow", "read into Arrow alone"),
+            )
+        ),
+        read,
         own=True,
     ),
     LogPart(

@@ -241,6 +241,7 @@ LOG_TINY = {
     "--records": "300",
     "--groups": "800",
     "--loaded": "5000",
+    "--reads": "1",
     "--gib": "0.01",
     "--lookups": "20",
     "--topics": "3",
