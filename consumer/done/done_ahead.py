@@ -16,6 +16,8 @@ import base64
 import binascii
 from collections.abc import Iterable
 
+from ...protocol.messages.wire import varint
+
 #: Offsets from the first up to, not including, the second.
 Range = tuple[int, int]
 
@@ -36,11 +38,11 @@ def encode(offset: int, ranges: Iterable[Range]) -> str:
 
     The ranges ascend and do not overlap; no more are looked at than fit.
     """
-    data = bytearray(_varint(offset))
+    data = bytearray(varint(offset))
     before = offset
     written = False
     for start, end in ranges:
-        piece = _varint(start - before) + _varint(end - start)
+        piece = varint(start - before) + varint(end - start)
         if len(data) + len(piece) > _MAX_BYTES:
             break
         data += piece
@@ -69,15 +71,6 @@ def decode(offset: int, metadata: str) -> list[Range]:
         ranges.append((at + gap, at + gap + length))
         at += gap + length
     return ranges
-
-
-def _varint(number: int) -> bytes:
-    out = bytearray()
-    while number > 0x7F:
-        out.append(number & 0x7F | 0x80)
-        number >>= 7
-    out.append(number)
-    return bytes(out)
 
 
 def _varints(data: bytes) -> list[int]:
