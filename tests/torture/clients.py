@@ -22,7 +22,8 @@ SESSION_MS, HEARTBEAT_MS = 3_000, 300
 #: A member that hangs holds a rebalance up for so long and no longer.
 REBALANCE_MS = 10_000
 MAX_RECORDS = 100
-#: What members of librdkafka tell of themselves, where somebody listens.
+#: At DEBUG members of librdkafka tell on standard error what they do, from their own threads. With a logger
+#: that comes when they are polled next: nothing of one that hangs in a call.
 MEMBERS_LOG = logging.getLogger("torture.members")
 
 
@@ -73,7 +74,7 @@ class ConfluentClient:
             "group.protocol": protocol,
         }
         if at is None and MEMBERS_LOG.isEnabledFor(logging.DEBUG):
-            settings |= {"debug": "cgrp,topic,fetch", "log_level": 7, "logger": MEMBERS_LOG}
+            settings |= {"debug": "cgrp,topic,fetch", "log_level": 7}
         if protocol == "classic":
             settings |= {
                 "partition.assignment.strategy": "range",

@@ -22,7 +22,6 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable, Sequence
-from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +35,6 @@ from kohort.protocol import iter_batches
 from tests.reliability_report import write_section
 from tests.torture.broken_machine import PLANTED
 from tests.torture.checker import ANOMALIES, Anomaly, set_back
-from tests.torture.clients import MEMBERS_LOG
 from tests.torture.cluster_machine import NODES, ClusterMachine, cluster_machine
 from tests.torture.cluster_nemesis import FAULTS, LONG, may_overlap
 from tests.torture.disk import SIZE_MIB
@@ -77,7 +75,6 @@ PACE_S = 0.08
 #: Seconds between two faults, and in which replicas have to be equal when nobody writes any more.
 SHORTEST_S, LONGEST_S, EQUAL_S = 0.1, 1.2, 60.0
 
-_LOG_BYTES = 100 << 20
 #: Room for each topic that nobody writes to, and how many are created in a request.
 _TOPIC_KIB, _AT_ONCE = 32, 200
 
@@ -126,9 +123,7 @@ def run(folder: Path, seed: int, faults: int, tell: Callable[[str], object], mor
     told.setLevel(logging.DEBUG)
     told.propagate = False
     # all that members of librdkafka do, for whoever has to find out why one does nothing any more
-    MEMBERS_LOG.handlers[:] = [RotatingFileHandler(folder / "members.log", "a", _LOG_BYTES, 3, delay=True)]
-    MEMBERS_LOG.handlers[0].setFormatter(logging.Formatter("%(asctime)s %(message)s"))
-    MEMBERS_LOG.propagate = False
+    _keep_standard_error(folder / "members.log")
     # proxies are in this process too, beside twenty threads
     sys.setswitchinterval(0.0005)
     history, rng = History(), random.Random(seed)
@@ -209,6 +204,13 @@ def run(folder: Path, seed: int, faults: int, tell: Callable[[str], object], mor
         if anomalies:
             _keep(folder, broken, history, outcome)
     return outcome
+
+
+def _keep_standard_error(path: Path) -> None:
+    """What libraries in C print there goes to a file; Python's goes where it went."""
+    sys.stderr = os.fdopen(os.dup(2), "w", buffering=1)
+    with path.open("wb") as file:
+        os.dup2(file.fileno(), 2)
 
 
 def _healed(broken: ClusterMachine) -> list[Anomaly]:

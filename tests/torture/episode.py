@@ -171,7 +171,7 @@ class Crew:
         self.committer = SimpleCommitter(*place)
         self.observer = Observer(history, bootstrap)
         #: What members of other makes held that had to be replaced, because their groups stood still.
-        self.stood_still: dict[str, list[int]] = {}
+        self.stood_still: dict[str, str] = {}
         self.everyone: list[Worker] = [
             *self.producers,
             *self.members,
@@ -184,9 +184,9 @@ class Crew:
         for worker in self.everyone:
             worker.start()
 
-    def holdings(self) -> dict[str, list[int]]:
-        """The partitions that each member holds."""
-        return {member.name: sorted(member.held) for member in self.members}
+    def holdings(self) -> dict[str, str]:
+        """The partitions that each member holds, and the call that it is in."""
+        return {member.name: f"{sorted(member.held)} in {member.call}" for member in self.members}
 
     def finish(self) -> tuple[dict[int, int], bool]:
         """End the writing, wait until the group has everything, end the rest; where the partitions end and
@@ -196,9 +196,10 @@ class Crew:
         ends = end_offsets(self.bootstrap, TOPIC, PARTITIONS)
         caught_up = self._catch_up(ends)
         if not caught_up:
+            held = self.holdings()
             for member in self.members:
                 if member.name != "member kohort":
-                    self.stood_still[member.name] = sorted(member.held)
+                    self.stood_still[member.name] = held[member.name]
                     member.failures[f"replaced, it held {sorted(member.held)}"] += 1
                     member.renew.set()
             caught_up = self._catch_up(ends)

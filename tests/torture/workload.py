@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import logging
 import random
+import sys
 import threading
 import time
 from abc import ABC, abstractmethod
@@ -22,6 +23,7 @@ import kafka
 
 from kohort.protocol import ApiKey, ErrorCode
 from tests.broker.wire import Wire, commit_fields
+from tests.torture import clients
 from tests.torture.clients import MEMBERS, READERS, Client
 from tests.torture.history import NOWHERE, Commit, History, Seen, Sent, value_of
 
@@ -55,6 +57,14 @@ class Worker(ABC):
     def stop(self) -> None:
         """Ask it to end; ``join`` waits for it."""
         self.stopping.set()
+
+    @property
+    def call(self) -> str:
+        """The call of its client that it is in: that of one that hangs stays the same."""
+        frame = sys._current_frames().get(self._thread.ident or 0)
+        while frame is not None and frame.f_code.co_filename != clients.__file__:
+            frame = frame.f_back
+        return "" if frame is None else frame.f_code.co_name
 
     def join(self) -> None:
         self._thread.join(JOIN_TIMEOUT_S)
