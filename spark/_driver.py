@@ -11,12 +11,13 @@ import logging
 import signal
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Literal, Self
+from uuid import UUID
 
 from ..protocol import KohortError, TopicPartition
 from ._client import Client
@@ -279,7 +280,7 @@ class GroupBatches:
             return None
         self._moved_at = time.monotonic()
         ahead = ahead or self._ahead(plan)
-        self._handed_out = Batch(self, plan, time.monotonic() - began, ahead)
+        self._handed_out = Batch(self, plan, time.monotonic() - began, ahead, state.topic_ids)
         return self._handed_out
 
     def _plan_batch(self, state: GroupState, ends: Offsets | None) -> Plan:
@@ -410,11 +411,17 @@ class Batch:
     ``number`` counts the group's batches from 0, over all runs, as long as the group's commits exist.
     ``replayed``: an earlier driver announced this batch and did not commit it; ``key``, ``number`` and
     ``ranges`` are the same as then. ``lag``: number of offsets that are left to read after it. ``lost``:
-    offsets that the logs no longer had.
+    offsets that the logs no longer had. ``topic_ids``: the ids of its topics by name, where the brokers give
+    topics ids (from Kafka 2.8 on); a topic that is deleted and made again has another.
     """
 
     def __init__(
-        self, loop: GroupBatches, plan: Plan, plan_seconds: float, ahead: DriverReading | None
+        self,
+        loop: GroupBatches,
+        plan: Plan,
+        plan_seconds: float,
+        ahead: DriverReading | None,
+        topic_ids: Mapping[str, UUID],
     ) -> None:
         self._loop = loop
         self._plan = plan
@@ -423,6 +430,7 @@ class Batch:
         self.replayed = plan.replayed
         self.lag = plan.lag
         self.lost = plan.lost
+        self.topic_ids = {name: topic_ids[name] for span in plan.ranges if (name := span.topic) in topic_ids}
         #: The driver's own reading of the batch, which has started.
         self.ahead = ahead
         self.plan_seconds = plan_seconds
