@@ -28,6 +28,7 @@ help:
 	@echo "make test-kafka  the end-to-end tests against an Apache Kafka (needs Java 17+ and Maven)"
 	@echo "make test-spark-executors  kohort.spark on executors that share neither disk nor process with their driver"
 	@echo "make test-spark-matrix  kohort.spark on PySpark 3.5 to 4.3, on the system's Java and on the wheel's (2 GB)"
+	@echo "make test-spark-tables  kills the programs of docs/spark-tables.md: Delta, Iceberg, JDBC (PySpark 4.1; Maven Central)"
 	@echo "make test-connect  Kafka Connect's workers on kohort and on an Apache Kafka (Java 17+ and Maven)"
 	@echo "make test-foreign  the own tests of franz-go, kafka-go (Go), kafka-python, librdkafka and aiokafka (checkouts), half an hour"
 	@echo "make soak        for ten minutes each: members that come, go, die and hang; a broker under load that is killed,"
@@ -128,6 +129,10 @@ test-spark-executors: $(VENV)/.installed
 .PHONY: test-spark-matrix
 test-spark-matrix: $(VENV)/.installed
 	PYTHON=$(BIN)/python scripts/spark-matrix
+
+.PHONY: test-spark-tables
+test-spark-tables: $(VENV)/.installed
+	PYTHON=$(BIN)/python JAVAS=system PYTEST_ARGS="-s --soak 1 -k test_killed_tables $(PYTEST_ARGS)" scripts/spark-matrix 4.1
 
 SOAK_SECONDS ?= 600
 soak: $(VENV)/.installed

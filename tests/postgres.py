@@ -23,8 +23,8 @@ def _programs() -> Path:
 
 
 @contextmanager
-def postgres_server() -> Iterator[str]:
-    """Its connection string; it listens on a socket in a folder of its own only."""
+def postgres_server(port: int | None = None) -> Iterator[str]:
+    """Its connection string. It listens on a socket in a folder of its own, and on this port of 127.0.0.1."""
     programs, folder = _programs(), Path(f"/tmp/kohort-postgres-{os.getpid()}")
     user = None
     if os.geteuid() == 0:  # it refuses to run as root
@@ -38,11 +38,12 @@ def postgres_server() -> Iterator[str]:
         data, log = folder / "data", folder / "log"
         command = [f"{programs}/initdb", "--pgdata", f"{data}", "--username", "kohort", "--auth", "trust"]
         subprocess.run(command, check=True, capture_output=True, user=user, cwd=folder)
-        options = f"-c listen_addresses= -c unix_socket_directories={folder}"
+        address = "" if port is None else f"127.0.0.1 -c port={port}"
+        options = f"-c listen_addresses={address} -c unix_socket_directories={folder}"
         control = [f"{programs}/pg_ctl", "--pgdata", f"{data}", "--log", f"{log}", "--wait"]
         subprocess.run([*control, "--options", options, "start"], check=True, user=user, cwd=folder)
         try:
-            yield f"host={folder} user=kohort dbname=postgres"
+            yield f"host={folder} user=kohort dbname=postgres" + ("" if port is None else f" port={port}")
         finally:
             stop = [*control, "--mode", "immediate", "stop"]
             subprocess.run(stop, check=True, user=user, cwd=folder)

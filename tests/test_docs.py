@@ -84,6 +84,7 @@ READERS_OWN = {
     "simulation.md": ["TenantAssignor", "overloaded", "make_service", "make_record", "look"],
     "spark.md": ["handle", "newest_of_each_key", "write"],
     "spark-from-kafka-source.md": ["spark"],
+    "spark-backfill.md": ["merge", "spark", "write"],
 }
 
 
