@@ -79,6 +79,11 @@ class BrokerRegistration(NamedTuple):
     #: Leader epochs that its logs have and the metadata had not when it started: these are an older copy.
     newer_epochs: Mapping[tuple[UUID, int], int] = MappingProxyType({})
 
+    def address(self, listener: str) -> tuple[str, int] | None:
+        """Host and port that it advertises for a listener; None if it has no such listener."""
+        found = (each for each in self.endpoints if each.listener == listener)
+        return next(((each.host, each.port) for each in found), None)
+
     @property
     def unusable(self) -> frozenset[tuple[UUID, int]]:
         """Its replicas of which others are to lead."""

@@ -57,6 +57,11 @@ class Registration:
         return f"Registration({self._broker.node_id}, epoch {self.epoch})"
 
     @property
+    def broker(self) -> BrokerRegistration:
+        """The broker as it registers in each session."""
+        return self._broker
+
+    @property
     def endpoints(self) -> tuple[Endpoint, ...]:
         """The addresses of this broker."""
         return self._broker.endpoints

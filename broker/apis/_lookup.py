@@ -82,15 +82,20 @@ def partition_of(
 def brokers_of(node: Node, request: Request) -> Iterator[tuple[BrokerRegistration, str, int]]:
     """Live brokers, with host and port for this client: of a single broker the address of this connection, in
     a cluster the address of the same listener; brokers without it are left out.
+
+    There is always one: this broker, where none is known to be registered, as when all sessions have ended at
+    once. A client that hears of no broker may forget how to reach any.
     """
     if node.cluster is None:
         for broker in node.image.brokers.values():
             yield broker, *request.endpoint
         return
-    for node_id, broker in node.image.brokers.items():
-        endpoint = node.cluster.endpoint(node_id, request.context.listener)
-        if endpoint is not None:
-            yield broker, *endpoint
+    listener = request.context.listener
+    there = [(each, each.address(listener)) for each in node.image.brokers.values()]
+    own = node.cluster.registration.broker
+    for broker, address in there if any(address for _, address in there) else [(own, own.address(listener))]:
+        if address is not None:
+            yield broker, *address
 
 
 def check_placed(node: Node, assignments: Iterable[Any]) -> None:

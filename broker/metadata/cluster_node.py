@@ -159,10 +159,7 @@ class ClusterNode:
         listener.
         """
         broker = self.view.image.brokers.get(node_id)
-        for each in () if broker is None else broker.endpoints:
-            if each.listener == listener:
-                return each.host, each.port
-        return None
+        return None if broker is None else broker.address(listener)
 
     def leader_of(self, topic: str, partition: int) -> int:
         """Node id of the broker that leads a partition; -1 if none does."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -13,6 +14,7 @@ from kohort.cluster import PartitionState
 from kohort.log import DataFolder, NoDescriptorsError
 from kohort.protocol import ApiKey, ErrorCode, operation_bits
 from kohort.testing import RunningBroker, running_broker
+from tests.broker.clusters import cluster
 from tests.broker.wire import Wire, batch, create_topic, part, produce
 
 VERSIONS = range(14)
@@ -162,3 +164,28 @@ def test_a_leader_epoch_that_cannot_be_read_yet_is_no_damage(
         (topic,) = ask(wire, 8, "orders").topics
         assert (topic.error_code, topic.partitions[0].leader_epoch) == (0, 1)
         assert produce(wire, "orders", batch()).base_offset == 1
+
+
+async def test_a_broker_that_knows_of_none_that_is_registered_names_itself() -> None:
+    """librdkafka drops all brokers that a response does not name, and finds none again. Java's clients pass
+    over a response without brokers, which Apache Kafka may give, too.
+    """
+    async with cluster(1, replica_lag_time_max_ms=600_000) as nodes:
+        node = nodes.brokers[1].cluster
+        assert node is not None
+        # its session is over, and with it all that were there before
+        node.registration.close()
+        nodes.stores[1].expire()
+        nodes.stores[1].resume()
+        await nodes.until(lambda: not nodes.brokers[1].topics.image.brokers)
+
+        def asked(key: ApiKey, version: int, **fields: Any) -> Any:
+            with Wire(nodes.brokers[1].bootstrap) as wire:
+                return wire.call(key, version, **fields)
+
+        for key, version, fields in (
+            (ApiKey.METADATA, 1, {"topics": []}),
+            (ApiKey.DESCRIBE_CLUSTER, 0, {"include_cluster_authorized_operations": False}),
+        ):
+            (found,) = (await asyncio.to_thread(asked, key, version, **fields)).brokers
+            assert f"{found.host}:{found.port}" == nodes.brokers[1].bootstrap
