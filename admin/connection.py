@@ -81,7 +81,9 @@ def _option(setting: Setting) -> tuple[str, dict[str, Any]]:
     """The option's name, and the keywords that argparse takes for it."""
     option = "--" + setting.name.replace("plain_", "").replace("_", "-")
     more: dict[str, Any]
-    if setting.type is bool:
+    if setting.name == "sasl_tokenauth":
+        more = {"action": "store_const", "const": "true"}
+    elif setting.type is bool:
         option = option.replace("--ssl-", "--ssl-no-")
         words = "the broker's certificate may be for another host"
         more = {"action": "store_const", "const": "false", "help": words}

@@ -1,4 +1,4 @@
-"""SASL authentication (KIP-43, KIP-152): PLAIN, SCRAM and OAUTHBEARER, by kafka-python's mechanisms."""
+"""SASL authentication (KIP-43, KIP-152), by kafka-python's mechanisms: PLAIN, SCRAM, OAUTHBEARER, GSSAPI."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from ..protocol import ErrorCode, KafkaError, kafka_module
 from ..protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from ..protocol.messages.sasl_handshake import SaslHandshakeRequest
 from .errors import AuthenticationError, BrokerConnectionError
+
+_TOKENAUTH: Final = b",tokenauth=true"
 
 #: Returns a token for OAUTHBEARER. Called in a thread of its own, so it may block.
 TokenProvider = Callable[[], str]
@@ -43,12 +45,18 @@ class ClientCredentials:
 
 @dataclass(frozen=True, slots=True)
 class Sasl:
-    """User name and password, or a token provider. ``mechanism`` is Kafka's name, as in sasl.mechanism."""
+    """User name and password, a token provider, or the brokers' ``service`` in Kerberos.
+
+    ``mechanism`` is Kafka's name, as in sasl.mechanism. ``tokenauth``: user and password are id and HMAC of a
+    delegation token (KIP-48).
+    """
 
     mechanism: str
     username: str = ""
     password: str = field(default="", repr=False)
     token_provider: TokenProvider | None = None
+    tokenauth: bool = False
+    service: str = ""
 
 
 async def authenticate(sasl: Sasl, address: str, ask: Ask, ask_token: AskToken | None = None) -> float | None:
@@ -64,7 +72,11 @@ async def authenticate(sasl: Sasl, address: str, ask: Ask, ask_token: AskToken |
             address, f"the broker does not take sasl_mechanism={sasl.mechanism!r}; it offers {offered}"
         )
     token = None if ask_token is None else await ask_token(address)
-    mechanism = _mechanism(sasl, token)
+    try:
+        # GSSAPI asks for a ticket here
+        mechanism = await asyncio.to_thread(_mechanism, sasl, token, address)
+    except Exception as error:
+        raise AuthenticationError(address, f"{sasl.mechanism}: {error}") from error
     while True:
         data = await _step(sasl, address, mechanism.auth_bytes)
         answer = await ask(SaslAuthenticateRequest(auth_bytes=data))
@@ -92,15 +104,34 @@ async def _step(sasl: Sasl, address: str, step: Callable[..., Any], *arguments: 
         ) from error
 
 
-def _mechanism(sasl: Sasl, token: Token | None) -> Any:
+def _mechanism(sasl: Sasl, token: Token | None, address: str) -> Any:
     settings: dict[str, Any] = {
         "sasl_mechanism": sasl.mechanism,
         "sasl_plain_username": sasl.username,
         "sasl_plain_password": sasl.password,
+        "sasl_kerberos_service_name": sasl.service,
+        "host": address.rpartition(":")[0].strip("[]"),
     }
     if token is not None:
         settings["sasl_oauth_token_provider"] = _provider_class()(token)
-    return kafka_module("kafka.net.sasl").get_sasl_mechanism(sasl.mechanism)(**settings)
+    mechanism = kafka_module("kafka.net.sasl").get_sasl_mechanism(sasl.mechanism)(**settings)
+    if sasl.tokenauth:
+        client = _token_client_class()
+        mechanism._scram_client = client(sasl.username, sasl.password, sasl.mechanism)
+    return mechanism
+
+
+@cache
+def _token_client_class() -> Any:
+    class TokenClient(kafka_module("kafka.net.sasl.scram").ScramClient):  # type: ignore[misc]  # not typed
+        """Says by an extension of its first message (RFC 5802) that the user is a token's id."""
+
+        def first_message(self) -> bytes:
+            first: bytes = super().first_message() + _TOKENAUTH
+            self.auth_message += _TOKENAUTH
+            return first
+
+    return TokenClient
 
 
 @cache

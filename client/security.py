@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ssl
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,6 +29,10 @@ class Security:
     key_password: str = field(default="", repr=False)
     check_hostname: bool = True
     credentials: ClientCredentials | None = None
+    #: ``module:name`` of what gives tokens.
+    provider: str = ""
+    tokenauth: bool = False
+    service: str = ""
 
     def ssl_context(self) -> ssl.SSLContext | None:
         """Return the TLS context; None without TLS. Raises ConfigError for invalid certificates and keys."""
@@ -55,14 +60,28 @@ class Security:
         return context
 
     def sasl(self) -> Sasl | None:
-        """Return the SASL credentials; None without SASL."""
+        """Return the SASL credentials; None without SASL. Raises ConfigError for a token provider that is not
+        there.
+        """
         if not self.mechanism:
             return None
-        if self.credentials is None:
-            return Sasl(self.mechanism, self.username, self.password)
-        from .oauth import TokenSource  # an HTTP client comes with it
+        provider = None
+        if self.provider:
+            provider = _load(self.provider)
+        elif self.credentials is not None:
+            from .oauth import TokenSource  # an HTTP client comes with it
 
-        return Sasl(self.mechanism, self.username, self.password, TokenSource(self.credentials))
+            provider = TokenSource(self.credentials)
+        return Sasl(self.mechanism, self.username, self.password, provider, self.tokenauth, self.service)
+
+
+def _load(path: str) -> Any:
+    """Return what ``module:name`` stands for. Raises ConfigError."""
+    module, _, name = path.partition(":")
+    try:
+        return getattr(import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise ConfigError(f"sasl_oauth_token_provider={path!r}: {error}") from error
 
 
 def security_of(settings: Any) -> Security:
@@ -78,6 +97,7 @@ def security_of(settings: Any) -> Security:
             settings.sasl_oauth_client_secret,
             settings.sasl_oauth_scope or "",
         )
+    provider = settings.sasl_oauth_token_provider
     pieces = (_pem("ssl_keyfile", settings.ssl_keyfile), _pem("ssl_certfile", settings.ssl_certfile))
     return Security(
         protocol=settings.security_protocol,
@@ -89,6 +109,9 @@ def security_of(settings: Any) -> Security:
         key_password=settings.ssl_password or "",
         check_hostname=settings.ssl_check_hostname,
         credentials=credentials,
+        provider=provider if isinstance(provider, str) else "",
+        tokenauth=settings.sasl_tokenauth,
+        service=settings.sasl_kerberos_service_name or "",
     )
 
 
@@ -99,8 +122,9 @@ def context_and_login(settings: Any) -> tuple[ssl.SSLContext | None, Sasl | None
     """
     security = security_of(settings)
     sasl = security.sasl()
-    if sasl is not None and settings.sasl_oauth_token_provider is not None:
-        sasl = replace(sasl, token_provider=settings.sasl_oauth_token_provider)
+    provider = settings.sasl_oauth_token_provider
+    if sasl is not None and provider is not None and not isinstance(provider, str):
+        sasl = replace(sasl, token_provider=provider)
     return settings.ssl_context or security.ssl_context(), sasl
 
 

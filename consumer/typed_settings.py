@@ -25,12 +25,16 @@ class ConsumerSettings(TypedDict, total=False):
     """Password of the key."""
     ssl_check_hostname: bool
     """The broker's certificate must be for its host name."""
-    sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"] | None
+    sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI"] | None
     """SASL mechanism, for SASL_PLAINTEXT and SASL_SSL."""
     sasl_plain_username: str | None
     """User of PLAIN and SCRAM."""
     sasl_plain_password: str | None
     """Password of PLAIN and SCRAM."""
+    sasl_tokenauth: bool
+    """Log in by SCRAM with a delegation token: user is its id, password its HMAC."""
+    sasl_kerberos_service_name: str | None
+    """Name of the brokers' service in Kerberos (GSSAPI), often kafka."""
     sasl_oauth_token_url: str | None
     """URL where OAUTHBEARER gets tokens for client credentials (RFC 6749, 4.4)."""
     sasl_oauth_client_id: str | None
@@ -39,10 +43,11 @@ class ConsumerSettings(TypedDict, total=False):
     """Client secret for sasl_oauth_token_url."""
     sasl_oauth_scope: str | None
     """Scope of the token to request."""
+    sasl_oauth_token_provider: Any
+    """What gives tokens: MODULE:NAME of a function, or in Python the function itself or an object with a
+    method token."""
     ssl_context: Any
     """TLS context of your own, in place of the other ssl settings."""
-    sasl_oauth_token_provider: Any
-    """Function that returns a token, or an object with a method token."""
     bootstrap: str | list[str]
     """Brokers to ask for the cluster."""
     bootstrap_servers: str | list[str]

@@ -37,13 +37,19 @@ _REFUSED: Final = {
 _JAAS_OPTION: Final = re.compile(r'(\w+)\s*=\s*"((?:[^"\\]|\\.)*)"')
 _JAAS_LOGINS: Final = {
     "PlainLoginModule": {"username": "sasl.username", "password": "sasl.password"},
-    "ScramLoginModule": {"username": "sasl.username", "password": "sasl.password"},
+    "ScramLoginModule": {
+        "username": "sasl.username",
+        "password": "sasl.password",
+        "tokenauth": "sasl.tokenauth",
+    },
     "OAuthBearerLoginModule": {
         "clientId": "sasl.oauthbearer.client.credentials.client.id",
         "clientSecret": "sasl.oauthbearer.client.credentials.client.secret",
         "scope": "sasl.oauthbearer.scope",
     },
 }
+#: Names that a login may leave out.
+_JAAS_OPTIONAL: Final = ("sasl.oauthbearer.scope", "sasl.tokenauth")
 #: Similarity (0 to 1) from which an unknown name in a file is taken for a misspelled one. Less similar names
 #: are taken for settings of other clients.
 _SLIP: Final = 0.88
@@ -57,7 +63,12 @@ BOOTSTRAP: Final = Row(
 )
 
 OAUTH: Final = "OAUTHBEARER"
+KERBEROS: Final = "GSSAPI"
 _THIS_MACHINE: Final = ("localhost", "127.0.0.1", "::1")
+
+
+def _is_provider(value: Any) -> bool:
+    return not isinstance(value, str) or all(value.partition(":"))
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -103,7 +114,7 @@ class SecurityRows:
         bool, Row("the broker's certificate must be for its host name", kafka=CHECK_HOSTNAME, client=True)
     ] = True
     sasl_mechanism: Annotated[
-        Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"] | None,
+        Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI"] | None,
         Row("SASL mechanism, for SASL_PLAINTEXT and SASL_SSL", client=True),
     ] = None
     sasl_plain_username: Annotated[
@@ -112,6 +123,14 @@ class SecurityRows:
     ] = None
     sasl_plain_password: Annotated[
         str | None, Row("password of PLAIN and SCRAM", kafka="sasl.password", client=True, sensitive=True)
+    ] = None
+    sasl_tokenauth: Annotated[
+        bool,
+        Row("log in by SCRAM with a delegation token: user is its id, password its HMAC", client=True),
+    ] = False
+    sasl_kerberos_service_name: Annotated[
+        str | None,
+        Row("name of the brokers' service in Kerberos (GSSAPI), often kafka", client=True, shortest=1),
     ] = None
     sasl_oauth_token_url: Annotated[
         str | None,
@@ -143,6 +162,17 @@ class SecurityRows:
     sasl_oauth_scope: Annotated[
         str | None, Row("scope of the token to request", kafka="sasl.oauthbearer.scope", client=True)
     ] = None
+    sasl_oauth_token_provider: Annotated[
+        Any,
+        Row(
+            "what gives tokens: MODULE:NAME of a function, or in Python the function itself or an object "
+            "with a method token",
+            client=True,
+            check=_is_provider,
+            allowed="MODULE:NAME, a function or an object with a method token",
+            sensitive=True,
+        ),
+    ] = None
 
 
 def _is_context(value: Any) -> bool:
@@ -154,7 +184,7 @@ def _is_context(value: Any) -> bool:
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class ClientRows(SecurityRows):
-    """The same with settings that are Python objects, for clients whose settings stay in their process."""
+    """The same with a TLS context, for clients whose settings stay in their process."""
 
     ssl_context: Annotated[
         Any,
@@ -162,14 +192,6 @@ class ClientRows(SecurityRows):
             "TLS context of your own, in place of the other ssl settings",
             check=_is_context,
             allowed="an ssl.SSLContext",
-        ),
-    ] = None
-    sasl_oauth_token_provider: Annotated[
-        Any,
-        Row(
-            "function that returns a token, or an object with a method token",
-            allowed="a function or an object with a method token",
-            sensitive=True,
         ),
     ] = None
 
@@ -189,29 +211,34 @@ def check_security(settings: Any) -> None:
     mechanism = settings.sasl_mechanism
     if not settings.security_protocol.startswith("SASL"):
         for name in (row.name for row in fields(ClientRows)):
-            if name.startswith("sasl_") and getattr(settings, name, None) is not None:
+            if name.startswith("sasl_") and getattr(settings, name, None) not in (None, False):
                 raise ValueError(f"{name} needs security_protocol='SASL_PLAINTEXT' or 'SASL_SSL'")
     elif mechanism is None:
         raise ValueError(f"security_protocol={settings.security_protocol!r} needs a sasl_mechanism")
+    elif settings.sasl_tokenauth and not mechanism.startswith("SCRAM"):
+        raise ValueError("sasl_tokenauth needs sasl_mechanism='SCRAM-SHA-256' or 'SCRAM-SHA-512'")
     elif mechanism == OAUTH:
         _check_oauth(settings)
+    elif mechanism == KERBEROS:
+        if not settings.sasl_kerberos_service_name:
+            raise ValueError("sasl_mechanism='GSSAPI' needs sasl_kerberos_service_name, such as 'kafka'")
     elif settings.sasl_plain_username is None or settings.sasl_plain_password is None:
         raise ValueError(f"sasl_mechanism={mechanism!r} needs sasl_plain_username and sasl_plain_password")
 
 
 def _check_oauth(settings: Any) -> None:
-    provider = getattr(settings, "sasl_oauth_token_provider", None)
+    provider = settings.sasl_oauth_token_provider
     names = ("sasl_oauth_token_url", "sasl_oauth_client_id", "sasl_oauth_client_secret")
     own = [name for name in names if getattr(settings, name)]
     if provider is not None:
-        if not callable(provider) and not callable(getattr(provider, "token", None)):
+        known = isinstance(provider, str) or callable(provider) or callable(getattr(provider, "token", None))
+        if not known:
             raise ValueError("sasl_oauth_token_provider must be a function, or an object with a method token")
         if own:
             raise ValueError(f"sasl_oauth_token_provider and {own[0]}: give one of them")
     elif len(own) < len(names):
         needed = "sasl_oauth_token_url, sasl_oauth_client_id and sasl_oauth_client_secret"
-        if hasattr(settings, "sasl_oauth_token_provider"):
-            needed += ", or, in Python, sasl_oauth_token_provider, a function"
+        needed += ", or sasl_oauth_token_provider, a function"
         raise ValueError(f"sasl_mechanism='OAUTHBEARER' needs {needed}")
     else:
         url = urlsplit(settings.sasl_oauth_token_url)
@@ -343,7 +370,12 @@ def _from_jaas(text: str) -> dict[str, str]:
     names = _JAAS_LOGINS.get(login, {})
     given = {key: re.sub(r"\\(.)", r"\1", value) for key, value in _JAAS_OPTION.findall(text)}
     found = {names[key]: value for key, value in given.items() if key in names}
-    if not {name for name in names.values() if not name.endswith("scope")} <= found.keys() or not names:
+    if "Krb5LoginModule" in text:
+        raise SettingsError(
+            f"{JAAS}: leave it out for Kerberos: tickets come from the cache of kinit, or by the key table "
+            "that the variable KRB5_CLIENT_KTNAME names"
+        )
+    if not names or not {*names.values()} - {*_JAAS_OPTIONAL} <= found.keys():
         raise SettingsError(
             f"{JAAS}: name PlainLoginModule or ScramLoginModule with username and password in quotes, or "
             "OAuthBearerLoginModule with clientId and clientSecret"

@@ -72,8 +72,8 @@ Options = TypeVar("Options", bound=SecurityOptions)
 
 def read_connected(cls: type[Options], given: Mapping[str, Any]) -> Options:
     """Check options. Missing ones may come from the environment or a file. Raises OptionsError."""
-    for name in given:
-        if name.lower() in _OBJECTS:
+    for name, value in given.items():
+        if name.lower() in _OBJECTS and not isinstance(value, str | None):
             instead = _OBJECTS[name.lower()]
             raise OptionsError(
                 f"{name} is an object of this process, and executors need it too: give {instead}"
@@ -99,8 +99,8 @@ T = TypeVar("T")
 
 #: Settings of other clients that are objects of one process, and what to give here.
 _OBJECTS: Final = {
-    "sasl_oauth_token_provider": "sasl_oauth_token_url, sasl_oauth_client_id and sasl_oauth_client_secret, "
-    "with which each process gets its tokens",
+    "sasl_oauth_token_provider": "MODULE:NAME of a function that each process can import, or "
+    "sasl_oauth_token_url, sasl_oauth_client_id and sasl_oauth_client_secret",
     "ssl_context": "ssl_cafile, ssl_certfile and ssl_keyfile",
 }
 

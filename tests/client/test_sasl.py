@@ -7,9 +7,11 @@ import base64
 import hashlib
 import hmac
 import os
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -53,6 +55,8 @@ class _Scram:
     password: bytes = b"secret"
     lies: bool = False
     said: bytes = b""
+    #: What the client's first message has to have behind its nonce.
+    extension: bytes = b""
     salt: bytes = field(default_factory=lambda: os.urandom(16))
 
     def _mac(self, key: bytes, data: bytes) -> bytes:
@@ -61,7 +65,10 @@ class _Scram:
     def step(self, data: bytes) -> bytes:
         if not self.said:
             bare = data.removeprefix(b"n,,")
-            nonce = bare.split(b"r=")[1] + b"more"
+            nonce, comma, extension = bare.split(b"r=")[1].partition(b",")
+            if comma + extension != self.extension:
+                raise ValueError("wrong extension")
+            nonce += b"more"
             first = b"r=%s,s=%s,i=4096" % (nonce, base64.b64encode(self.salt))
             self.said = bare + b"," + first
             return first
@@ -100,9 +107,13 @@ def _cluster(broker: FakeBroker, sasl: Sasl, default_api_timeout_ms: int = 30_00
         (_Plain, Sasl("PLAIN", "me", "secret")),
         (lambda: _Scram("SCRAM-SHA-256"), Sasl("SCRAM-SHA-256", "me", "secret")),
         (lambda: _Scram("SCRAM-SHA-512"), Sasl("SCRAM-SHA-512", "me", "secret")),
+        (
+            lambda: _Scram("SCRAM-SHA-256", extension=b",tokenauth=true"),
+            Sasl("SCRAM-SHA-256", "me", "secret", tokenauth=True),
+        ),
         (_Oauth, Sasl("OAUTHBEARER", token_provider=_good)),
     ],
-    ids=["plain", "scram 256", "scram 512", "oauth"],
+    ids=["plain", "scram 256", "scram 512", "delegation token", "oauth"],
 )
 async def test_every_connection_says_who_it_is_before_anything_else(
     server: Callable[[], Any], sasl: Sasl
@@ -139,6 +150,76 @@ async def test_a_refusal_is_told_at_once_and_not_tried_again(
         with pytest.raises(AuthenticationError, match=text):
             await _cluster(broker, sasl).connect()
         assert broker.connections == 1
+
+
+@dataclass
+class _Kerberos:
+    """The server's side of RFC 4752, as far as the fake of gssapi below goes."""
+
+    mechanism: str = "GSSAPI"
+    steps: int = 0
+
+    def step(self, data: bytes) -> bytes:
+        self.steps += 1
+        expected = [b"ticket for kafka@127.0.0.1", b"", b"wrapped \x01\x00\x10\x00kafka@127.0.0.1"]
+        if data != expected[self.steps - 1]:
+            raise ValueError(f"not expected: {data!r}")
+        return [b"mutual", b"wrapped \x07\x00\x10\x00", b""][self.steps - 1]
+
+
+class _Context:
+    """A security context of one step."""
+
+    complete = False
+
+    def __init__(self, *, name: str, usage: str) -> None:
+        self.name = name
+        assert usage == "initiate"
+
+    def step(self, data: bytes | None) -> bytes:
+        self.complete = data == b"mutual"
+        return b"" if self.complete else b"ticket for " + self.name.encode()
+
+    def unwrap(self, data: bytes) -> Any:
+        return SimpleNamespace(message=data.removeprefix(b"wrapped "))
+
+    def wrap(self, data: bytes, encrypt: bool) -> Any:
+        assert not encrypt
+        return SimpleNamespace(message=b"wrapped " + data)
+
+
+class _Name(str):
+    def __new__(cls, text: str, name_type: str) -> _Name:
+        assert name_type == "hostbased"
+        return super().__new__(cls, text)
+
+    def canonicalize(self, _mechanism: str) -> _Name:
+        return self
+
+
+async def test_kerberos_authenticates_for_the_service_on_the_broker_s_host(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fake = ModuleType("gssapi")
+    fake.__dict__.update(
+        Name=_Name,
+        SecurityContext=_Context,
+        NameType=SimpleNamespace(hostbased_service="hostbased"),
+        MechType=SimpleNamespace(kerberos="kerberos"),
+    )
+    monkeypatch.setitem(sys.modules, "gssapi", fake)
+    async with FakeBroker() as broker:
+        broker.authenticates(_Kerberos)
+        async with _cluster(broker, Sasl("GSSAPI", service="kafka")) as cluster:
+            await cluster.metadata([])
+
+
+async def test_kerberos_without_its_library_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "gssapi", None)
+    async with FakeBroker() as broker:
+        broker.authenticates(_Kerberos)
+        with pytest.raises(AuthenticationError, match="GSSAPI: GSSAPI lib not found"):
+            await _cluster(broker, Sasl("GSSAPI", service="kafka")).connect()
 
 
 async def test_a_token_that_cannot_be_had_now_is_asked_for_again() -> None:

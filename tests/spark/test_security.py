@@ -5,6 +5,7 @@ Covers: spark/_connection_options.py.
 
 from __future__ import annotations
 
+import pickle
 import ssl
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 import trustme
 
 from kohort.client import ConfigError
+from kohort.client.sasl import Sasl
 from kohort.client.security import Security
 from kohort.consumer import BrokerConnectionError
 from kohort.spark import OptionsError
@@ -68,6 +70,34 @@ def test_java_s_names_say_the_same_as_python_s(tmp_path: Path) -> None:
     assert (sasl.mechanism, sasl.username, sasl.password) == ("SCRAM-SHA-512", "etl", SECRET)
 
 
+def test_delegation_tokens_kerberos_and_providers_reach_each_process() -> None:
+    """ConnectionOptions are sent to executors, which make the login there."""
+    module = "org.apache.kafka.common.security.scram.ScramLoginModule"
+    jaas = f'{module} required username="etl" password="{SECRET}" tokenauth="true";'
+    login = {"security_protocol": "SASL_SSL", "sasl_mechanism": "SCRAM-SHA-512"}
+    by_token = spark_options(**login, sasl_jaas_config=jaas)
+    assert by_token == python_options(**LOGIN, sasl_tokenauth=True)
+    kerberos = {"security_protocol": "SASL_SSL", "sasl_mechanism": "GSSAPI"}
+    by_ticket = spark_options(**kerberos, sasl_kerberos_service_name="kafka")
+    provider = "tests.spark.test_security:give_token"
+    oauth = {"security_protocol": "SASL_SSL", "sasl_mechanism": "OAUTHBEARER"}
+    by_provider = spark_options(**oauth, sasl_oauth_token_provider=provider)
+    assert by_provider == python_options(**oauth, sasl_oauth_token_provider=provider)
+    there = [pickle.loads(pickle.dumps(each)).security.sasl() for each in (by_token, by_ticket, by_provider)]
+    assert there == [
+        Sasl("SCRAM-SHA-512", "etl", SECRET, tokenauth=True),
+        Sasl("GSSAPI", service="kafka"),
+        Sasl("OAUTHBEARER", token_provider=give_token),
+    ]
+    missing = spark_options(**oauth, sasl_oauth_token_provider="tests.spark.test_security:nobody")
+    with pytest.raises(ConfigError, match="nobody"):
+        missing.security.sasl()
+
+
+def give_token() -> str:
+    return SECRET
+
+
 def test_nothing_is_the_default() -> None:
     assert python_options() == spark_options() == ConnectionOptions("b:1")
     assert Security().ssl_context() is None
@@ -84,12 +114,15 @@ def test_nothing_is_the_default() -> None:
         ({**LOGIN, "sasl_mechanism": None}, "'SASL_SSL' needs a sasl_mechanism"),
         (
             {**LOGIN, "sasl_mechanism": "OAUTHBEARER"},
-            "'OAUTHBEARER' needs sasl_oauth_token_url, sasl_oauth_client_id and sasl_oauth_client_secret$",
+            "'OAUTHBEARER' needs sasl_oauth_token_url, .*, or sasl_oauth_token_provider, a function$",
         ),
         (
             {**LOGIN, "sasl_oauth_token_provider": lambda: SECRET},
-            "executors need it too: give sasl_oauth_token_url, sasl_oauth_client_id",
+            "executors need it too: give MODULE:NAME of a function that each process can import",
         ),
+        ({**LOGIN, "sasl_oauth_token_provider": "tokens"}, "sasl_oauth_token_provider=.*MODULE:NAME"),
+        ({**LOGIN, "sasl_mechanism": "GSSAPI"}, "'GSSAPI' needs sasl_kerberos_service_name"),
+        ({**LOGIN, "sasl_mechanism": "PLAIN", "sasl_tokenauth": True}, "sasl_tokenauth needs"),
         ({"ssl_context": ssl.create_default_context()}, "executors need it too: give ssl_cafile"),
         (
             {**LOGIN, "sasl_plain_password": [SECRET]},
@@ -111,6 +144,7 @@ def test_what_cannot_be_is_told_without_a_secret(options: dict[str, Any], proble
     ("options", "problem"),
     [
         ({"sasl_jaas_config": f'password="{SECRET}"'}, "kafka.sasl.jaas.config: name PlainLoginModule"),
+        ({"sasl_jaas_config": "Krb5LoginModule required useKeyTab=true;"}, "leave it out for Kerberos"),
         ({"ssl_truststore_type": "JKS"}, "only PEM"),
         ({"ssl_truststore_password": SECRET}, "kafka.ssl.truststore.password is not taken"),
         (
