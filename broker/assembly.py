@@ -17,7 +17,7 @@ from ..coordinator.engine.runtime import steady_clock_ms
 from ..log import OPEN_FILES, OS_FILES, DataFolder, FileSystem
 from ..offsets_topic import OffsetsStore
 from ..transactions import TransactionCoordinator
-from .apis import ServedApi, served_apis
+from .apis import AnyApi, served_apis
 from .authorizer import Authorizer, Operation, ResourceType
 from .authorizer._keeping import AclsFile
 from .background import Background
@@ -72,7 +72,7 @@ class BrokerAssembly:
         settings: BrokerSettings,
         on_note: Callable[[CoordinatorEvent], None] | None,
         clock_ms: Callable[[], int] | None,
-        make_router: Callable[[Node, Callable[[], Mapping[int, ServedApi]]], Router],
+        make_router: Callable[[Node, Callable[[], Mapping[int, AnyApi]]], Router],
         *,
         store: MetadataStore | None = None,
         cluster_id: str | None = None,

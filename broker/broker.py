@@ -13,7 +13,7 @@ from ..cluster import MetadataStore
 from ..coordinator import CoordinatorEvent, EventStream, GroupCoordinator, HistoryEntry
 from ..protocol import KohortError
 from ..settings import SettingsError
-from .apis import ServedApi, warm_up
+from .apis import AnyApi, warm_up
 from .assembly import BrokerAssembly
 from .kafka_names import meaningless
 from .metadata.topics import Topics
@@ -53,7 +53,7 @@ class Broker:
         settings: Mapping[str, Any] | BrokerSettings | None = None,
         on_note: Callable[[CoordinatorEvent], None] | None = None,
         clock_ms: Callable[[], int] | None = None,
-        make_router: Callable[[Node, Callable[[], Mapping[int, ServedApi]]], Router] = Router,
+        make_router: Callable[[Node, Callable[[], Mapping[int, AnyApi]]], Router] = Router,
         metrics_port: int | None = None,
         open_store: Callable[[], Awaitable[MetadataStore]] | None = None,
     ) -> None:

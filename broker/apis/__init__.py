@@ -15,19 +15,19 @@ from functools import cache
 from importlib import import_module
 
 from ...protocol import ApiKey, crc32c_function, messages_of
-from ._api import Asked, Request, ServedApi
+from ._api import AnyApi, AnyRequest, Request, ServedApi
 
-__all__ = ["Asked", "Request", "ServedApi", "load_all", "served_apis", "warm_up"]
+__all__ = ["AnyApi", "AnyRequest", "Request", "ServedApi", "load_all", "served_apis", "warm_up"]
 
 #: The first requests of most clients: their messages are loaded first.
 _FIRST = (ApiKey.API_VERSIONS, ApiKey.METADATA, ApiKey.FIND_COORDINATOR)
 
 
 @cache
-def served_apis() -> Mapping[int, ServedApi]:
+def served_apis() -> Mapping[int, AnyApi]:
     """Every API by number, in order. Imports their files at the first call: a broker listens before that."""
     files = (module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_"))
-    found: list[ServedApi] = [import_module(f".{name}", __name__).API for name in files]
+    found: list[AnyApi] = [import_module(f".{name}", __name__).API for name in files]
     return {int(api.key): api for api in sorted(found, key=lambda api: api.key)}
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from ...protocol import ErrorCode, KafkaError, MalformedMessageError
 from ..authorizer import AclFilter, Authorizer, Operation, PatternType, Permission, ResourceType
 from ..node import Node
 
 NumberT = TypeVar("NumberT", bound=IntEnum)
+#: A rule has every text, a filter may leave some out.
+TextT = TypeVar("TextT", str, str | None)
 
 
 def authorizer_of(node: Node) -> Authorizer:
@@ -37,7 +39,9 @@ def is_known(wanted: AclFilter) -> bool:
     return 0 not in (wanted.resource_type, wanted.pattern_type, wanted.operation, wanted.permission)
 
 
-def typed(item: Any) -> tuple[Any, ...]:
+def typed(
+    item: tuple[int, TextT, int, TextT, TextT, int, int],
+) -> tuple[ResourceType, TextT, PatternType, TextT, TextT, Operation, Permission]:
     """The fields of a rule or filter on the wire, in the order of ``Acl``. Raises MalformedMessageError."""
     resource, name, pattern, principal, host, operation, permission = item
     return (

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache
-from typing import Any, TypeAlias
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from ...protocol import (
     APIS,
@@ -14,7 +13,6 @@ from ...protocol import (
     KafkaError,
     RequestContext,
     UnsupportedVersionError,
-    messages_of,
     response_type,
 )
 from ..authorizer import CLUSTER_NAME, Access, Authorizer, ResourceType
@@ -23,15 +21,31 @@ from ..event_loop.time_slices import in_slices
 from ..node import Node
 from ._errors import AT_TOP, ErrorShape
 
+T = TypeVar("T")
+#: The generated classes of an API's request and response.
+BodyT = TypeVar("BodyT")
+AnswerT = TypeVar("AnswerT")
+#: Elements of its outermost array, and of the array in these.
+TopicT = TypeVar("TopicT")
+PartitionT = TypeVar("PartitionT")
 
-def replaced(body: Any, **fields: Any) -> Any:
+
+def replaced(body: T, **fields: object) -> T:
     """The same message, or reply of the coordinator, with other values in these fields."""
-    return body._replace(**fields) if hasattr(body, "_replace") else replace(body, **fields)
+    message: Any = body
+    changed: T = message._replace(**fields) if hasattr(body, "_replace") else replace(message, **fields)
+    return changed
 
 
-def always(_node: Node, _body: Any) -> bool:
+def always(_node: Node, _body: object) -> bool:
     """The controller carries out every request."""
     return True
+
+
+def make_result(struct: Callable[..., T], error: KafkaError | None = None, /, **fields: object) -> T:
+    """A struct of a response, with an error and its message, or without."""
+    code, message = (ErrorCode.NONE, None) if error is None else (error.code, error.message)
+    return struct(error_code=code, error_message=message, **fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,17 +56,17 @@ class Guard:
     """
 
     access: tuple[Access, ...]
-    admit: Callable[[Asked], Awaitable[Any]]
+    admit: Callable[[AnyAsked], Awaitable[object]]
 
 
-async def hand_over(node: Node, request: Request) -> Any:
+async def hand_over(node: Node, request: AnyRequest) -> Any:
     """Handler of the group APIs: the coordinator answers them."""
     return await node.coordinator.handle(request.api.key, request.version, request.body, request.context)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ServedApi:
-    """Everything that the broker knows of one API."""
+class ServedApi(Generic[BodyT, AnswerT]):
+    """Everything that the broker knows of one API, with the generated classes of its messages."""
 
     key: ApiKey
     #: First and last version that is served.
@@ -61,10 +75,10 @@ class ServedApi:
     told_from: int | None = None
     guard: Guard
     #: Returns the response body, None for no response. May raise KafkaError.
-    handler: Handler = hand_over
+    handler: Callable[[Node, Request[BodyT]], Awaitable[AnswerT]] = hand_over
     errors: ErrorShape = AT_TOP
     #: Whether this request is answered at all: a Produce with acks=0 is not.
-    is_answered: Callable[[Any], bool] = lambda _body: True
+    is_answered: Callable[[BodyT], bool] = lambda _body: True
     #: The response may take minutes.
     parks: bool = False
     #: The coordinator answers it without a task: for the requests that members send most.
@@ -84,7 +98,7 @@ class ServedApi:
     #: creates and deletes no partitions.
     refused_over_quota_from: int | None = None
     #: Tells by a request's body whether a cluster's controller carries it out, whichever broker receives it.
-    by_controller: Callable[[Node, Any], bool] | None = None
+    by_controller: Callable[[Node, BodyT], bool] | None = None
     #: It works new metadata out from the present ones, as a change of one config does: one such request is
     #: carried out after the other, so that none undoes what another has changed.
     one_at_a_time: bool = False
@@ -118,16 +132,16 @@ class ServedApi:
 
 
 @dataclass(slots=True)
-class Request:
+class Request(Generic[BodyT]):
     """One decoded request. ``endpoint`` is the host and port of this broker for this client."""
 
-    api: ServedApi
+    api: ServedApi[BodyT, Any]
     version: int
-    body: Any
+    body: BodyT
     context: RequestContext
     endpoint: tuple[str, int]
     #: The APIs that the broker serves, by number.
-    apis: Mapping[int, ServedApi] = field(default_factory=dict)
+    apis: Mapping[int, AnyApi] = field(default_factory=dict)
     #: Batches of its connection that were refused for now.
     refused: RefusedBatches = field(default_factory=RefusedBatches)
     #: Returns whether its sender may read a topic that the request does not name; None without access rules.
@@ -145,21 +159,16 @@ class Request:
         known_from = self.api.refused_over_quota_from
         return known_from is not None and self.version >= known_from
 
-    def answer(self, **fields: Any) -> Any:
+    def answer(self, **fields: object) -> Any:
         """A response body of this request's API; fields not named have the schema's defaults."""
         return response_type(self.api.key)(**fields)
 
-    def part(self, name: str) -> Callable[..., Any]:
-        """The struct of this name inside the response."""
-        return _response_struct(self.api.key, name)
-
-    def result(self, struct: str, error: KafkaError | None = None, /, **fields: Any) -> Any:
-        """The struct of this name inside the response, with an error and its message, or without."""
-        code, message = (ErrorCode.NONE, None) if error is None else (error.code, error.message)
-        return self.part(struct)(error_code=code, error_message=message, **fields)
-
-    async def each_partition(self, work: Callable[[Any, Any], Awaitable[dict[str, Any]]]) -> Any:
-        """The response with the fields that ``work`` returns, or the KafkaError that it raises, for each
+    async def each_partition(
+        self,
+        response: Callable[..., T],
+        work: Callable[[TopicT, PartitionT], Awaitable[Mapping[str, object]]],
+    ) -> T:
+        """The ``response`` with the fields that ``work`` returns, or the KafkaError that it raises, for each
         partition. Other work runs between the partitions.
         """
         outer, inner = self.api.errors.levels[0]
@@ -179,7 +188,7 @@ class Request:
             except KafkaError as error:
                 words = {"error_message": error.message} if hasattr(partition, "error_message") else {}
                 partitions.append(partition._replace(error_code=error.code, **words))
-        return self.answer(**{outer.response: answered})
+        return response(**{outer.response: answered})
 
     def error_answer(self, code: ErrorCode) -> Any:
         """The response body with ``code`` for all of it; None if it is not answered."""
@@ -187,18 +196,18 @@ class Request:
             return None
         return self.api.errors.answer(self.api.key, self.version, self.body, code)
 
-    def element_errors(self, items: Iterable[Any], code: ErrorCode) -> list[Any]:
+    def element_errors(self, items: Iterable[object], code: ErrorCode) -> list[Any]:
         """Elements of the response's outermost array, with ``code`` for these elements of the request."""
         return self.api.errors.elements(self.api.key, self.version, items, code)
 
 
 @dataclass(slots=True)
-class Asked:
+class Asked(Generic[BodyT, AnswerT]):
     """A request with its sender's rights. ``proceed`` passes it, as narrowed so far, to its handler."""
 
     authorizer: Authorizer
     node: Node
-    request: Request
+    request: Request[BodyT]
 
     def may(self, access: Access, name: str = CLUSTER_NAME) -> bool:
         """Return whether the sender has this right; a denial is logged if it is answered with an error."""
@@ -213,20 +222,16 @@ class Asked:
         """Numbers of all operations on a resource that are allowed."""
         return self.authorizer.operations(self.request.context, resource_type, name)
 
-    def narrow(self, **fields: Any) -> None:
+    def narrow(self, **fields: object) -> None:
         """Replace fields of the request's body."""
         self.request.body = replaced(self.request.body, **fields)
 
-    async def proceed(self) -> Any:
-        return await self.request.api.handler(self.node, self.request)
+    async def proceed(self) -> AnswerT:
+        answer: AnswerT = await self.request.api.handler(self.node, self.request)
+        return answer
 
 
-Handler: TypeAlias = "Callable[[Node, Request], Awaitable[Any]]"
-
-
-@cache
-def _response_struct(key: int, name: str) -> Callable[..., Any]:
-    module = messages_of(key)
-    # a struct whose name the request uses for another one has a prefix
-    found: Callable[..., Any] = getattr(module, f"Response{name}", None) or getattr(module, name)
-    return found
+#: An API, a request, and a request with rights, of which the code that has them all knows no more.
+AnyApi: TypeAlias = ServedApi[Any, Any]
+AnyRequest: TypeAlias = Request[Any]
+AnyAsked: TypeAlias = Asked[Any, Any]

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import IntEnum
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Protocol, TypeAlias
 
 from ...cluster import TopicImage
 from ...coordinator.groups.group_config import ConfigValue
 from ...protocol import ErrorCode, KafkaError
+from ...protocol.messages.alter_configs import AlterConfigsRequest
+from ...protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from ...settings import SettingsError, as_text
 from ..authorizer import CLUSTER_NAME, Access, Operation, ResourceType, right
 from ..event_loop.time_slices import in_slices
 from ..metadata.topics import unchanged
 from ..node import Node
 from ..partitions.topic_names import check_name
-from ._api import Asked, Guard, Request
+from ._api import AnyAsked, AnyRequest, Guard, T, make_result
 from ._config_view import ConfigRow, broker_rows, group_rows, topic_rows
 from ._errors import Level, in_elements, same
 from ._guards import Wanted, each
@@ -41,7 +43,7 @@ Rows = Callable[[], list[ConfigRow]]
 
 #: Makes the values to set, as text by Kafka's name, from the values set so far by field name, the rows of the
 #: resource, and a request's changes.
-Changed = Callable[[Mapping[str, Any], Rows, Any], dict[str, str]]
+Changed: TypeAlias = Callable[[Mapping[str, object], Rows, Sequence[Any]], dict[str, str]]
 
 #: Rights and errors of AlterConfigs and IncrementalAlterConfigs.
 _ALTER_RIGHTS: Final = (
@@ -52,11 +54,38 @@ _ALTER_RIGHTS: Final = (
 ALTER_ERRORS: Final = in_elements(Level("resources", "responses", same("resource_type", "resource_name")))
 
 
-def times_named(resources: Iterable[Any]) -> Mapping[tuple[int, str], int]:
+class Resource(Protocol):
+    """Something with configs, as requests name it."""
+
+    @property
+    def resource_type(self) -> int: ...
+
+    @property
+    def resource_name(self) -> str: ...
+
+
+class AlteredConfig(Protocol):
+    """A config to change."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def value(self) -> str | None: ...
+
+
+class Altered(Resource, Protocol):
+    """A resource whose configs are to change."""
+
+    @property
+    def configs(self) -> Sequence[AlteredConfig]: ...
+
+
+def times_named(resources: Iterable[Resource]) -> Mapping[tuple[int, str], int]:
     return Counter((item.resource_type, item.resource_name) for item in resources)
 
 
-def flaw(item: Any, times: Mapping[tuple[int, str], int]) -> str | None:
+def flaw(item: Altered, times: Mapping[tuple[int, str], int]) -> str | None:
     """Return the error of a resource of AlterConfigs or IncrementalAlterConfigs, in words; None without."""
     if times[item.resource_type, item.resource_name] > 1:
         return "each resource may be in the request once"
@@ -68,12 +97,12 @@ def flaw(item: Any, times: Mapping[tuple[int, str], int]) -> str | None:
     return None if has_configs(item) else no_configs(item)
 
 
-def has_configs(item: Any) -> bool:
+def has_configs(item: Resource) -> bool:
     """Return whether resources of this kind have configs in Apache Kafka: there are rights to them."""
     return any(item.resource_type == kind for kind in ConfigResource)
 
 
-def no_configs(item: Any) -> str:
+def no_configs(item: Resource) -> str:
     return f"resource type {item.resource_type}: topics (2), brokers (4) and groups (32) have configs"
 
 
@@ -82,13 +111,13 @@ def configs_guard(topic: Access, cluster: Access, group: Access, *, altering: bo
     handler.
     """
 
-    async def guard(asked: Asked) -> Any:
+    async def guard(asked: AnyAsked) -> object:
         request = asked.request
         times = times_named(request.body.resources)
         if not altering and not all(map(has_configs, request.body.resources)):
             return await asked.proceed()
 
-        def wanted(item: Any) -> Wanted:
+        def wanted(item: Altered) -> Wanted:
             if altering and flaw(item, times):
                 return None
             if item.resource_type == ConfigResource.TOPIC:
@@ -102,7 +131,7 @@ def configs_guard(topic: Access, cluster: Access, group: Access, *, altering: bo
     return Guard((topic, cluster, group), guard)
 
 
-def by_controller(node: Node, body: Any) -> bool:
+def by_controller(node: Node, body: AlterConfigsRequest | IncrementalAlterConfigsRequest) -> bool:
     """Return whether the controller carries out a change; a broker changes its own settings itself."""
     own = (ConfigResource.BROKER, str(node.node_id))
     return any((item.resource_type, item.resource_name) != own for item in body.resources)
@@ -111,10 +140,13 @@ def by_controller(node: Node, body: Any) -> bool:
 ALTER_GUARD: Final = configs_guard(*_ALTER_RIGHTS, altering=True)
 
 
-async def alter(node: Node, request: Request, changed: Changed) -> Any:
-    """Change settings of the broker, the configs of all topics at once, and those of all groups at once."""
+async def alter(node: Node, request: AnyRequest, changed: Changed, make: Callable[..., T]) -> list[T]:
+    """Change settings of the broker, the configs of all topics at once, and those of all groups at once.
+
+    Return what ``make`` makes of the outcome for each resource, in the request's order.
+    """
     times = times_named(request.body.resources)
-    changes: dict[TopicImage, dict[str, Any]] = {}
+    changes: dict[TopicImage, dict[str, ConfigValue]] = {}
     groups: dict[str, dict[str, ConfigValue]] = {}
     refused: dict[tuple[int, str], KafkaError] = {}
     async for item in in_slices(request.body.resources):
@@ -149,20 +181,18 @@ async def alter(node: Node, request: Request, changed: Changed) -> Any:
     except OSError as error:
         node.logs.disk.on_refused(error)
         refused.update(((ConfigResource.GROUP, name), unchanged(error)) for name in groups)
-    return request.answer(
-        responses=[
-            request.result(
-                "AlterConfigsResourceResponse",
-                refused.get((item.resource_type, item.resource_name)),
-                resource_type=item.resource_type,
-                resource_name=item.resource_name,
-            )
-            for item in request.body.resources
-        ]
-    )
+    return [
+        make_result(
+            make,
+            refused.get((item.resource_type, item.resource_name)),
+            resource_type=item.resource_type,
+            resource_name=item.resource_name,
+        )
+        for item in request.body.resources
+    ]
 
 
-def _topic_configs(node: Node, item: Any, changed: Changed) -> tuple[TopicImage, dict[str, Any]]:
+def _topic_configs(node: Node, item: Altered, changed: Changed) -> tuple[TopicImage, dict[str, ConfigValue]]:
     """A topic and its new configs. As in Apache Kafka, wrong values are reported before a missing topic."""
     name = item.resource_name
     if not name:
@@ -179,7 +209,7 @@ def _topic_configs(node: Node, item: Any, changed: Changed) -> tuple[TopicImage,
     return topic, configs
 
 
-async def _alter_settings(node: Node, item: Any, changed: Changed, *, validate_only: bool) -> None:
+async def _alter_settings(node: Node, item: Altered, changed: Changed, *, validate_only: bool) -> None:
     if item.resource_name not in ("", str(node.node_id)):
         raise invalid(f"broker {item.resource_name!r} is not this one, which is {node.node_id}")
     for_all = item.resource_name == ""
@@ -190,7 +220,7 @@ async def _alter_settings(node: Node, item: Any, changed: Changed, *, validate_o
     )
 
 
-def _group_configs(node: Node, item: Any, changed: Changed) -> dict[str, ConfigValue]:
+def _group_configs(node: Node, item: Altered, changed: Changed) -> dict[str, ConfigValue]:
     """All configs that a group is to have, checked. Raises KafkaError."""
     name = item.resource_name
     if not name:

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import SimpleNamespace
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from ...protocol import ErrorCode, response_type, struct_arrays
 
 #: First and last version: every one.
 _ALWAYS: Final = (0, 32_767)
+
+
+#: Makes fields of a response from a request's body, its version and an error.
+MakeFields: TypeAlias = Callable[[Any, int, ErrorCode], Mapping[str, object]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +28,8 @@ class Level:
     request: str
     response: str
     copied: Mapping[str, str]
-    fixed: Mapping[str, Any] = field(default_factory=dict)
-    for_null: Mapping[str, Any] = field(default_factory=dict)
+    fixed: Mapping[str, object] = field(default_factory=dict)
+    for_null: Mapping[str, object] = field(default_factory=dict)
     #: The field of an element that has the error.
     error: str = "error_code"
 
@@ -50,21 +54,20 @@ class ErrorShape:
 
     top: tuple[int, int] | None = None
     levels: Mapping[int, tuple[Level, ...]] = field(default_factory=dict)
-    fields: Callable[[Any, int, ErrorCode], dict[str, Any]] | None = None
+    fields: MakeFields | None = None
 
     def arrays(self, version: int) -> tuple[str, str]:
         """The names of the outermost array of a request and of the one that answers it."""
         level = self._levels(version)[0]
         return level.request, level.response
 
-    def elements(self, key: int, version: int, items: Iterable[Any], code: ErrorCode) -> list[Any]:
+    def elements(self, key: int, version: int, items: Iterable[object], code: ErrorCode) -> list[Any]:
         """Elements for the outermost array of the answer, with ``code`` for these of the request."""
         levels = self._levels(version)
         source = SimpleNamespace(**{levels[0].request: items})
-        answered: list[Any] = _mirror_fields(response_type(key), source, levels, code)[levels[0].response]
-        return answered
+        return _mirror_fields(response_type(key), source, levels, code)[levels[0].response]
 
-    def answer(self, key: int, version: int, body: Any, code: ErrorCode) -> Any:
+    def answer(self, key: int, version: int, body: object, code: ErrorCode) -> Any:
         """The response body with ``code`` for all of a request."""
         response = response_type(key)
         fields = {} if self.fields is None else self.fields(body, version, code)
@@ -82,7 +85,7 @@ class ErrorShape:
 AT_TOP: Final = ErrorShape(top=_ALWAYS)
 
 
-def at_top(fields: Callable[[Any, int, ErrorCode], dict[str, Any]], *levels: Level) -> ErrorShape:
+def at_top(fields: MakeFields, *levels: Level) -> ErrorShape:
     """An error at the top of every version, with further fields; its elements can carry one, too."""
     return ErrorShape(_ALWAYS, {0: levels} if levels else {}, fields)
 
@@ -92,7 +95,9 @@ def in_elements(*levels: Level) -> ErrorShape:
     return ErrorShape(levels={0: levels})
 
 
-def _mirror_fields(message: Any, source: Any, levels: tuple[Level, ...], code: ErrorCode) -> dict[str, Any]:
+def _mirror_fields(
+    message: type, source: object, levels: tuple[Level, ...], code: ErrorCode
+) -> dict[str, list[Any]]:
     level, rest = levels[0], levels[1:]
     element_type = struct_arrays(message)[level.response]
     elements = []

@@ -9,7 +9,7 @@ from ..authorizer import Authorizer, Operation, ResourceType
 from ..clients.client_state import Peer
 from ..metadata.topics import Topics
 from ..node import Node
-from ._api import Asked, Request
+from ._api import AnyRequest, Asked
 
 # The rights of the most frequent requests: the known decisions about READ of a peer are looked up first.
 _READ, _GROUP, _TOPIC, _COMMIT = Operation.READ, ResourceType.GROUP, ResourceType.TOPIC, ApiKey.OFFSET_COMMIT
@@ -21,7 +21,7 @@ class Gate:
     def __init__(self, authorizer: Authorizer) -> None:
         self.authorizer = authorizer
 
-    async def admit(self, node: Node, request: Request) -> Any:
+    async def admit(self, node: Node, request: AnyRequest) -> object:
         """The response to the allowed part of a request. Raises KafkaError if no part is allowed."""
         return await request.api.guard.admit(Asked(self.authorizer, node, request))
 

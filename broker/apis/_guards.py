@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 from ...protocol import ErrorCode, KafkaError, operation_bits
 from ..authorizer import CLUSTER_NAME, Access, Operation, ResourceType
 from ..event_loop.time_slices import in_slices
-from ._api import Asked, Guard, replaced
+from ._api import AnswerT, AnyAsked, Asked, BodyT, Guard, T, replaced
 
 #: The right that an element of a request needs, and the resource's name; None: no right is needed.
 Wanted: TypeAlias = tuple[Access, str] | None
@@ -31,15 +31,17 @@ def refusal(access: Access) -> KafkaError:
     return KafkaError(access.error, f"{access.operation.name} on {access.resource.name} is not allowed")
 
 
-async def each(asked: Asked, wanted_of: Callable[[Any], Wanted], *, always: bool = False) -> Any:
+async def each(
+    asked: Asked[BodyT, AnswerT], wanted_of: Callable[[Any], Wanted], *, always: bool = False
+) -> AnswerT:
     """Carry out the allowed elements of the request's outermost array.
 
     An error of the whole request, which only a handler returns, is returned alone.
     """
     request = asked.request
     asking, answering = request.api.errors.arrays(request.version)
-    allowed: list[Any] = []
-    refused: dict[ErrorCode, list[Any]] = {}
+    allowed: list[object] = []
+    refused: dict[ErrorCode, list[object]] = {}
     async for item in in_slices(getattr(request.body, asking)):
         wanted = wanted_of(item)
         if wanted is None or asked.may(*wanted):
@@ -49,7 +51,7 @@ async def each(asked: Asked, wanted_of: Callable[[Any], Wanted], *, always: bool
     if not refused:
         return await asked.proceed()
     asked.narrow(**{asking: allowed})
-    answer = await asked.proceed() if allowed or always else request.answer()
+    answer: AnswerT = await asked.proceed() if allowed or always else request.answer()
     if getattr(answer, "error_code", ErrorCode.NONE):
         return answer
     for code, items in refused.items():
@@ -57,11 +59,11 @@ async def each(asked: Asked, wanted_of: Callable[[Any], Wanted], *, always: bool
     return answer
 
 
-def appended(answer: Any, field: str, more: Iterable[Any]) -> Any:
+def appended(answer: T, field: str, more: Iterable[object]) -> T:
     return replaced(answer, **{field: [*getattr(answer, field), *more]})
 
 
-def topic_name(asked: Asked, item: Any, field: str = "name") -> str | None:
+def topic_name(asked: AnyAsked, item: object, field: str = "name") -> str | None:
     """The name of a topic that is given by name or by id; None for an id that no topic has."""
     name: str | None = getattr(item, field)
     if name:
@@ -70,23 +72,27 @@ def topic_name(asked: Asked, item: Any, field: str = "name") -> str | None:
     return name if topic_id is None else asked.node.topics.name_of(topic_id)
 
 
+async def each_topic(
+    asked: Asked[BodyT, AnswerT], access: Access, field: str = "name", *, always: bool = False
+) -> AnswerT:
+    """Carry out a request whose outermost array has topics; ``always``: even if none is allowed."""
+
+    def wanted(item: object) -> Wanted:
+        name = topic_name(asked, item, field)
+        return None if name is None else (access, name)
+
+    return await each(asked, wanted, always=always)
+
+
 def topics(access: Access, field: str = "name", *, always: bool = False) -> Guard:
-    """Guard of a request whose outermost array has topics; ``always``: handled even if none is allowed."""
-
-    async def guard(asked: Asked) -> Any:
-        def wanted(item: Any) -> Wanted:
-            name = topic_name(asked, item, field)
-            return None if name is None else (access, name)
-
-        return await each(asked, wanted, always=always)
-
-    return Guard((access,), guard)
+    """Guard of a request whose outermost array has topics, as ``each_topic`` carries it out."""
+    return Guard((access,), lambda asked: each_topic(asked, access, field, always=always))
 
 
 def whole(access: Access, *, field: str | None = None, then: Guard | None = None) -> Guard:
     """Guard of a request that is refused as a whole: about the group in ``field``, or about the cluster."""
 
-    async def guard(asked: Asked) -> Any:
+    async def guard(asked: AnyAsked) -> object:
         name = CLUSTER_NAME if field is None else getattr(asked.request.body, field) or ""
         if not asked.may(access, name):
             raise refusal(access)
@@ -95,34 +101,35 @@ def whole(access: Access, *, field: str | None = None, then: Guard | None = None
     return Guard((access,) if then is None else (access, *then.access), guard)
 
 
+async def each_group(asked: Asked[BodyT, AnswerT], access: Access, *, refused_once: bool = False) -> AnswerT:
+    """Carry out a request whose outermost array has group ids; with ``refused_once`` each is refused once."""
+    asking, _ = asked.request.api.errors.arrays(asked.request.version)
+    named = getattr(asked.request.body, asking)
+    if refused_once and len(set(named)) < len(named):
+        allowed = [one async for one in in_slices(named) if asked.shows(access, one)]
+        asked.narrow(**{asking: [*allowed, *(set(named) - set(allowed))]})
+    return await each(asked, lambda group_id: (access, group_id))
+
+
 def groups(access: Access, *, refused_once: bool = False) -> Guard:
-    """Guard of a request whose outermost array has group ids; with ``refused_once`` each is refused once."""
-
-    async def guard(asked: Asked) -> Any:
-        asking, _ = asked.request.api.errors.arrays(asked.request.version)
-        named = getattr(asked.request.body, asking)
-        if refused_once and len(set(named)) < len(named):
-            allowed = [one async for one in in_slices(named) if asked.shows(access, one)]
-            asked.narrow(**{asking: [*allowed, *(set(named) - set(allowed))]})
-        return await each(asked, lambda group_id: (access, group_id))
-
-    return Guard((access,), guard)
+    """Guard of a request whose outermost array has group ids, as ``each_group`` carries it out."""
+    return Guard((access,), lambda asked: each_group(asked, access, refused_once=refused_once))
 
 
 #: A request that needs no right: it is how a client authenticates.
 OPEN_TO_ALL: Final = Guard((), Asked.proceed)
 
 
-def with_operations(asked: Asked, item: Any, kind: ResourceType, name: str, field: str) -> Any:
+def with_operations(asked: AnyAsked, item: T, kind: ResourceType, name: str, field: str) -> T:
     """A topic or group of a response with its allowed operations."""
     return replaced(item, **{field: operation_bits(asked.operations(kind, name))})
 
 
-def with_cluster_operations(asked: Asked, answer: Any) -> Any:
+def with_cluster_operations(asked: AnyAsked, answer: T) -> T:
     """The response to Metadata or DescribeCluster with the allowed operations on the cluster, if
     requested.
     """
     if asked.request.body.include_cluster_authorized_operations:
         operations = asked.operations(ResourceType.CLUSTER) if asked.shows(CLUSTER_OPERATIONS_RIGHT) else ()
-        return answer._replace(cluster_authorized_operations=operation_bits(operations))
+        return replaced(answer, cluster_authorized_operations=operation_bits(operations))
     return answer

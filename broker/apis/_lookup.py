@@ -11,7 +11,7 @@ from ...protocol import ErrorCode, KafkaError, operation_bits
 from ..authorizer import OPERATIONS, ResourceType
 from ..node import Node
 from ..partitions.partition import LocalTopic, Partition
-from ._api import Request
+from ._api import AnyRequest
 
 #: No epoch known or given.
 NO_EPOCH = -1
@@ -79,7 +79,7 @@ def partition_of(
     return partition
 
 
-def brokers_of(node: Node, request: Request) -> Iterator[tuple[BrokerRegistration, str, int]]:
+def brokers_of(node: Node, request: AnyRequest) -> Iterator[tuple[BrokerRegistration, str, int]]:
     """Live brokers, with host and port for this client: of a single broker the address of this connection, in
     a cluster the address of the same listener; brokers without it are left out.
 

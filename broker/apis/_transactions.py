@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from ...protocol import ErrorCode
 from ..authorizer import Operation, ResourceType, right
-from ._api import Request
+from ._api import AnyRequest
 
 #: The right to run transactions under an id.
 TRANSACTION_RIGHT = right(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, "the transactional id")
 
 
-def fenced_name(request: Request, error: ErrorCode, known_from: int) -> ErrorCode:
+def fenced_name(request: AnyRequest, error: ErrorCode, known_from: int) -> ErrorCode:
     """The error as the request's version knows it: PRODUCER_FENCED exists from ``known_from`` on."""
     if error is ErrorCode.PRODUCER_FENCED and request.version < known_from:
         return ErrorCode.INVALID_PRODUCER_EPOCH

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...protocol import ApiKey, TopicPartition
+from ...protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from ...transactions import Add
 from ..authorizer import Operation, ResourceType, right
 from ..node import Node
@@ -17,11 +16,13 @@ from ._transactions import TRANSACTION_RIGHT, fenced_name
 _FENCED_FROM = 2
 
 
-async def handle(node: Node, request: Request) -> Any:
+async def handle(node: Node, request: Request[AddOffsetsToTxnRequest]) -> AddOffsetsToTxnResponse:
     body = request.body
     place = TopicPartition(OFFSETS_TOPIC, node.coordinator.partition_of(body.group_id))
     add = Add(body.transactional_id, body.producer_id, body.producer_epoch, [place], 0)
-    return request.answer(error_code=fenced_name(request, await node.transactions.add(add), _FENCED_FROM))
+    return AddOffsetsToTxnResponse(
+        error_code=fenced_name(request, await node.transactions.add(add), _FENCED_FROM)
+    )
 
 
 API = ServedApi(

@@ -7,11 +7,12 @@ may only verify that the partitions are in them (KIP-890).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from ...protocol import ApiKey, ErrorCode, TopicPartition
 from ...protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
     AddPartitionsToTxnResult,
     AddPartitionsToTxnTopicResult,
     AddPartitionsToTxnTransaction,
@@ -32,17 +33,19 @@ _BROKERS_FROM = 4
 _FENCED_FROM = 2
 
 
-async def handle(node: Node, request: Request) -> Any:
+async def handle(node: Node, request: Request[AddPartitionsToTxnRequest]) -> AddPartitionsToTxnResponse:
     return await _carry_out(node, request, lambda _name: True)
 
 
-async def _carry_out(node: Node, request: Request, may_write: Callable[[str], bool]) -> Any:
+async def _carry_out(
+    node: Node, request: Request[AddPartitionsToTxnRequest], may_write: Callable[[str], bool]
+) -> AddPartitionsToTxnResponse:
     if request.version >= _BROKERS_FROM:
         results = [
             AddPartitionsToTxnResult(each.transactional_id, await _one(node, request, each, may_write))
             async for each in in_slices(request.body.transactions)
         ]
-        return request.answer(results_by_transaction=results)
+        return AddPartitionsToTxnResponse(results_by_transaction=results)
     body = request.body
     asked = AddPartitionsToTxnTransaction(
         body.v3_and_below_transactional_id,
@@ -51,11 +54,16 @@ async def _carry_out(node: Node, request: Request, may_write: Callable[[str], bo
         False,
         body.v3_and_below_topics,
     )
-    return request.answer(results_by_topic_v3_and_below=await _one(node, request, asked, may_write))
+    return AddPartitionsToTxnResponse(
+        results_by_topic_v3_and_below=await _one(node, request, asked, may_write)
+    )
 
 
 async def _one(
-    node: Node, request: Request, asked: AddPartitionsToTxnTransaction, may_write: Callable[[str], bool]
+    node: Node,
+    request: Request[AddPartitionsToTxnRequest],
+    asked: AddPartitionsToTxnTransaction,
+    may_write: Callable[[str], bool],
 ) -> list[AddPartitionsToTxnTopicResult]:
     """Add all partitions of a transaction, or none."""
     places = list(_places(asked))
@@ -93,7 +101,10 @@ def _places(asked: AddPartitionsToTxnTransaction) -> Iterator[TopicPartition]:
 
 
 def _refusal(
-    node: Node, request: Request, place: TopicPartition, may_write: Callable[[str], bool]
+    node: Node,
+    request: Request[AddPartitionsToTxnRequest],
+    place: TopicPartition,
+    may_write: Callable[[str], bool],
 ) -> ErrorCode:
     # clients may not write to the coordinators' topics, with or without access rules
     if request.version < _BROKERS_FROM and (place.topic in INTERNAL or not may_write(place.topic)):
@@ -106,7 +117,9 @@ _TOPIC_RIGHT = right(Operation.WRITE, ResourceType.TOPIC, "each topic, up to v3"
 _BROKER_RIGHT = right(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, "from v4 on: brokers alone")
 
 
-async def _guard(asked: Asked) -> Any:
+async def _guard(
+    asked: Asked[AddPartitionsToTxnRequest, AddPartitionsToTxnResponse],
+) -> AddPartitionsToTxnResponse:
     request = asked.request
     if request.version >= _BROKERS_FROM:
         if not asked.may(_BROKER_RIGHT):

@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 
 from ...protocol import ApiKey, ErrorCode, KafkaError
+from ...protocol.messages.alter_client_quotas import (
+    AlterClientQuotasRequest,
+    AlterClientQuotasResponse,
+    EntityData,
+    RequestEntryData,
+    ResponseEntryData,
+)
 from ..authorizer import Operation, ResourceType, right
 from ..event_loop.stopwatch import clock
 from ..event_loop.time_slices import in_slices
 from ..node import Node
 from ..quotas import QuotaEntity, QuotaKey, QuotaTable, check_value, entity_of
-from ._api import Request, ServedApi, always
+from ._api import Request, ServedApi, always, make_result
 from ._errors import Level, in_elements, same
 from ._guards import whole
 
 
-async def handle(node: Node, request: Request) -> Any:
+async def handle(node: Node, request: Request[AlterClientQuotasRequest]) -> AlterClientQuotasResponse:
     times = Counter(_parts(entry) for entry in request.body.entries)
     # an entity that is named twice gets one error, as in Apache Kafka
     entries = {_parts(entry): entry for entry in request.body.entries}
     changed = QuotaTable(dict(node.quotas.table.values))
-    make_entity = request.part("EntityData")
     answers = []
     async for parts, entry in in_slices(entries.items()):
         refused = None
@@ -31,19 +36,19 @@ async def handle(node: Node, request: Request) -> Any:
             changed.change(*_changes(entry))
         except KafkaError as error:
             refused = error
-        entity = [make_entity(part.entity_type, part.entity_name) for part in entry.entity]
-        answers.append(request.result("EntryData", refused, entity=entity))
+        entity = [EntityData(part.entity_type, part.entity_name) for part in entry.entity]
+        answers.append(make_result(ResponseEntryData, refused, entity=entity))
     if not request.body.validate_only and changed.values != node.quotas.table.values:
         await node.quotas_file.save(changed.to_stored())
         node.quotas.replace(changed, clock())
-    return request.answer(entries=answers)
+    return AlterClientQuotasResponse(entries=answers)
 
 
-def _parts(entry: Any) -> frozenset[tuple[str, str | None]]:
+def _parts(entry: RequestEntryData) -> frozenset[tuple[str, str | None]]:
     return frozenset((part.entity_type, part.entity_name) for part in entry.entity)
 
 
-def _changes(entry: Any) -> tuple[QuotaEntity, dict[QuotaKey, float | None]]:
+def _changes(entry: RequestEntryData) -> tuple[QuotaEntity, dict[QuotaKey, float | None]]:
     """The changes that an entry asks for, checked as a whole. Raises KafkaError INVALID_REQUEST."""
     entity = entity_of((part.entity_type, part.entity_name) for part in entry.entity)
     changes: dict[QuotaKey, float | None] = {}

@@ -4,22 +4,27 @@ KIP-226).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from ...protocol import ApiKey
+from ...protocol.messages.alter_configs import (
+    AlterableConfig,
+    AlterConfigsRequest,
+    AlterConfigsResourceResponse,
+    AlterConfigsResponse,
+)
 from ..node import Node
 from ._api import Request, ServedApi
 from ._configs import ALTER_ERRORS, ALTER_GUARD, Rows, alter, by_controller
 
 
-async def handle(node: Node, request: Request) -> Any:
-    return await alter(node, request, _whole)
+async def handle(node: Node, request: Request[AlterConfigsRequest]) -> AlterConfigsResponse:
+    return AlterConfigsResponse(responses=await alter(node, request, _whole, AlterConfigsResourceResponse))
 
 
-def _whole(_before: Mapping[str, Any], _rows: Rows, configs: Any) -> dict[str, str]:
+def _whole(_before: Mapping[str, object], _rows: Rows, configs: Sequence[AlterableConfig]) -> dict[str, str]:
     """Replace all configs: a config that is not named returns to its default."""
-    return {config.name: config.value for config in configs}
+    return {config.name: config.value or "" for config in configs}
 
 
 API = ServedApi(

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...cluster import PartitionState
-from ...protocol import ApiKey, ErrorCode
+from ...protocol import ApiKey, ErrorCode, KafkaError
+from ...protocol.messages.alter_partition import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    RequestPartitionData,
+    ResponsePartitionData,
+    ResponseTopicData,
+)
 from ..authorizer import Operation, ResourceType, right
 from ..node import Node
 from ._api import Request, ServedApi
@@ -15,7 +20,7 @@ from ._guards import whole
 _EPOCHS_FROM = 3
 
 
-async def handle(node: Node, request: Request) -> Any:
+async def handle(node: Node, request: Request[AlterPartitionRequest]) -> AlterPartitionResponse:
     control, body = node.control, request.body
     assert control is not None, "it is served in a cluster"
     changes = [
@@ -33,20 +38,20 @@ async def handle(node: Node, request: Request) -> Any:
         for each in topic.partitions
     ]
     decided = iter(await control.decide_isr(body.broker_id, body.broker_epoch, changes))
-    make = request.part("TopicData")
-    return request.answer(
+    return AlterPartitionResponse(
         topics=[
-            make(topic.topic_id, [_answer_topic(request, each, next(decided)) for each in topic.partitions])
+            ResponseTopicData(
+                topic.topic_id, [_answer_topic(each, next(decided)) for each in topic.partitions]
+            )
             for topic in body.topics
         ]
     )
 
 
-def _answer_topic(request: Request, asked: Any, decided: Any) -> Any:
-    make = request.part("PartitionData")
+def _answer_topic(asked: RequestPartitionData, decided: PartitionState | KafkaError) -> ResponsePartitionData:
     if not isinstance(decided, PartitionState):
-        return make(asked.partition_index, decided.code)
-    return make(
+        return ResponsePartitionData(asked.partition_index, decided.code)
+    return ResponsePartitionData(
         asked.partition_index,
         ErrorCode.NONE,
         decided.leader,

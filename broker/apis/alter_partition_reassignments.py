@@ -5,19 +5,22 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ...cluster.controller import reassign_partition
 from ...protocol import ApiKey, ErrorCode, KafkaError, TopicPartition
 from ...protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
     ReassignablePartitionResponse,
     ReassignableTopicResponse,
 )
 from ..authorizer import Operation, ResourceType, right
 from ..event_loop.time_slices import Slices
 from ..node import Node
-from ._api import Request, ServedApi, always
+from ._api import Request, ServedApi, always, make_result
 from ._errors import at_top
 from ._guards import whole
 
@@ -25,10 +28,12 @@ if TYPE_CHECKING:
     from ..metadata.controller_client import Control
 
 
-async def handle(node: Node, request: Request) -> Any:
+async def handle(
+    node: Node, request: Request[AlterPartitionReassignmentsRequest]
+) -> AlterPartitionReassignmentsResponse:
     body, control, slices = request.body, node.control, Slices()
     refused = None if control is None else await _by_controller(control, body)
-    make = partial(request.result, "ReassignablePartitionResponse")
+    make = partial(make_result, ReassignablePartitionResponse)
     responses = []
     for topic in body.topics:
         results = []
@@ -38,14 +43,16 @@ async def handle(node: Node, request: Request) -> Any:
             results.append(make(error, partition_index=each.partition_index))
             await slices.end_if_due()
         responses.append(ReassignableTopicResponse(topic.name, results))
-    return request.answer(
+    return AlterPartitionReassignmentsResponse(
         allow_replication_factor_change=body.allow_replication_factor_change,
         error_message=None,
         responses=responses,
     )
 
 
-def _by_itself(node: Node, body: Any, key: TopicPartition, replicas: list[int] | None) -> KafkaError | None:
+def _by_itself(
+    node: Node, body: AlterPartitionReassignmentsRequest, key: TopicPartition, replicas: Sequence[int] | None
+) -> KafkaError | None:
     """What forbids this to a single broker; if nothing does, the partition is where it should be."""
     try:
         reassign_partition(node.image, key, replicas, same_factor=not body.allow_replication_factor_change)
@@ -54,7 +61,9 @@ def _by_itself(node: Node, body: Any, key: TopicPartition, replicas: list[int] |
     return None
 
 
-async def _by_controller(control: Control, body: Any) -> dict[TopicPartition, KafkaError | None]:
+async def _by_controller(
+    control: Control, body: AlterPartitionReassignmentsRequest
+) -> dict[TopicPartition, KafkaError | None]:
     elements = [
         (TopicPartition(topic.name, each.partition_index), each.replicas)
         for topic in body.topics
@@ -67,7 +76,9 @@ async def _by_controller(control: Control, body: Any) -> dict[TopicPartition, Ka
     return {**dict.fromkeys(times, twice), **await control.reassign(wanted, same_factor=same_factor)}
 
 
-def _with_error(body: Any, _version: int, code: ErrorCode) -> dict[str, Any]:
+def _with_error(
+    body: AlterPartitionReassignmentsRequest, _version: int, code: ErrorCode
+) -> dict[str, object]:
     # as in Apache Kafka: at the top, and for each partition
     make = ReassignablePartitionResponse
     return {

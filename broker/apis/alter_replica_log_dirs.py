@@ -5,11 +5,12 @@ are.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from ...protocol import ApiKey, ErrorCode, KafkaError
 from ...protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirPartitionResult,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirsResponse,
     AlterReplicaLogDirTopicResult,
 )
 from ..authorizer import Operation, ResourceType, right
@@ -20,8 +21,8 @@ from ._guards import whole
 from ._lookup import find_partition
 
 
-async def handle(node: Node, request: Request) -> Any:
-    return request.answer(results=_results(request.body, lambda *wanted: _code(node, *wanted)))
+async def handle(node: Node, request: Request[AlterReplicaLogDirsRequest]) -> AlterReplicaLogDirsResponse:
+    return AlterReplicaLogDirsResponse(results=_results(request.body, lambda *wanted: _code(node, *wanted)))
 
 
 def _code(node: Node, topic: str, index: int, folder: str) -> ErrorCode:
@@ -36,7 +37,9 @@ def _code(node: Node, topic: str, index: int, folder: str) -> ErrorCode:
     return ErrorCode.NONE
 
 
-def _results(body: Any, code_of: Callable[[str, int, str], ErrorCode]) -> list[Any]:
+def _results(
+    body: AlterReplicaLogDirsRequest, code_of: Callable[[str, int, str], ErrorCode]
+) -> list[AlterReplicaLogDirTopicResult]:
     """A code for each partition of a request; if one is named twice the last folder counts."""
     wanted = {
         (topic.name, index): folder.path
@@ -44,7 +47,7 @@ def _results(body: Any, code_of: Callable[[str, int, str], ErrorCode]) -> list[A
         for topic in folder.topics
         for index in topic.partitions
     }
-    topics: dict[str, list[Any]] = {}
+    topics: dict[str, list[AlterReplicaLogDirPartitionResult]] = {}
     for (topic, index), folder in wanted.items():
         result = AlterReplicaLogDirPartitionResult(index, code_of(topic, index, folder))
         topics.setdefault(topic, []).append(result)

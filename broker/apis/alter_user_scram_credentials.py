@@ -6,14 +6,20 @@ Clients send salted and iterated passwords; the broker never sees the password i
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import TypeAlias
 
 from ...protocol import ApiKey, ErrorCode, KafkaError
-from ...protocol.messages.alter_user_scram_credentials import AlterUserScramCredentialsResult
+from ...protocol.messages.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    AlterUserScramCredentialsResponse,
+    AlterUserScramCredentialsResult,
+    ScramCredentialDeletion,
+    ScramCredentialUpsertion,
+)
 from ..authorizer import Operation, ResourceType, right
 from ..node import Node
 from ..security._scram_users import MAX_ITERATIONS, MIN_ITERATIONS, ScramCredential
-from ._api import Request, ServedApi, always
+from ._api import Request, ServedApi, always, make_result
 from ._errors import ErrorShape
 from ._guards import whole
 
@@ -22,14 +28,18 @@ MECHANISMS = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 
 #: Credentials by mechanism and user.
 _Credentials = dict[tuple[str, str], ScramCredential]
+#: A change of a credential, as a client asks for it.
+_Change: TypeAlias = ScramCredentialDeletion | ScramCredentialUpsertion
 #: Changed credentials by mechanism and user; None: removed.
 _Changes = dict[tuple[str, str], ScramCredential | None]
 
 
-async def handle(node: Node, request: Request) -> Any:
+async def handle(
+    node: Node, request: Request[AlterUserScramCredentialsRequest]
+) -> AlterUserScramCredentialsResponse:
     body = request.body
-    items_of: dict[str, list[Any]] = {}
-    for item in (*body.deletions, *body.upsertions):
+    items_of: dict[str, list[_Change]] = {}
+    for item in _changes_in(body):
         items_of.setdefault(item.name, []).append(item)
     before = node.scram_users.copy()
     errors: dict[str, KafkaError | None] = {}
@@ -44,22 +54,28 @@ async def handle(node: Node, request: Request) -> Any:
     kept = {key: credential for key, credential in changed.items() if credential is not None}
     if kept != before:
         await node.scram_users.change(kept)
-    make = partial(request.result, "AlterUserScramCredentialsResult")
-    return request.answer(results=[make(error, user=user) for user, error in errors.items()])
+    make = partial(make_result, AlterUserScramCredentialsResult)
+    return AlterUserScramCredentialsResponse(
+        results=[make(error, user=user) for user, error in errors.items()]
+    )
 
 
-def _changes(before: _Credentials, items: list[Any]) -> _Changes:
+def _changes_in(body: AlterUserScramCredentialsRequest) -> list[_Change]:
+    return [*body.deletions, *body.upsertions]
+
+
+def _changes(before: _Credentials, items: list[_Change]) -> _Changes:
     """The changes of one user's credentials. Raises KafkaError for the first invalid one."""
     changes: _Changes = {}
     for item in items:
-        key, credential = _change(before, item)
+        key, credential = _to_credential(before, item)
         if key in changes:
             raise KafkaError(ErrorCode.DUPLICATE_RESOURCE, "a credential may be changed once in a request")
         changes[key] = credential
     return changes
 
 
-def _change(before: _Credentials, item: Any) -> tuple[tuple[str, str], ScramCredential | None]:
+def _to_credential(before: _Credentials, item: _Change) -> tuple[tuple[str, str], ScramCredential | None]:
     mechanism = MECHANISMS.get(item.mechanism)
     if not item.name:
         raise KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "a user has a name")
@@ -67,7 +83,7 @@ def _change(before: _Credentials, item: Any) -> tuple[tuple[str, str], ScramCred
         text = f"mechanism {item.mechanism}: 1 and 2 are known (SHA-256, -512)"
         raise KafkaError(ErrorCode.UNSUPPORTED_SASL_MECHANISM, text)
     key = mechanism, item.name
-    if not hasattr(item, "iterations"):
+    if isinstance(item, ScramCredentialDeletion):
         if key not in before:
             text = f"user {item.name!r} has no {mechanism} credential"
             raise KafkaError(ErrorCode.RESOURCE_NOT_FOUND, text)
@@ -81,8 +97,8 @@ def _change(before: _Credentials, item: Any) -> tuple[tuple[str, str], ScramCred
     return key, ScramCredential.of_salted(mechanism, *salted, item.iterations)
 
 
-def _with_error(body: Any, _version: int, code: ErrorCode) -> dict[str, Any]:
-    users = dict.fromkeys(item.name for item in (*body.deletions, *body.upsertions))
+def _with_error(body: AlterUserScramCredentialsRequest, _version: int, code: ErrorCode) -> dict[str, object]:
+    users = dict.fromkeys(item.name for item in _changes_in(body))
     return {"results": [AlterUserScramCredentialsResult(user=user, error_code=code) for user in users]}
 
 

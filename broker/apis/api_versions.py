@@ -7,18 +7,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Any
 
 from ...protocol import GROUP_HISTORY_FEATURE, ApiKey, ErrorCode
 from ...protocol.messages.api_versions import (
     ApiVersion,
+    ApiVersionsRequest,
     ApiVersionsResponse,
     FinalizedFeatureKey,
     SupportedFeatureKey,
 )
 from ..metadata.features import SUPPORTED
 from ..node import Node
-from ._api import Request, ServedApi
+from ._api import AnyApi, Request, ServedApi
 from ._guards import OPEN_TO_ALL
 
 _SOFTWARE_FROM = 3
@@ -27,18 +27,18 @@ _FROM_ZERO_FROM = 4
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?", re.ASCII)
 
 
-async def handle(node: Node, request: Request) -> Any:
+async def handle(node: Node, request: Request[ApiVersionsRequest]) -> ApiVersionsResponse:
     body = request.body
     if request.version >= _SOFTWARE_FROM and not (
         _SOFTWARE.fullmatch(body.client_software_name) and _SOFTWARE.fullmatch(body.client_software_version)
     ):
-        return request.answer(error_code=ErrorCode.INVALID_REQUEST)
+        return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
     features = []
     if request.version >= _FROM_ZERO_FROM:
         features = [SupportedFeatureKey(name, 0, last) for name, last in SUPPORTED.items()]
     if ApiKey.DESCRIBE_GROUP_HISTORY in request.apis:
         features.append(SupportedFeatureKey(*GROUP_HISTORY_FEATURE))
-    return request.answer(
+    return ApiVersionsResponse(
         api_keys=ranges(request.apis.values()),
         supported_features=features,
         finalized_features_epoch=node.features.epoch,
@@ -48,7 +48,7 @@ async def handle(node: Node, request: Request) -> Any:
     )
 
 
-def ranges(apis: Iterable[ServedApi]) -> list[ApiVersion]:
+def ranges(apis: Iterable[AnyApi]) -> list[ApiVersion]:
     """Key, first and last version of each API as ApiVersions lists them, without kohort's own."""
     return [
         ApiVersion(api.key, api.versions[0] if api.told_from is None else api.told_from, api.versions[1])

@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...coordinator.consumer_groups import GROUP_VERSION
 from ...protocol import ApiKey, ErrorCode
+from ...protocol.messages.consumer_group_describe import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+    DescribedGroup,
+)
 from ..authorizer import Operation, ResourceType, right
 from ..event_loop.time_slices import in_slices
 from ._api import Asked, Guard, ServedApi, hand_over, replaced
 from ._errors import Level, in_elements
-from ._guards import groups, with_operations
+from ._guards import each_group, with_operations
 
-_ALLOWED = groups(right(Operation.DESCRIBE, ResourceType.GROUP, "each group"))
+_GROUP_RIGHT = right(Operation.DESCRIBE, ResourceType.GROUP, "each group")
 _TOPIC_RIGHT = right(Operation.DESCRIBE, ResourceType.TOPIC, "each topic that members of the group read")
 
 
-async def _guard(asked: Asked) -> Any:
-    answer = await _ALLOWED.admit(asked)
+async def _guard(
+    asked: Asked[ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse],
+) -> ConsumerGroupDescribeResponse:
+    answer = await each_group(asked, _GROUP_RIGHT)
     return replaced(answer, groups=[await _without_hidden(asked, group) for group in answer.groups])
 
 
-async def _without_hidden(asked: Asked, group: Any) -> Any:
+async def _without_hidden(
+    asked: Asked[ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse], group: DescribedGroup
+) -> DescribedGroup:
     if group.error_code:
         return group
     names: set[str] = set()
@@ -30,7 +37,7 @@ async def _without_hidden(asked: Asked, group: Any) -> Any:
         for assignment in (member.assignment, member.target_assignment):
             names.update(topic.topic_name for topic in assignment.topic_partitions)
     if not all(asked.shows(_TOPIC_RIGHT, name) for name in names):
-        return type(group)(
+        return DescribedGroup(
             error_code=int(ErrorCode.TOPIC_AUTHORIZATION_FAILED),
             error_message="The group has described topic(s) that the client is not authorized to describe.",
             group_id=group.group_id,
@@ -40,12 +47,12 @@ async def _without_hidden(asked: Asked, group: Any) -> Any:
     return with_operations(asked, group, ResourceType.GROUP, group.group_id, "authorized_operations")
 
 
-API = ServedApi(
+API: ServedApi[ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse] = ServedApi(
     key=ApiKey.CONSUMER_GROUP_DESCRIBE,
     versions=(0, 1),
     handler=hand_over,
     feature=GROUP_VERSION,
-    guard=Guard((*_ALLOWED.access, _TOPIC_RIGHT), _guard),
+    guard=Guard((_GROUP_RIGHT, _TOPIC_RIGHT), _guard),
     errors=in_elements(Level("group_ids", "groups", {"": "group_id"})),
     reads_only=True,
 )

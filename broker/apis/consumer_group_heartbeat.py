@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...coordinator.consumer_groups import GROUP_VERSION
 from ...protocol import ApiKey
+from ...protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
 from ..authorizer import Operation, ResourceType, right
 from ._api import Asked, Guard, ServedApi, hand_over
 from ._errors import AT_TOP
@@ -15,7 +17,9 @@ _GROUP_RIGHT = right(Operation.READ, ResourceType.GROUP, "the group")
 _TOPIC_RIGHT = right(Operation.DESCRIBE, ResourceType.TOPIC, "each topic that the member names")
 
 
-async def _guard(asked: Asked) -> Any:
+async def _guard(
+    asked: Asked[ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse],
+) -> ConsumerGroupHeartbeatResponse:
     body = asked.request.body
     if not asked.may(_GROUP_RIGHT, body.group_id):
         raise refusal(_GROUP_RIGHT)
@@ -25,7 +29,7 @@ async def _guard(asked: Asked) -> Any:
     return await asked.proceed()
 
 
-API = ServedApi(
+API: ServedApi[ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse] = ServedApi(
     key=ApiKey.CONSUMER_GROUP_HEARTBEAT,
     versions=(0, 1),
     handler=hand_over,

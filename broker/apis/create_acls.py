@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...protocol import ApiKey, ErrorCode, KafkaError
+from ...protocol.messages.create_acls import (
+    AclCreation,
+    AclCreationResult,
+    CreateAclsRequest,
+    CreateAclsResponse,
+)
 from ..authorizer import CLUSTER_NAME, Acl, Operation, PatternType, ResourceType, right
 from ..event_loop.time_slices import in_slices
 from ..node import Node
 from ._acls import authorizer_of, typed
-from ._api import Request, ServedApi, always
+from ._api import Request, ServedApi, always, make_result
 from ._errors import Level, in_elements
 from ._guards import whole
 
@@ -17,20 +21,20 @@ from ._guards import whole
 _NO_RULES = (0, 1)
 
 
-async def handle(node: Node, request: Request) -> Any:
+async def handle(node: Node, request: Request[CreateAclsRequest]) -> CreateAclsResponse:
     authorizer = authorizer_of(node)
     results, good = [], []
     async for item in in_slices(request.body.creations):
         try:
             good.append(_acl(item))
-            results.append(request.result("AclCreationResult"))
+            results.append(make_result(AclCreationResult))
         except KafkaError as error:
-            results.append(request.result("AclCreationResult", error))
+            results.append(make_result(AclCreationResult, error))
     await authorizer.create(good)
-    return request.answer(results=results)
+    return CreateAclsResponse(results=results)
 
 
-def _acl(item: Any) -> Acl:
+def _acl(item: AclCreation) -> Acl:
     acl = Acl(*typed(item))
     if acl.pattern_type not in (PatternType.LITERAL, PatternType.PREFIXED):
         raise _refusal_for(

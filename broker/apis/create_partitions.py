@@ -4,22 +4,27 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import partial
-from typing import Any
 
 from ...cluster import TopicImage
 from ...protocol import ApiKey, ErrorCode, KafkaError
+from ...protocol.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+    CreatePartitionsTopicResult,
+)
 from ..authorizer import Operation, ResourceType, right
 from ..event_loop.stopwatch import clock
 from ..node import Node
 from ..partitions.topic_names import COORDINATORS
-from ._api import Request, ServedApi, always
+from ._api import Request, ServedApi, always, make_result
 from ._errors import Level, in_elements, same
 from ._guards import topics
 from ._lookup import check_placed, find_topic
 from .create_topics import check_total
 
 
-async def handle(node: Node, request: Request) -> Any:
+async def handle(node: Node, request: Request[CreatePartitionsRequest]) -> CreatePartitionsResponse:
     """Check all topics; then let the valid ones grow at once."""
     wanted = {item.name: item for item in request.body.topics}
     times = Counter(item.name for item in request.body.topics)
@@ -52,11 +57,11 @@ async def handle(node: Node, request: Request) -> Any:
             refused |= await node.topics.add_partitions(counts, placed)
     except KafkaError as error:
         refused.update((topic.name, error) for topic in counts)
-    make = partial(request.result, "CreatePartitionsTopicResult")
-    return request.answer(results=[make(refused.get(name), name=name) for name in wanted])
+    make = partial(make_result, CreatePartitionsTopicResult)
+    return CreatePartitionsResponse(results=[make(refused.get(name), name=name) for name in wanted])
 
 
-def _check_item(node: Node, item: Any) -> TopicImage:
+def _check_item(node: Node, item: CreatePartitionsTopic) -> TopicImage:
     topic = find_topic(node, item.name)
     more = item.count - len(topic.partitions)
     if more <= 0:

@@ -5,19 +5,25 @@ KIP-525).
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 
 from ...protocol import ApiKey, ErrorCode, KafkaError, PreparedArray
+from ...protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
 from ...settings import SettingsError
 from ..authorizer import Access, Operation, ResourceType, right
 from ..event_loop.stopwatch import clock
 from ..event_loop.time_slices import in_slices
 from ..metadata.topics import TopicPlan
 from ..node import Node
-from ._api import Asked, Guard, Request, ServedApi, always
+from ._api import AnyRequest, Asked, Guard, Request, ServedApi, always, make_result
 from ._config_view import topic_rows
 from ._errors import TOPICS_BY_NAME, in_elements
-from ._guards import each
+from ._guards import each, refusal
 from ._lookup import check_placed
 
 #: Most partitions one request may ask for, as in Apache Kafka.
@@ -27,7 +33,7 @@ _DEFAULT = -1
 _CONFIGS_FROM = 5
 
 
-async def handle(node: Node, request: Request) -> Any:
+async def handle(node: Node, request: Request[CreateTopicsRequest]) -> CreateTopicsResponse:
     """Check all topics; then create the valid ones at once."""
     times = Counter(item.name for item in request.body.topics)
     wanted = list({item.name: item for item in reversed(request.body.topics)}.values())[::-1]
@@ -53,21 +59,17 @@ async def handle(node: Node, request: Request) -> Any:
             plan = created[item.name]
             kind = repr(sorted(plan.configs.items()))
             if kind not in shown and request.version >= _CONFIGS_FROM:
-                shown[kind] = _shown_configs(node, request, plan)
+                shown[kind] = _shown_configs(node, plan)
             factor = len(plan.assignments[0]) if plan.assignments else plan.replication_factor
             made = {"topic_id": plan.id, "num_partitions": plan.partitions, "replication_factor": factor}
-            answers.append(
-                request.result("CreatableTopicResult", name=plan.name, configs=shown.get(kind), **made)
-            )
+            answers.append(make_result(CreatableTopicResult, name=plan.name, configs=shown.get(kind), **made))
         else:
-            answers.append(
-                request.result("CreatableTopicResult", refused[item.name], name=item.name, configs=[])
-            )
-    return request.answer(topics=answers)
+            answers.append(make_result(CreatableTopicResult, refused[item.name], name=item.name, configs=[]))
+    return CreateTopicsResponse(topics=answers)
 
 
 async def create_all(
-    node: Node, request: Request, plans: list[TopicPlan], *, validate_only: bool = False
+    node: Node, request: AnyRequest, plans: list[TopicPlan], *, validate_only: bool = False
 ) -> dict[str, KafkaError]:
     """Create the topics that can be created; return the errors of the others, by name."""
     refused = node.topics.refusals(plans)
@@ -100,19 +102,19 @@ def check_total(partitions: int) -> None:
         )
 
 
-def _asked_for(node: Node, item: Any) -> int:
+def _asked_for(node: Node, item: CreatableTopic) -> int:
     count = node.settings.num_partitions if item.num_partitions == _DEFAULT else item.num_partitions
     return len(item.assignments) or max(0, count)
 
 
-def _plan_topic(node: Node, item: Any) -> TopicPlan:
+def _plan_topic(node: Node, item: CreatableTopic) -> TopicPlan:
     """Check a topic in Apache Kafka's order: the name, configs, replicas, partitions. Raises KafkaError."""
     node.topics.check_free(item.name)
     nulls = [config.name for config in item.configs if config.value is None]
     if nulls:
         raise KafkaError(ErrorCode.INVALID_CONFIG, f"the topic configs {', '.join(nulls)} have no value")
     try:
-        configs = node.topics.check_configs({config.name: config.value for config in item.configs})
+        configs = node.topics.check_configs({config.name: config.value or "" for config in item.configs})
     except SettingsError as error:
         raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from None
     factor = item.replication_factor
@@ -125,13 +127,13 @@ def _plan_topic(node: Node, item: Any) -> TopicPlan:
     )
 
 
-def _chosen_replicas(item: Any) -> list[list[int]] | None:
+def _chosen_replicas(item: CreatableTopic) -> list[list[int]] | None:
     """The replicas of each partition, if the client chose them; else None."""
     chosen = {one.partition_index: list(one.broker_ids) for one in item.assignments}
     return [chosen[index] for index in range(len(chosen))] or None
 
 
-def _partition_count(node: Node, item: Any) -> int:
+def _partition_count(node: Node, item: CreatableTopic) -> int:
     if item.assignments:
         _check_assignments(node, item)
         return len(item.assignments)
@@ -148,7 +150,7 @@ def _partition_count(node: Node, item: Any) -> int:
     return _asked_for(node, item)
 
 
-def _check_assignments(node: Node, item: Any) -> None:
+def _check_assignments(node: Node, item: CreatableTopic) -> None:
     if item.replication_factor != _DEFAULT or item.num_partitions != _DEFAULT:
         raise KafkaError(
             ErrorCode.INVALID_REQUEST,
@@ -161,12 +163,13 @@ def _check_assignments(node: Node, item: Any) -> None:
     check_placed(node, item.assignments)
 
 
-def _shown_configs(node: Node, request: Request, plan: TopicPlan) -> PreparedArray:
-    make = request.part("CreatableTopicConfigs")
+def _shown_configs(node: Node, plan: TopicPlan) -> PreparedArray:
     rows = topic_rows(node, plan.configs)
     return PreparedArray(
         [
-            make(row.name, row.value, read_only=False, config_source=row.source, is_sensitive=False)
+            CreatableTopicConfigs(
+                row.name, row.value, read_only=False, config_source=row.source, is_sensitive=False
+            )
             for row in rows
         ]
     )
@@ -186,7 +189,7 @@ _CONFIGS_RIGHT = right(
 )
 
 
-async def _guard(asked: Asked) -> Any:
+async def _guard(asked: Asked[CreateTopicsRequest, CreateTopicsResponse]) -> CreateTopicsResponse:
     times = Counter(item.name for item in asked.request.body.topics)
     cluster = asked.shows(_CREATE_ANY_RIGHT)
     # a name that is in the request twice is an error in any case
@@ -194,11 +197,14 @@ async def _guard(asked: Asked) -> Any:
         asked, lambda item: None if cluster or times[item.name] > 1 else (_CREATE_RIGHT, item.name)
     )
 
-    def shown(topic: Any) -> Any:
+    def shown(topic: CreatableTopicResult) -> CreatableTopicResult:
         if topic.error_code or asked.shows(_CONFIGS_RIGHT, topic.name):
             return topic
         return topic._replace(
-            topic_config_error_code=_CONFIGS_RIGHT.error, num_partitions=-1, replication_factor=-1, configs=[]
+            topic_config_error_code=refusal(_CONFIGS_RIGHT).code,
+            num_partitions=-1,
+            replication_factor=-1,
+            configs=[],
         )
 
     return answer._replace(topics=[shown(topic) async for topic in in_slices(answer.topics)])

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 from ...coordinator import RepeatLimit
 from ...coordinator.element_limits import MAX_REPEATS
 from ...protocol import ApiKey, ErrorCode
+from ...protocol.messages.delete_acls import (
+    DeleteAclsFilterResult,
+    DeleteAclsMatchingAcl,
+    DeleteAclsRequest,
+    DeleteAclsResponse,
+)
 from ..authorizer import Acl, AclFilter, Operation, ResourceType, right
 from ..event_loop.time_slices import in_slices
 from ..node import Node
@@ -17,9 +22,8 @@ from ._errors import Level, in_elements
 from ._guards import whole
 
 
-async def handle(node: Node, request: Request) -> Any:
-    make = request.part("DeleteAclsFilterResult")
-    make_acl = partial(request.part("DeleteAclsMatchingAcl"), ErrorCode.NONE, None)
+async def handle(node: Node, request: Request[DeleteAclsRequest]) -> DeleteAclsResponse:
+    make_acl = partial(DeleteAclsMatchingAcl, ErrorCode.NONE, None)
     authorizer = authorizer_of(node)
     # a rule that matches two filters is listed with both
     repeats, listed = RepeatLimit(), 0
@@ -33,9 +37,9 @@ async def handle(node: Node, request: Request) -> Any:
         listed += len(acls)
         found.append((flaw, acls))
     await authorizer.delete(acl for _, acls in found for acl in acls)
-    return request.answer(
+    return DeleteAclsResponse(
         filter_results=[
-            make(
+            DeleteAclsFilterResult(
                 ErrorCode.INVALID_REQUEST if flaw else ErrorCode.NONE, flaw, [make_acl(*acl) for acl in acls]
             )
             async for flaw, acls in in_slices(found)

@@ -6,9 +6,17 @@ It is answered when all live in-sync replicas have moved theirs: the next leader
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from collections.abc import Mapping
 
 from ...protocol import ApiKey, ErrorCode, KafkaError
+from ...protocol.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsPartitionResult,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopic,
+    DeleteRecordsTopicResult,
+)
 from ..authorizer import Operation, ResourceType, right
 from ..node import Node
 from ..partitions.partition import Partition
@@ -22,31 +30,37 @@ _HIGH_WATERMARK = -1
 _UNKNOWN = -1
 
 
-async def handle(node: Node, request: Request) -> Any:
+async def handle(node: Node, request: Request[DeleteRecordsRequest]) -> DeleteRecordsResponse:
     moved: list[Partition] = []
     awaited: dict[tuple[str, int], asyncio.Future[None]] = {}
 
-    async def deleted(topic: Any, wanted: Any) -> dict[str, Any]:
+    async def deleted(topic: DeleteRecordsTopic, wanted: DeleteRecordsPartition) -> dict[str, object]:
         start, replicas = _delete(node, topic.name, wanted, moved, max(request.body.timeout_ms, 0))
         if replicas is not None:
             awaited[topic.name, wanted.partition_index] = replicas
         return {"low_watermark": start}
 
-    answer = await request.each_partition(deleted)
+    answer = await request.each_partition(DeleteRecordsResponse, deleted)
     if moved:
         node.logs.write_log_starts(moved)
     if awaited:
         await asyncio.wait(awaited.values())
-        for topic in answer.topics:
-            rows = [
-                _answer_partition(row, awaited.get((topic.name, row.partition_index)))
-                for row in topic.partitions
-            ]
-            topic.partitions[:] = rows
+        return answer._replace(topics=[_answer_topic(topic, awaited) for topic in answer.topics])
     return answer
 
 
-def _answer_partition(row: Any, replicas: asyncio.Future[None] | None) -> Any:
+def _answer_topic(
+    topic: DeleteRecordsTopicResult, awaited: Mapping[tuple[str, int], asyncio.Future[None]]
+) -> DeleteRecordsTopicResult:
+    rows = [
+        _answer_partition(row, awaited.get((topic.name, row.partition_index))) for row in topic.partitions
+    ]
+    return topic._replace(partitions=rows)
+
+
+def _answer_partition(
+    row: DeleteRecordsPartitionResult, replicas: asyncio.Future[None] | None
+) -> DeleteRecordsPartitionResult:
     error = None if replicas is None else replicas.exception()
     if not isinstance(error, KafkaError):
         return row
@@ -54,7 +68,7 @@ def _answer_partition(row: Any, replicas: asyncio.Future[None] | None) -> Any:
 
 
 def _delete(
-    node: Node, topic: str, wanted: Any, moved: list[Partition], timeout_ms: int
+    node: Node, topic: str, wanted: DeleteRecordsPartition, moved: list[Partition], timeout_ms: int
 ) -> tuple[int, asyncio.Future[None] | None]:
     """Return the new log start, and what there is to wait for; a partition whose start has changed is added
     to ``moved``.

@@ -6,19 +6,18 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import partial
-from types import SimpleNamespace
-from typing import Any
 from uuid import UUID
 
 from ...cluster import TopicImage
 from ...protocol import ApiKey, ErrorCode, KafkaError
+from ...protocol.messages.delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicsResponse
 from ..authorizer import Access, Operation, ResourceType, right
 from ..event_loop.stopwatch import clock
 from ..event_loop.time_slices import in_slices
 from ..metadata.topics import NO_TOPIC_ID
 from ..node import Node
 from ..partitions.topic_names import COORDINATORS
-from ._api import Asked, Guard, Request, ServedApi, always
+from ._api import Asked, Guard, Request, ServedApi, always, make_result
 from ._errors import ErrorShape, Level, same
 from ._guards import appended, each, refusal, topic_name
 from ._lookup import find_topic
@@ -26,13 +25,13 @@ from ._lookup import find_topic
 _IDS_FROM = 6
 
 
-async def handle(node: Node, request: Request) -> Any:
+async def handle(node: Node, request: Request[DeleteTopicsRequest]) -> DeleteTopicsResponse:
     body = request.body
     if request.version >= _IDS_FROM:
         wanted = [(item.name, item.topic_id or NO_TOPIC_ID) for item in body.topics]
     else:
         wanted = [(name, NO_TOPIC_ID) for name in body.topic_names]
-    make = partial(request.result, "DeletableTopicResult")
+    make = partial(make_result, DeletableTopicResult)
     deleted: dict[UUID, TopicImage] = {}
     responses = []
     times = Counter(wanted)
@@ -55,7 +54,7 @@ async def handle(node: Node, request: Request) -> Any:
             # they went with the image, and by now there may be others, of a new topic with the name
             node.coordinator.topics_deleted([topic.name for topic in deleted.values()])
         await node.topics.clear()
-    return request.answer(responses=responses)
+    return DeleteTopicsResponse(responses=responses)
 
 
 def _find(node: Node, name: str | None, topic_id: UUID) -> TopicImage:
@@ -88,7 +87,7 @@ _DELETE_ANY_RIGHT = Access(
 _DELETE_RIGHT = right(Operation.DELETE, ResourceType.TOPIC, "each topic")
 
 
-async def _guard(asked: Asked) -> Any:
+async def _guard(asked: Asked[DeleteTopicsRequest, DeleteTopicsResponse]) -> DeleteTopicsResponse:
     request = asked.request
     if asked.shows(_DELETE_ANY_RIGHT):
         return await asked.proceed()
@@ -106,9 +105,9 @@ async def _guard(asked: Asked) -> Any:
             allowed.append(item)
         else:
             told = name if item.name is not None or asked.shows(_NAME_RIGHT, name) else None
-            refused.append(SimpleNamespace(name=told, topic_id=item.topic_id))
+            refused.append(item._replace(name=told))
     asked.narrow(topics=allowed)
-    answer = await asked.proceed() if allowed else request.answer()
+    answer = await asked.proceed() if allowed else DeleteTopicsResponse()
     return appended(answer, "responses", request.element_errors(refused, refusal(_DELETE_RIGHT).code))
 
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...protocol import ApiKey
+from ...protocol.messages.describe_acls import (
+    AclDescription,
+    DescribeAclsRequest,
+    DescribeAclsResource,
+    DescribeAclsResponse,
+)
 from ..authorizer import AclFilter, Operation, ResourceType, right
 from ..node import Node
 from ._acls import authorizer_of, typed
@@ -12,13 +16,16 @@ from ._api import Request, ServedApi
 from ._guards import whole
 
 
-async def handle(node: Node, request: Request) -> Any:
-    make = request.part("DescribeAclsResource")
-    make_acl = request.part("AclDescription")
-    found: dict[tuple[Any, ...], list[Any]] = {}
-    for resource_type, name, pattern_type, *rest in authorizer_of(node).find(AclFilter(*typed(request.body))):
-        found.setdefault((resource_type, name, pattern_type), []).append(make_acl(*rest))
-    return request.answer(resources=[make(*pattern, acls) for pattern, acls in found.items()])
+async def handle(node: Node, request: Request[DescribeAclsRequest]) -> DescribeAclsResponse:
+    found: dict[tuple[int, str, int], list[AclDescription]] = {}
+    for resource, name, pattern, principal, host, operation, permission in authorizer_of(node).find(
+        AclFilter(*typed(request.body))
+    ):
+        described = AclDescription(principal, host, operation, permission)
+        found.setdefault((resource, name, pattern), []).append(described)
+    return DescribeAclsResponse(
+        resources=[DescribeAclsResource(*pattern, acls) for pattern, acls in found.items()]
+    )
 
 
 API = ServedApi(

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...protocol import ApiKey
+from ...protocol.messages.describe_client_quotas import (
+    DescribeClientQuotasRequest,
+    DescribeClientQuotasResponse,
+    EntityData,
+    EntryData,
+    ValueData,
+)
 from ..authorizer import Operation, ResourceType, right
 from ..node import Node
 from ..quotas import check_filter
@@ -13,22 +18,19 @@ from ._errors import at_top
 from ._guards import whole
 
 
-async def handle(node: Node, request: Request) -> Any:
-    make_entry = request.part("EntryData")
-    make_entity = request.part("EntityData")
-    make_value = request.part("ValueData")
+async def handle(node: Node, request: Request[DescribeClientQuotasRequest]) -> DescribeClientQuotasResponse:
     body = request.body
     components = ((part.entity_type, part.match_type, part.match) for part in body.components)
     wanted = check_filter(components, strict=body.strict)
     entries = [
-        make_entry(
-            entity=[make_entity(entity_type=kind, entity_name=name) for kind, name in entity.parts],
-            values=[make_value(key=str(key), value=value) for key, value in values.items()],
+        EntryData(
+            entity=[EntityData(entity_type=kind, entity_name=name) for kind, name in entity.parts],
+            values=[ValueData(key=str(key), value=value) for key, value in values.items()],
         )
         for entity, values in node.quotas.table.values.items()
         if wanted.matches(entity)
     ]
-    return request.answer(entries=entries)
+    return DescribeClientQuotasResponse(entries=entries)
 
 
 API = ServedApi(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...protocol import ApiKey, ErrorCode
+from ...protocol.messages.describe_cluster import (
+    DescribeClusterBroker,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
 from ..node import Node
 from ._api import Asked, Guard, Request, ServedApi
 from ._guards import CLUSTER_OPERATIONS_RIGHT, with_cluster_operations
@@ -13,16 +16,15 @@ from ._lookup import CLUSTER_OPERATIONS, OPERATIONS_NOT_ASKED, brokers_of
 _BROKERS = 1
 
 
-async def handle(node: Node, request: Request) -> Any:
+async def handle(node: Node, request: Request[DescribeClusterRequest]) -> DescribeClusterResponse:
     body = request.body
     if request.version >= 1 and body.endpoint_type != _BROKERS:
         return _error_answer(request)
-    make = request.part("DescribeClusterBroker")
     brokers = [
-        make(broker_id=each.node_id, host=host, port=port, rack=each.rack)
+        DescribeClusterBroker(broker_id=each.node_id, host=host, port=port, rack=each.rack)
         for each, host, port in brokers_of(node, request)
     ]
-    return request.answer(
+    return DescribeClusterResponse(
         cluster_id=node.image.cluster_id,
         controller_id=node.image.controller_id,
         brokers=brokers,
@@ -32,8 +34,8 @@ async def handle(node: Node, request: Request) -> Any:
     )
 
 
-def _error_answer(request: Request) -> Any:
-    return request.answer(
+def _error_answer(request: Request[DescribeClusterRequest]) -> DescribeClusterResponse:
+    return DescribeClusterResponse(
         error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE
         if request.body.endpoint_type == _CONTROLLERS
         else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
@@ -44,7 +46,7 @@ def _error_answer(request: Request) -> Any:
 _CONTROLLERS = 2
 
 
-async def _guard(asked: Asked) -> Any:
+async def _guard(asked: Asked[DescribeClusterRequest, DescribeClusterResponse]) -> DescribeClusterResponse:
     return with_cluster_operations(asked, await asked.proceed())
 
 

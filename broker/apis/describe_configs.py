@@ -4,22 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from functools import partial
-from typing import Any
 
 from ...coordinator import RepeatLimit
 from ...protocol import ApiKey, KafkaError, PreparedArray
+from ...protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
 from ..authorizer import Operation, ResourceType, right
 from ..event_loop.time_slices import in_slices
 from ..node import Node
 from ..partitions.topic_names import check_name
-from ._api import Request, ServedApi
+from ._api import Request, ServedApi, make_result
 from ._config_view import ConfigRow, broker_rows, default_rows, group_rows, topic_rows
 from ._configs import ConfigResource, configs_guard, has_configs, invalid, no_configs
 from ._errors import Level, in_elements, same
 from ._lookup import find_topic
 
 
-async def handle(node: Node, request: Request) -> Any:
+async def handle(node: Node, request: Request[DescribeConfigsRequest]) -> DescribeConfigsResponse:
     # as in Apache Kafka, one invalid type of resource makes the whole request an error
     wrong = next((item for item in request.body.resources if not has_configs(item)), None)
     repeats = RepeatLimit()
@@ -42,18 +49,20 @@ async def handle(node: Node, request: Request) -> Any:
         except KafkaError as error:
             refused = error
         results.append(
-            request.result(
-                "DescribeConfigsResult",
+            make_result(
+                DescribeConfigsResult,
                 refused,
                 resource_type=resource.resource_type,
                 resource_name=resource.resource_name,
                 configs=configs,
             )
         )
-    return request.answer(results=results)
+    return DescribeConfigsResponse(results=results)
 
 
-def _describe_resource(node: Node, resource: Any) -> tuple[Hashable, Callable[[], list[ConfigRow]]]:
+def _describe_resource(
+    node: Node, resource: DescribeConfigsResource
+) -> tuple[Hashable, Callable[[], list[ConfigRow]]]:
     """A key that resources with the same configs share, and a function that makes their rows."""
     name = resource.resource_name
     if resource.resource_type == ConfigResource.TOPIC:
@@ -73,17 +82,18 @@ def _describe_resource(node: Node, resource: Any) -> tuple[Hashable, Callable[[]
     raise invalid(no_configs(resource))
 
 
-def _show_config(request: Request, row: ConfigRow) -> Any:
-    make_synonym = request.part("DescribeConfigsSynonym")
+def _show_config(request: Request[DescribeConfigsRequest], row: ConfigRow) -> DescribeConfigsResourceResult:
     body = request.body
     synonyms = row.synonyms if body.include_synonyms else ()
-    return request.part("DescribeConfigsResourceResult")(
+    return DescribeConfigsResourceResult(
         name=row.name,
         value=row.value,
         read_only=row.read_only,
         config_source=row.source,
         is_sensitive=row.sensitive,
-        synonyms=[make_synonym(name=name, value=value, source=source) for name, value, source in synonyms],
+        synonyms=[
+            DescribeConfigsSynonym(name=name, value=value, source=source) for name, value, source in synonyms
+        ],
         config_type=row.type,
         documentation=row.doc if body.include_documentation else None,
     )

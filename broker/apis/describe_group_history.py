@@ -5,33 +5,37 @@ As for DescribeGroups, a client needs the right to DESCRIBE the group.
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...coordinator.groups.details import details_json
 from ...protocol import ApiKey, KafkaError
+from ...protocol.messages.describe_group_history import (
+    DescribeGroupHistoryRequest,
+    DescribeGroupHistoryResponse,
+    HistoryEntry,
+)
 from ..authorizer import Operation, ResourceType, right
 from ..node import Node
 from ._api import Request, ServedApi
 from ._guards import whole
 
 
-async def handle(node: Node, request: Request) -> Any:
+async def handle(node: Node, request: Request[DescribeGroupHistoryRequest]) -> DescribeGroupHistoryResponse:
     body = request.body
-    make = request.part("HistoryEntry")
     try:
         entries = node.coordinator.history(body.group_id, body.limit, body.after)
     except KafkaError as error:
-        return request.answer(error_code=error.code, error_message=error.message)
+        return DescribeGroupHistoryResponse(error_code=error.code, error_message=error.message)
     same = ("sequence", "timestamp_ms", "generation", "cause", "member", "client_id", "client_host")
     rows = [
-        make(
+        HistoryEntry(
             kind=entry.event.name,
             details=details_json(entry),
             **{name: getattr(entry.event, name) for name in same},
         )
         for entry in entries
     ]
-    return request.answer(entries=rows, kept_since_ms=node.coordinator.kept_since_ms(body.group_id))
+    return DescribeGroupHistoryResponse(
+        entries=rows, kept_since_ms=node.coordinator.kept_since_ms(body.group_id)
+    )
 
 
 API = ServedApi(

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...protocol import ApiKey
+from ...protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from ..authorizer import Operation, ResourceType, right
 from ..event_loop.time_slices import in_slices
 from ._api import Asked, Guard, ServedApi, replaced
 from ._errors import Level, in_elements
-from ._guards import groups, with_operations
+from ._guards import each_group, with_operations
 
-_ALLOWED = groups(right(Operation.DESCRIBE, ResourceType.GROUP, "each group"))
+_GROUP_RIGHT = right(Operation.DESCRIBE, ResourceType.GROUP, "each group")
 
 
-async def _guard(asked: Asked) -> Any:
-    answer = await _ALLOWED.admit(asked)
+async def _guard(asked: Asked[DescribeGroupsRequest, DescribeGroupsResponse]) -> DescribeGroupsResponse:
+    answer = await each_group(asked, _GROUP_RIGHT)
     if not asked.request.body.include_authorized_operations:
         return answer
     told = [
@@ -27,10 +26,10 @@ async def _guard(asked: Asked) -> Any:
     return replaced(answer, groups=told)
 
 
-API = ServedApi(
+API: ServedApi[DescribeGroupsRequest, DescribeGroupsResponse] = ServedApi(
     key=ApiKey.DESCRIBE_GROUPS,
     versions=(0, 6),
-    guard=Guard(_ALLOWED.access, _guard),
+    guard=Guard((_GROUP_RIGHT,), _guard),
     errors=in_elements(Level("groups", "groups", {"": "group_id"})),
     reads_only=True,
 )

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from typing import Any
 
 from ...protocol import ApiKey, ErrorCode
 from ...protocol.messages.describe_log_dirs import (
     DescribeLogDirsPartition,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
@@ -19,7 +20,7 @@ from ._api import Request, ServedApi
 from ._guards import whole
 
 
-async def handle(node: Node, request: Request) -> Any:
+async def handle(node: Node, request: Request[DescribeLogDirsRequest]) -> DescribeLogDirsResponse:
     folder = node.logs.folder
     wanted = request.body.topics
     asked = None if wanted is None else {(item.topic, index) for item in wanted for index in item.partitions}
@@ -38,7 +39,7 @@ async def handle(node: Node, request: Request) -> Any:
         total_bytes=space.total_bytes,
         usable_bytes=space.free_bytes,
     )
-    return request.answer(results=[result])
+    return DescribeLogDirsResponse(results=[result])
 
 
 def _size_bytes(partition: Partition, folder: str) -> int:

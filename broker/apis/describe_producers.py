@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...coordinator import RepeatLimit
 from ...log import Producer
 from ...protocol import ApiKey, ErrorCode, KafkaError
-from ...protocol.messages.describe_producers import ProducerState
+from ...protocol.messages.describe_producers import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    ProducerState,
+    TopicRequest,
+)
 from ..authorizer import Operation, ResourceType, right
 from ..event_loop.time_slices import in_slices
 from ..node import Node
@@ -17,10 +20,10 @@ from ._guards import topics
 from ._lookup import find_partition
 
 
-async def handle(node: Node, request: Request) -> Any:
+async def handle(node: Node, request: Request[DescribeProducersRequest]) -> DescribeProducersResponse:
     repeats = RepeatLimit()
 
-    async def describe(topic: Any, number: int) -> dict[str, Any]:
+    async def describe(topic: TopicRequest, number: int) -> dict[str, object]:
         if repeats.refuses((topic.name, number)):
             raise KafkaError(
                 ErrorCode.INVALID_REQUEST, "the partition is in the request too often: name it once"
@@ -29,7 +32,7 @@ async def handle(node: Node, request: Request) -> Any:
         producers = list(partition.producers())
         return {"active_producers": [_state(producer) async for producer in in_slices(producers)]}
 
-    return await request.each_partition(describe)
+    return await request.each_partition(DescribeProducersResponse, describe)
 
 
 def _state(producer: Producer) -> ProducerState:

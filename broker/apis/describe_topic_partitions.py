@@ -5,13 +5,12 @@ Java's admin clients use it to describe topics.
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...cluster import NO_LEADER, PartitionState, TopicImage
 from ...protocol import ApiKey, ErrorCode, KafkaError
 from ...protocol.messages.describe_topic_partitions import (
     Cursor,
     DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
     DescribeTopicPartitionsResponsePartition,
     DescribeTopicPartitionsResponseTopic,
     TopicRequest,
@@ -29,13 +28,15 @@ from ._lookup import TOPIC_OPERATIONS
 MAX_PARTITIONS = 2_000
 
 
-async def handle(node: Node, request: Request) -> Any:
+async def handle(
+    node: Node, request: Request[DescribeTopicPartitionsRequest]
+) -> DescribeTopicPartitionsResponse:
     cursor = request.body.cursor
     left = max(1, min(MAX_PARTITIONS, request.body.response_partition_limit))
     topics: list[DescribeTopicPartitionsResponseTopic] = []
     async for name in in_slices(_names(node, request.body)):
         if not left:
-            return request.answer(topics=topics, next_cursor=Cursor(name, 0))
+            return DescribeTopicPartitionsResponse(topics=topics, next_cursor=Cursor(name, 0))
         topic = node.topics.get(name)
         if topic is None:
             topics.append(_missing(name))
@@ -45,9 +46,9 @@ async def handle(node: Node, request: Request) -> Any:
         topics.append(described)
         end = start + len(described.partitions)
         if not described.error_code and end < len(topic.partitions):
-            return request.answer(topics=topics, next_cursor=Cursor(name, end))
+            return DescribeTopicPartitionsResponse(topics=topics, next_cursor=Cursor(name, end))
         left -= len(described.partitions)
-    return request.answer(topics=topics)
+    return DescribeTopicPartitionsResponse(topics=topics)
 
 
 def _names(node: Node, body: DescribeTopicPartitionsRequest) -> list[str]:
@@ -114,7 +115,9 @@ _TOPIC_RIGHT = right(
 )
 
 
-async def _guard(asked: Asked) -> Any:
+async def _guard(
+    asked: Asked[DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse],
+) -> DescribeTopicPartitionsResponse:
     request, body = asked.request, asked.request.body
     names = _names(asked.node, body)
     may = asked.may if body.topics else asked.shows
@@ -128,9 +131,9 @@ async def _guard(asked: Asked) -> Any:
     # the cursor's own topic may be hidden: all that is left comes after it
     cursor = body.cursor if body.cursor is not None and body.cursor.topic_name in allowed else None
     asked.narrow(topics=[TopicRequest(name) for name in allowed], cursor=cursor)
-    answer = await asked.proceed() if allowed else request.answer()
+    answer = await asked.proceed() if allowed else DescribeTopicPartitionsResponse()
     told = [
-        with_operations(asked, topic, ResourceType.TOPIC, topic.name, "topic_authorized_operations")
+        with_operations(asked, topic, ResourceType.TOPIC, topic.name or "", "topic_authorized_operations")
         async for topic in in_slices(answer.topics)
     ]
     errors = request.element_errors(refused, ErrorCode.TOPIC_AUTHORIZATION_FAILED)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...coordinator.element_limits import RepeatLimit
 from ...protocol import ApiKey, ErrorCode
-from ...protocol.messages.describe_transactions import TopicData
+from ...protocol.messages.describe_transactions import (
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+    TopicData,
+    TransactionState,
+)
 from ...transactions import Transaction
 from ..authorizer import Access, Operation, ResourceType, right
 from ..event_loop.time_slices import in_slices
@@ -16,12 +19,11 @@ from ._errors import Level, in_elements
 from ._guards import each
 
 
-async def handle(node: Node, request: Request) -> Any:
-    make, repeats = request.part("TransactionState"), RepeatLimit()
-    return request.answer(
+async def handle(node: Node, request: Request[DescribeTransactionsRequest]) -> DescribeTransactionsResponse:
+    repeats = RepeatLimit()
+    return DescribeTransactionsResponse(
         transaction_states=[
             _to_state(
-                make,
                 name,
                 ErrorCode.INVALID_REQUEST if repeats.refuses(name) else node.transactions.describe(name),
             )
@@ -30,13 +32,13 @@ async def handle(node: Node, request: Request) -> Any:
     )
 
 
-def _to_state(make: Any, name: str, found: Transaction | ErrorCode) -> Any:
+def _to_state(name: str, found: Transaction | ErrorCode) -> TransactionState:
     if isinstance(found, ErrorCode):
-        return make(error_code=found, transactional_id=name)
+        return TransactionState(error_code=found, transactional_id=name)
     topics: dict[str, list[int]] = {}
     for topic, partition in found.partitions:
         topics.setdefault(topic, []).append(partition)
-    return make(
+    return TransactionState(
         transactional_id=name,
         transaction_state=found.state.value,
         transaction_timeout_ms=found.timeout_ms,
@@ -53,7 +55,9 @@ _TOPIC_RIGHT = Access(
 )
 
 
-async def _guard(asked: Asked) -> Any:
+async def _guard(
+    asked: Asked[DescribeTransactionsRequest, DescribeTransactionsResponse],
+) -> DescribeTransactionsResponse:
     answer = await each(asked, lambda name: (_ID_RIGHT, name))
     seen = [
         replaced(state, topics=[topic for topic in state.topics if asked.shows(_TOPIC_RIGHT, topic.topic)])

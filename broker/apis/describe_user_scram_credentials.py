@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 
 from ...protocol import ApiKey, ErrorCode
-from ...protocol.messages.describe_user_scram_credentials import DescribeUserScramCredentialsResult
+from ...protocol.messages.describe_user_scram_credentials import (
+    CredentialInfo,
+    DescribeUserScramCredentialsRequest,
+    DescribeUserScramCredentialsResponse,
+    DescribeUserScramCredentialsResult,
+)
 from ..authorizer import Operation, ResourceType, right
 from ..node import Node
 from ._api import Request, ServedApi
@@ -17,14 +21,14 @@ from .alter_user_scram_credentials import MECHANISMS
 _NUMBERS = {name: number for number, name in MECHANISMS.items()}
 
 
-async def handle(node: Node, request: Request) -> Any:
+async def handle(
+    node: Node, request: Request[DescribeUserScramCredentialsRequest]
+) -> DescribeUserScramCredentialsResponse:
     found: dict[str, list[tuple[str, int]]] = {}
     for user, mechanism, credential in node.scram_users.all():
         found.setdefault(user, []).append((mechanism, credential.iterations))
     names = [item.name for item in request.body.users or ()]
     times = Counter(names)
-    make = request.part("DescribeUserScramCredentialsResult")
-    make_info = request.part("CredentialInfo")
     results = []
     for user in times or sorted(found):
         code, message = ErrorCode.NONE, None
@@ -32,12 +36,22 @@ async def handle(node: Node, request: Request) -> Any:
             code, message = ErrorCode.DUPLICATE_RESOURCE, f"user {user!r} may be named once"
         elif user not in found:
             code, message = ErrorCode.RESOURCE_NOT_FOUND, f"user {user!r} has no SCRAM credential"
-        infos = [] if code else [make_info(mechanism=_NUMBERS[name], iterations=n) for name, n in found[user]]
-        results.append(make(user=user, error_code=code, error_message=message, credential_infos=infos))
-    return request.answer(results=results)
+        infos = (
+            []
+            if code
+            else [CredentialInfo(mechanism=_NUMBERS[name], iterations=n) for name, n in found[user]]
+        )
+        results.append(
+            DescribeUserScramCredentialsResult(
+                user=user, error_code=code, error_message=message, credential_infos=infos
+            )
+        )
+    return DescribeUserScramCredentialsResponse(results=results)
 
 
-def _with_error(body: Any, _version: int, code: ErrorCode) -> dict[str, Any]:
+def _with_error(
+    body: DescribeUserScramCredentialsRequest, _version: int, code: ErrorCode
+) -> dict[str, object]:
     # as in Apache Kafka: at the top, and for each user
     return {"results": [DescribeUserScramCredentialsResult(error_code=code) for _ in body.users or ()]}
 

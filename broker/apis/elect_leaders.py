@@ -4,11 +4,17 @@ none.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ...cluster import NO_LEADER, PartitionState, TopicImage
 from ...protocol import ApiKey, ErrorCode, KafkaError, TopicPartition
-from ...protocol.messages.elect_leaders import PartitionResult, ReplicaElectionResult
+from ...protocol.messages.elect_leaders import (
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    PartitionResult,
+    ReplicaElectionResult,
+    TopicPartitions,
+)
 from ..authorizer import Operation, ResourceType, right
 from ..event_loop.time_slices import in_slices
 from ..node import Node
@@ -26,7 +32,7 @@ _NO_CANDIDATE = {
 }
 
 
-async def handle(node: Node, request: Request) -> Any:
+async def handle(node: Node, request: Request[ElectLeadersRequest]) -> ElectLeadersResponse:
     body = request.body
     unled = _NO_CANDIDATE.get(body.election_type)
     if unled is None:
@@ -37,10 +43,10 @@ async def handle(node: Node, request: Request) -> Any:
         results = [_of_all(unled, topic) async for topic in in_slices(node.topics.all())]
     else:
         results = [_of_some(node, unled, item) async for item in in_slices(body.topic_partitions)]
-    return request.answer(replica_election_results=results)
+    return ElectLeadersResponse(replica_election_results=results)
 
 
-async def _by_controller(control: Control, body: Any) -> list[ReplicaElectionResult]:
+async def _by_controller(control: Control, body: ElectLeadersRequest) -> list[ReplicaElectionResult]:
     wanted = body.topic_partitions
     keys = (
         None
@@ -62,7 +68,7 @@ def _of_all(unled: ErrorCode, topic: TopicImage) -> ReplicaElectionResult:
     )
 
 
-def _of_some(node: Node, unled: ErrorCode, item: Any) -> ReplicaElectionResult:
+def _of_some(node: Node, unled: ErrorCode, item: TopicPartitions) -> ReplicaElectionResult:
     topic = node.topics.get(item.topic)
     states = () if topic is None else topic.partitions
     missing = f"there is no topic {item.topic!r}" if topic is None else f"{item.topic} has no such partition"
@@ -81,7 +87,7 @@ def _election_result(unled: ErrorCode, index: int, state: PartitionState) -> Par
     return PartitionResult(index, ErrorCode.ELECTION_NOT_NEEDED, "the partition has its preferred leader")
 
 
-def _with_error(body: Any, _version: int, code: ErrorCode) -> dict[str, Any]:
+def _with_error(body: ElectLeadersRequest, _version: int, code: ErrorCode) -> dict[str, object]:
     # as in Apache Kafka: at the top, and for each partition
     return {
         "replica_election_results": [

@@ -5,9 +5,8 @@ The controller checks the client's rights and quotas, and answers with the frame
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...protocol import ApiKey, ErrorCode, KafkaError, ProtocolError
+from ...protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
 from ..authorizer import Operation, ResourceType, right
 from ..clients.client_state import Peer
 from ..node import Node
@@ -15,7 +14,7 @@ from ._api import Request, ServedApi
 from ._guards import whole
 
 
-async def handle(node: Node, request: Request) -> Any:
+async def handle(node: Node, request: Request[EnvelopeRequest]) -> EnvelopeResponse:
     control, body = node.control, request.body
     assert control is not None, "it is served in a cluster"
     brokers = node.settings.inter_broker_listener_name.upper()
@@ -35,7 +34,7 @@ async def handle(node: Node, request: Request) -> Any:
             request.context.listener,
             bytes(body.request_principal or b"").decode(),
         )
-        return request.answer(response_data=await control.answer(frame, peer))
+        return EnvelopeResponse(response_data=await control.answer(frame, peer))
     except (ProtocolError, UnicodeDecodeError) as error:
         # one client's request, which another version of kohort could read: keep the connection, which all
         # share

@@ -18,6 +18,10 @@ from ...protocol.messages.fetch import (
     AbortedTransaction,
     EpochEndOffset,
     FetchableTopicResponse,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
     PartitionData,
 )
 from ..authorizer import CLUSTER_NAME, Access, Operation, ResourceType, right
@@ -29,7 +33,7 @@ from ..node import Node
 from ..partitions.partition import LocalTopic, Partition
 from ._api import Asked, Guard, Request, ServedApi
 from ._errors import ErrorShape, Level, same
-from ._guards import each, topic_name, topics
+from ._guards import each, each_topic, topic_name
 from ._lookup import NO_EPOCH, find_topic, partition_of
 
 if TYPE_CHECKING:
@@ -55,7 +59,7 @@ class _Fetch:
 
     __slots__ = ("any_replica", "by_broker", "cluster", "committed", "found", "node", "request", "session")
 
-    def __init__(self, node: Node, request: Request, session: FetchSession) -> None:
+    def __init__(self, node: Node, request: Request[FetchRequest], session: FetchSession) -> None:
         self.node = node
         self.request = request
         self.session = session
@@ -66,7 +70,7 @@ class _Fetch:
         self.cluster = None if session.by_broker or not request.body.rack_id else node.cluster
         # the last topic of the request, its image and its local partitions: most partitions have the same
         # topic as the one before
-        self.found: tuple[Any, TopicImage, LocalTopic | None] | None = None
+        self.found: tuple[FetchTopic, TopicImage, LocalTopic | None] | None = None
 
 
 #: A partition of a request as it was found; None with an error.
@@ -84,10 +88,10 @@ class _Round:
     paused: bool = False
 
 
-async def handle(node: Node, request: Request) -> Any:
+async def handle(node: Node, request: Request[FetchRequest]) -> FetchResponse:
     body = request.body
     if body.isolation_level not in (_READ_UNCOMMITTED, _READ_COMMITTED):
-        return request.error_answer(ErrorCode.UNKNOWN_SERVER_ERROR)
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"isolation level {body.isolation_level}")
     replica, sessions, now_s = _replica(node, request), node.fetch_sessions, asyncio.get_running_loop().time()
     try:
         session = sessions.find(
@@ -98,14 +102,14 @@ async def handle(node: Node, request: Request) -> Any:
             now_s=now_s,
         )
     except KafkaError as error:
-        return request.answer(error_code=error.code)
+        return FetchResponse(error_code=error.code)
     if replica is not None:
         session.follower = replica[0]
     fetch, epoch = _Fetch(node, request, session), session.epoch
     session.update(body.topics, body.forgotten_topics_data if session.id else ())
     if session.id and not session:
         sessions.drop(session.id)
-        return request.answer()
+        return FetchResponse()
     most = _most_bytes(node, request, by_broker=replica is not None)
     # if the limit is below min_bytes, any batch is enough
     min_bytes = body.min_bytes if body.min_bytes <= most else 1
@@ -114,7 +118,7 @@ async def handle(node: Node, request: Request) -> Any:
     found = await _look(fetch, session.due(), most, replica=replica)
     if session.epoch != epoch:
         # the client has continued the session with another request
-        return request.answer(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+        return FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH)
     if body.max_wait_ms > 0 and session and not found.urgent and found.size < min_bytes:
         with sessions.wait(sum(len(topic.partitions) for topic in body.topics)) as may_wait:
             if may_wait:
@@ -122,7 +126,7 @@ async def handle(node: Node, request: Request) -> Any:
         if may_wait and session.epoch == epoch:
             found = await _look(fetch, session.due(), most)
         if session.epoch != epoch:
-            return request.answer(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+            return FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH)
     if replica is None:
         for _, partition, data in found.rows:
             if partition is not None:
@@ -135,7 +139,7 @@ async def handle(node: Node, request: Request) -> Any:
             if partition is not None and _is_throttled(node.cluster, partition):
                 node.cluster.leader_throttle.record(_size(data), clock())
     if epoch == NO_SESSION_EPOCH:
-        return request.answer(responses=_by_topic(found.rows))
+        return FetchResponse(responses=_by_topic(found.rows))
     news = []
     for row in found.rows:
         place, partition, data = row
@@ -153,7 +157,7 @@ async def handle(node: Node, request: Request) -> Any:
     told = news if session.id else found.rows
     if not session.id:
         session.end()
-    return request.answer(session_id=session.id, responses=_by_topic(told))
+    return FetchResponse(session_id=session.id, responses=_by_topic(told))
 
 
 def _by_topic(rows: list[_Row]) -> list[FetchableTopicResponse]:
@@ -237,7 +241,7 @@ async def _grown(fetch: _Fetch, found: _Round, min_bytes: int) -> None:
             session.end()
 
 
-def _most_bytes(node: Node, request: Request, *, by_broker: bool) -> int:
+def _most_bytes(node: Node, request: Request[FetchRequest], *, by_broker: bool) -> int:
     """Most bytes of the response: the least that the client, the broker and the quota allow."""
     most: int = min(request.body.max_bytes, node.settings.fetch_max_bytes)
     # followers have no quotas
@@ -245,7 +249,7 @@ def _most_bytes(node: Node, request: Request, *, by_broker: bool) -> int:
     return most if limit is None else min(most, limit)
 
 
-def _replica(node: Node, request: Request) -> tuple[int, int] | None:
+def _replica(node: Node, request: Request[FetchRequest]) -> tuple[int, int] | None:
     """Node id and epoch of the follower that sent this; None for a client."""
     body = request.body
     if body.replica_state is None or request.version < _REPLICA_STATE_FROM:
@@ -363,14 +367,14 @@ def _read(
     )
 
 
-def _note_fetch(partition: Partition, wanted: Any, node_id: int, epoch: int) -> None:
+def _note_fetch(partition: Partition, wanted: FetchPartition, node_id: int, epoch: int) -> None:
     """Note that a follower has everything below its fetch offset. Raises KafkaError."""
     assert partition.leadership is not None, "this broker leads it"
     if partition.log_start_offset <= wanted.fetch_offset <= partition.log_end_offset:
         partition.leadership.on_fetch(node_id, wanted.fetch_offset, epoch, wanted.log_start_offset)
 
 
-def _is_held_back(node: Node, request: Request, partition: Partition) -> bool:
+def _is_held_back(node: Node, request: Request[FetchRequest], partition: Partition) -> bool:
     """Return whether a follower that is not in sync gets nothing now because it is throttled (KIP-73)."""
     replica, leadership = _replica(node, request), partition.leadership
     if node.cluster is None or replica is None or leadership is None:
@@ -403,7 +407,7 @@ def _nearest(cluster: ClusterNode, fetch: _Fetch, partition: Partition, offset: 
     return NO_LEADER
 
 
-def _diverging(partition: Partition, wanted: Any) -> EpochEndOffset | None:
+def _diverging(partition: Partition, wanted: FetchPartition) -> EpochEndOffset | None:
     """The point where the two logs diverge, if the client's last epoch ended earlier here (KIP-595); else
     None.
     """
@@ -422,27 +426,27 @@ _REPLICA_RIGHT = Access(
     ErrorCode.TOPIC_AUTHORIZATION_FAILED,
     "every topic, if the request names a replica",
 )
-_EACH = topics(right(Operation.READ, ResourceType.TOPIC, "each topic, for everyone else"), "topic")
+_TOPIC_RIGHT = right(Operation.READ, ResourceType.TOPIC, "each topic, for everyone else")
 
 
-async def _guard(asked: Asked) -> Any:
+async def _guard(asked: Asked[FetchRequest, FetchResponse]) -> FetchResponse:
     body = asked.request.body
     # v15 moved the number into a struct
     number = body.replica_id if body.replica_state is None else body.replica_state.replica_id
     if body.session_epoch != NO_SESSION_EPOCH:
 
-        def may(topic: Any) -> bool:
+        def may(topic: FetchTopic) -> bool:
             if number >= 0:
                 return asked.may(_REPLICA_RIGHT, CLUSTER_NAME)
             name = topic_name(asked, topic, "topic")
-            return name is None or asked.may(_EACH.access[0], name)
+            return name is None or asked.may(_TOPIC_RIGHT, name)
 
         # a session has more topics than its requests name
         asked.request.may = may
         return await asked.proceed()
     if number >= 0:
         return await each(asked, lambda _item: (_REPLICA_RIGHT, CLUSTER_NAME))
-    return await _EACH.admit(asked)
+    return await each_topic(asked, _TOPIC_RIGHT, "topic")
 
 
 _LEVELS = (
@@ -454,7 +458,7 @@ API = ServedApi(
     key=ApiKey.FETCH,
     versions=(4, 18),
     handler=handle,
-    guard=Guard((_REPLICA_RIGHT, *_EACH.access), _guard),
+    guard=Guard((_REPLICA_RIGHT, _TOPIC_RIGHT), _guard),
     errors=ErrorShape(top=(_ERROR_FROM, 18), levels={0: _LEVELS}),
     parks=True,
     reads_only=True,

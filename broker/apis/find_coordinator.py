@@ -6,10 +6,12 @@ Share groups are not supported: INVALID_REQUEST, which clients do not retry.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from ...offsets_topic import partition_for
 from ...protocol import ApiKey, ErrorCode, KafkaError
+from ...protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from ..authorizer import CLUSTER_NAME, Access, Operation, ResourceType, right
 from ..node import Node
 from ..partitions.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
@@ -28,15 +30,11 @@ _MANY_FROM = 4
 #: Topics whose partition leaders are the coordinators, by kind of coordinator.
 _TOPICS = {_GROUP: OFFSETS_TOPIC, _TRANSACTION: TRANSACTIONS_TOPIC}
 
-_NOWHERE: dict[str, Any] = {"node_id": -1, "host": "", "port": -1}
 
-
-async def handle(node: Node, request: Request) -> Any:
+async def handle(node: Node, request: Request[FindCoordinatorRequest]) -> FindCoordinatorResponse:
     body = request.body
     if request.version >= _MANY_FROM and not body.coordinator_keys:
-        return request.answer(coordinators=[])  # nobody is asked for: nothing is begun
-    host, port = request.endpoint
-    found: dict[str, Any] = {"node_id": node.node_id, "host": host, "port": port}
+        return FindCoordinatorResponse(coordinators=[])  # nobody is asked for: nothing is begun
     if node.cluster is not None and body.key_type in _TOPICS:
         return await _in_cluster(node, request, node.cluster, _TOPICS[body.key_type])
     if body.key_type == _TRANSACTION:
@@ -44,15 +42,13 @@ async def handle(node: Node, request: Request) -> Any:
         await start_transactions(node)
     elif body.key_type != _GROUP:
         words = f"key type {body.key_type} is not offered by this broker: groups (0), transactions (1) are"
-        found = {"error_code": ErrorCode.INVALID_REQUEST, "error_message": words, **_NOWHERE}
-    if request.version < _MANY_FROM:
-        # Kafka names the error here, even NONE; with many keys it has no message
-        return request.answer(**{"error_message": "NONE", **found})
-    make = request.part("Coordinator")
-    return request.answer(coordinators=[make(key=key, **found) for key in body.coordinator_keys])
+        return _answer(request, lambda key: _nowhere(key, ErrorCode.INVALID_REQUEST, words))
+    return _answer(request, lambda key: Coordinator(key, node.node_id, *request.endpoint))
 
 
-async def _in_cluster(node: Node, request: Request, cluster: ClusterNode, topic: str) -> Any:
+async def _in_cluster(
+    node: Node, request: Request[FindCoordinatorRequest], cluster: ClusterNode, topic: str
+) -> FindCoordinatorResponse:
     """The leaders of the keys' partitions of the coordinator's topic."""
     found = node.topics.get(topic)
     error: KafkaError | None = None
@@ -64,19 +60,34 @@ async def _in_cluster(node: Node, request: Request, cluster: ClusterNode, topic:
             error = failed
         found = node.topics.get(topic)
 
-    def of(key: str) -> dict[str, Any]:
+    def find(key: str) -> Coordinator:
         if found is not None:
             state = found.partitions[partition_for(key, len(found.partitions))]
             endpoint = cluster.endpoint(state.leader, request.context.listener)
             if endpoint is not None:
-                return {"node_id": state.leader, "host": endpoint[0], "port": endpoint[1]}
+                return Coordinator(key, state.leader, *endpoint)
         words = "no broker leads its partition now" if error is None else str(error)
-        return {"error_code": ErrorCode.COORDINATOR_NOT_AVAILABLE, "error_message": words, **_NOWHERE}
+        return _nowhere(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, words)
 
-    if request.version < _MANY_FROM:
-        return request.answer(**{"error_message": "NONE", **of(request.body.key)})
-    make = request.part("Coordinator")
-    return request.answer(coordinators=[make(key=key, **of(key)) for key in request.body.coordinator_keys])
+    return _answer(request, find)
+
+
+_NOWHERE: dict[str, object] = {"node_id": -1, "host": "", "port": -1}
+
+
+def _nowhere(key: str, code: ErrorCode, words: str) -> Coordinator:
+    return Coordinator(key, -1, "", -1, code, words)
+
+
+def _answer(
+    request: Request[FindCoordinatorRequest], find: Callable[[str], Coordinator]
+) -> FindCoordinatorResponse:
+    if request.version >= _MANY_FROM:
+        return FindCoordinatorResponse(coordinators=[find(key) for key in request.body.coordinator_keys])
+    found = find(request.body.key)
+    # Kafka names the error here, even NONE; with many keys it has no message
+    words = found.error_message or "NONE"
+    return FindCoordinatorResponse(0, found.error_code, words, found.node_id, found.host, found.port)
 
 
 _GROUP_RIGHT = right(Operation.DESCRIBE, ResourceType.GROUP, "each group")
@@ -84,7 +95,7 @@ _TRANSACTION_RIGHT = right(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, "e
 _SHARE_RIGHT = right(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, "each share group's partition")
 
 
-async def _guard(asked: Asked) -> Any:
+async def _guard(asked: Asked[FindCoordinatorRequest, FindCoordinatorResponse]) -> FindCoordinatorResponse:
     request, body = asked.request, asked.request.body
     if body.key_type not in (_GROUP, _TRANSACTION, _SHARE_GROUP):
         return await asked.proceed()  # which refuses it
@@ -97,7 +108,9 @@ async def _guard(asked: Asked) -> Any:
     if request.version >= _MANY_FROM:
         return await each(asked, wanted)
     access, name = wanted(body.key)
-    return await asked.proceed() if asked.may(access, name) else request.error_answer(refusal(access).code)
+    if not asked.may(access, name):
+        raise refusal(access)
+    return await asked.proceed()
 
 
 API = ServedApi(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from ...protocol import ApiKey
+from ...protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from ..authorizer import Operation, ResourceType, right
 from ._api import ServedApi
 from ._guards import whole
 
-API = ServedApi(
+API: ServedApi[HeartbeatRequest, HeartbeatResponse] = ServedApi(
     key=ApiKey.HEARTBEAT,
     versions=(0, 4),
     guard=whole(right(Operation.READ, ResourceType.GROUP, "the group"), field="group_id"),

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from ...protocol import ApiKey, ErrorCode, KafkaError
+from ...protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResourceResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
 from ...settings import as_text
 from ..metadata.live_settings import kafka_name
 from ..node import Node
@@ -27,17 +32,23 @@ _LISTS = frozenset(
 )
 
 
-async def handle(node: Node, request: Request) -> Any:
-    return await alter(node, request, _incremental)
+async def handle(
+    node: Node, request: Request[IncrementalAlterConfigsRequest]
+) -> IncrementalAlterConfigsResponse:
+    return IncrementalAlterConfigsResponse(
+        responses=await alter(node, request, _incremental, AlterConfigsResourceResponse)
+    )
 
 
-def _incremental(before: Mapping[str, Any], shown: Rows, configs: Any) -> dict[str, str]:
+def _incremental(
+    before: Mapping[str, object], shown: Rows, configs: Sequence[AlterableConfig]
+) -> dict[str, str]:
     """Apply changes to the configs that are set."""
     given = {kafka_name(name): as_text(value) or "" for name, value in before.items()}
     for config in configs:
         name = kafka_name(config.name) if config.name.startswith(PREFIX) else config.name
         if config.config_operation == _SET:
-            given[name] = config.value
+            given[name] = config.value or ""
         elif config.config_operation == DELETE:
             given.pop(name, None)
         elif config.config_operation in (_APPEND, _SUBTRACT):
@@ -48,8 +59,8 @@ def _incremental(before: Mapping[str, Any], shown: Rows, configs: Any) -> dict[s
     return given
 
 
-def _list(config: Any, before: str) -> str:
-    named = config.value.split(",")
+def _list(config: AlterableConfig, before: str) -> str:
+    named = (config.value or "").split(",")
     if config.name not in _LISTS:
         verb = "appended to" if config.config_operation == _APPEND else "subtracted from"
         raise KafkaError(ErrorCode.INVALID_CONFIG, f"{config.name} is no list: it cannot be {verb}, set it")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from ...protocol import ApiKey, ErrorCode
+from ...protocol import ApiKey, ErrorCode, KafkaError
+from ...protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from ...transactions import Initialize
 from ..authorizer import Access, Operation, ResourceType, right
 from ..node import Node
@@ -20,20 +19,22 @@ _FENCED_FROM = 4
 _NONE = -1
 
 
-async def handle(node: Node, request: Request) -> Any:
+async def handle(node: Node, request: Request[InitProducerIdRequest]) -> InitProducerIdResponse:
     body = request.body
     given = body.producer_id, body.producer_epoch
     if (given[0] == _NONE) != (given[1] == _NONE):
-        return request.error_answer(ErrorCode.INVALID_REQUEST)
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST, "a producer is named by its id and its epoch, or by neither"
+        )
     if body.transactional_id is None:
         # a producer's former id is ignored: without transactions a new one serves as well
-        return request.answer(
+        return InitProducerIdResponse(
             producer_id=await take_producer_id(node.producer_ids, node.logs.disk), producer_epoch=0
         )
     known = None if given[0] == _NONE else given
     init = Initialize(body.transactional_id, body.transaction_timeout_ms, known)
     error, producer_id, epoch = await node.transactions.initialize(init)
-    return request.answer(
+    return InitProducerIdResponse(
         error_code=fenced_name(request, error, _FENCED_FROM), producer_id=producer_id, producer_epoch=epoch
     )
 
@@ -52,7 +53,7 @@ _SOME_TOPIC_RIGHT = Access(
 )
 
 
-async def _guard(asked: Asked) -> Any:
+async def _guard(asked: Asked[InitProducerIdRequest, InitProducerIdResponse]) -> InitProducerIdResponse:
     name = asked.request.body.transactional_id
     if name is not None:
         if not asked.may(_TRANSACTION_RIGHT, name):

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...protocol import ApiKey, ErrorCode
+from ...protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from ..authorizer import Operation, ResourceType, right
 from ._api import ServedApi
 from ._errors import at_top
@@ -14,14 +13,14 @@ from ._guards import whole
 _NULL_PROTOCOL_FROM = 7
 
 
-def _with_error(body: Any, version: int, _code: ErrorCode) -> dict[str, Any]:
+def _with_error(body: JoinGroupRequest, version: int, _code: ErrorCode) -> dict[str, object]:
     return {
         "member_id": body.member_id,
         "protocol_name": None if version >= _NULL_PROTOCOL_FROM else "",
     }
 
 
-API = ServedApi(
+API: ServedApi[JoinGroupRequest, JoinGroupResponse] = ServedApi(
     key=ApiKey.JOIN_GROUP,
     versions=(0, 9),
     guard=whole(right(Operation.READ, ResourceType.GROUP, "the group"), field="group_id"),

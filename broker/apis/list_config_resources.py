@@ -6,9 +6,13 @@ Version 0 asks for client metrics alone, of which there are none here.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from ...protocol import ApiKey, ErrorCode
+from ...protocol.messages.list_config_resources import ConfigResource as ListedResource
+from ...protocol.messages.list_config_resources import (
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+)
 from ..authorizer import Operation, ResourceType, right
 from ..node import Node
 from ._api import Request, ServedApi
@@ -16,14 +20,13 @@ from ._configs import ConfigResource
 from ._guards import whole
 
 
-async def handle(node: Node, request: Request) -> Any:
+async def handle(node: Node, request: Request[ListConfigResourcesRequest]) -> ListConfigResourcesResponse:
     wanted = set(request.body.resource_types) if request.version >= 1 else {ConfigResource.CLIENT_METRICS}
     if not wanted <= set(ConfigResource):
-        return request.answer(error_code=ErrorCode.UNSUPPORTED_VERSION)
-    make = request.part("ConfigResource")
-    return request.answer(
+        return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
+    return ListConfigResourcesResponse(
         config_resources=[
-            make(resource_name=name, resource_type=int(kind))
+            ListedResource(resource_name=name, resource_type=int(kind))
             for kind in ConfigResource
             if kind in wanted or not wanted
             for name in _names(node, kind)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...protocol import ApiKey
+from ...protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from ..authorizer import Access, Operation, ResourceType
 from ._api import Asked, Guard, ServedApi, replaced
 
@@ -14,7 +13,7 @@ _GROUP_RIGHT = Access(
 )
 
 
-async def _guard(asked: Asked) -> Any:
+async def _guard(asked: Asked[ListGroupsRequest, ListGroupsResponse]) -> ListGroupsResponse:
     answer = await asked.proceed()
     if not asked.may(_ALL_RIGHT):
         seen = [group for group in answer.groups if asked.may(_GROUP_RIGHT, group.group_id)]
@@ -22,7 +21,7 @@ async def _guard(asked: Asked) -> Any:
     return answer
 
 
-API = ServedApi(
+API: ServedApi[ListGroupsRequest, ListGroupsResponse] = ServedApi(
     key=ApiKey.LIST_GROUPS,
     versions=(0, 5),
     guard=Guard((_ALL_RIGHT, _GROUP_RIGHT), _guard),

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 
 from ...protocol import ApiKey, ErrorCode, KafkaError
-from ...protocol.messages.list_offsets import ListOffsetsPartitionResponse, ListOffsetsTopicResponse
+from ...protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
 from ..authorizer import Operation, ResourceType, right
 from ..event_loop.time_slices import Slices
 from ..node import Node
@@ -45,7 +50,7 @@ _NOT_AVAILABLE_FROM = 5
 _NOWHERE = (-1, -1, -1)
 
 
-async def handle(node: Node, request: Request) -> Any:
+async def handle(node: Node, request: Request[ListOffsetsRequest]) -> ListOffsetsResponse:
     # a partition that is named twice, anywhere in the request, is refused without a lookup
     times = Counter((t.name, wanted.partition_index) for t in request.body.topics for wanted in t.partitions)
     twice = {place for place, count in times.items() if count > 1}
@@ -70,10 +75,12 @@ async def handle(node: Node, request: Request) -> Any:
                 await slices.end_if_due()
         if rows:
             answers.append(ListOffsetsTopicResponse(topic.name, rows))
-    return request.answer(topics=answers)
+    return ListOffsetsResponse(topics=answers)
 
 
-async def _find(node: Node, request: Request, topic: str, wanted: Any) -> tuple[int, int, int]:
+async def _find(
+    node: Node, request: Request[ListOffsetsRequest], topic: str, wanted: ListOffsetsPartition
+) -> tuple[int, int, int]:
     """Return offset, timestamp and leader epoch. Raises KafkaError."""
     timestamp = wanted.timestamp
     if timestamp < 0 and request.version < _SPECIAL_FROM.get(timestamp, request.version + 1):
@@ -102,7 +109,7 @@ async def _find(node: Node, request: Request, topic: str, wanted: Any) -> tuple[
     return _NOWHERE
 
 
-def _end(node: Node, request: Request, partition: Partition) -> int:
+def _end(node: Node, request: Request[ListOffsetsRequest], partition: Partition) -> int:
     """Return the offset up to which the sender may read. Raises KafkaError."""
     if node.cluster is not None and request.body.replica_id >= 0:
         return partition.log_end_offset  # a follower copies up to there
@@ -111,7 +118,7 @@ def _end(node: Node, request: Request, partition: Partition) -> int:
     return partition.high_watermark
 
 
-def _not_yet(request: Request) -> KafkaError:
+def _not_yet(request: Request[ListOffsetsRequest]) -> KafkaError:
     """The error while a new leader does not know yet what was committed: consumers would go back
     (KIP-207).
     """

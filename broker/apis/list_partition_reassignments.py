@@ -5,9 +5,13 @@ The controller answers: other brokers may not have heard of the latest ones yet.
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...protocol import ApiKey
+from ...protocol.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+    OngoingPartitionReassignment,
+    OngoingTopicReassignment,
+)
 from ..authorizer import Operation, ResourceType, right
 from ..node import Node
 from ._api import Request, ServedApi, always
@@ -15,22 +19,23 @@ from ._errors import at_top
 from ._guards import whole
 
 
-async def handle(node: Node, request: Request) -> Any:
+async def handle(
+    node: Node, request: Request[ListPartitionReassignmentsRequest]
+) -> ListPartitionReassignmentsResponse:
     wanted = request.body.topics
     numbers = {} if wanted is None else {each.name: set(each.partition_indexes) for each in wanted}
     topics = node.topics.all() if wanted is None else filter(None, map(node.topics.get, numbers))
-    make = request.part("OngoingPartitionReassignment")
     found = {
         topic.name: [
-            make(index, state.replicas, state.adding, state.removing)
+            OngoingPartitionReassignment(index, state.replicas, state.adding, state.removing)
             for index, state in enumerate(topic.partitions)
             if (state.adding or state.removing) and (wanted is None or index in numbers[topic.name])
         ]
         for topic in topics
     }
-    return request.answer(
+    return ListPartitionReassignmentsResponse(
         error_message=None,
-        topics=[request.part("OngoingTopicReassignment")(*item) for item in found.items() if item[1]],
+        topics=[OngoingTopicReassignment(*item) for item in found.items() if item[1]],
     )
 
 

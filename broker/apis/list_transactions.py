@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...coordinator.re2_expressions import compile_regex
 from ...protocol import ApiKey, ErrorCode, KafkaError
+from ...protocol.messages.list_transactions import (
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+)
+from ...protocol.messages.list_transactions import TransactionState as ListedTransaction
 from ...statemachine import TransactionState
 from ..authorizer import Access, Operation, ResourceType
 from ..event_loop.time_slices import in_slices
@@ -16,21 +19,20 @@ from ._errors import AT_TOP
 _STATES = {state.value for state in TransactionState}
 
 
-async def handle(node: Node, request: Request) -> Any:
+async def handle(node: Node, request: Request[ListTransactionsRequest]) -> ListTransactionsResponse:
     body, found = request.body, node.transactions.transactions()
     if isinstance(found, ErrorCode):
-        return request.answer(error_code=found)
+        return ListTransactionsResponse(error_code=found)
     pattern = body.transactional_id_pattern
     expression, why = compile_regex(pattern) if pattern else (None, "")
     if why:
         raise KafkaError(ErrorCode.INVALID_REGULAR_EXPRESSION, why)
     states, producers = frozenset(body.state_filters), frozenset(body.producer_id_filters)
     now_ms = node.now_ms()
-    make = request.part("TransactionState")
-    return request.answer(
+    return ListTransactionsResponse(
         unknown_state_filters=[name for name in body.state_filters if name not in _STATES],
         transaction_states=[
-            make(each.transactional_id, each.producer_id, each.state.value)
+            ListedTransaction(each.transactional_id, each.producer_id, each.state.value)
             async for each in in_slices(found)
             if (not states or each.state.value in states)
             and (not producers or each.producer_id in producers)
@@ -48,7 +50,7 @@ _ID_RIGHT = Access(
 )
 
 
-async def _guard(asked: Asked) -> Any:
+async def _guard(asked: Asked[ListTransactionsRequest, ListTransactionsResponse]) -> ListTransactionsResponse:
     answer = await asked.proceed()
     seen = [
         each

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from types import SimpleNamespace
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
 from ...cluster import NO_LEADER, PartitionState, TopicImage
 from ...protocol import ApiKey, ErrorCode, KafkaError, PreparedArray
-from ...protocol.messages.metadata import MetadataResponse, MetadataResponsePartition
+from ...protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
 from ..authorizer import Access, Operation, ResourceType, right
 from ..event_loop.time_slices import in_slices
 from ..metadata.topics import NO_TOPIC_ID, TopicPlan
@@ -34,17 +40,16 @@ _NULL_NAME_FROM = 12
 _NO_IDS = (None, NO_TOPIC_ID)
 
 
-async def handle(node: Node, request: Request) -> Any:
+async def handle(node: Node, request: Request[MetadataRequest]) -> MetadataResponse:
     body = request.body
     if request.version < _IDS_ASKED_FROM and any(item.topic_id for item in body.topics or ()):
         raise KafkaError(
             ErrorCode.INVALID_REQUEST, f"topics cannot be asked for by id before v{_IDS_ASKED_FROM}"
         )
-    make = request.part("MetadataResponseBroker")
     image = node.image
     answer = MetadataResponse(
         brokers=[
-            make(node_id=each.node_id, host=host, port=port, rack=each.rack)
+            MetadataResponseBroker(node_id=each.node_id, host=host, port=port, rack=each.rack)
             for each, host, port in brokers_of(node, request)
         ],
         cluster_id=image.cluster_id,
@@ -56,26 +61,28 @@ async def handle(node: Node, request: Request) -> Any:
     return answer
 
 
-def _topics_meant(topics: Iterable[Any]) -> list[Any]:
+def _topics_meant(topics: Iterable[MetadataRequestTopic]) -> list[MetadataRequestTopic]:
     """The topics of a request, without repeats. As in Apache Kafka, a name beside an id is ignored."""
     topics = list(topics)
     by_id = {item.topic_id: item for item in topics if item.topic_id not in (None, NO_TOPIC_ID)}
     if by_id:
-        return [SimpleNamespace(name=None, topic_id=topic_id) for topic_id in by_id]
+        return [MetadataRequestTopic(topic_id, None) for topic_id in by_id]
     return list({item.name: item for item in topics}.values())
 
 
-async def _topics(node: Node, request: Request) -> list[Any]:
-    wanted = request.body.topics
-    wanted = _topics_meant(wanted) if wanted else wanted
-    if wanted is None or (request.version == 0 and not wanted):
+async def _topics(node: Node, request: Request[MetadataRequest]) -> list[MetadataResponseTopic]:
+    topics = request.body.topics
+    if topics is None or (request.version == 0 and not topics):
         return [_describe_topic(node, request, topic) async for topic in in_slices(node.topics.all())]
+    wanted = _topics_meant(topics)
     names = [item.name for item in wanted if item.name and item.topic_id in _NO_IDS]
     refused = await _create_missing(node, request, names)
     return [_asked_for(node, request, item, refused) async for item in in_slices(wanted)]
 
 
-async def _create_missing(node: Node, request: Request, names: list[str]) -> dict[str, KafkaError]:
+async def _create_missing(
+    node: Node, request: Request[MetadataRequest], names: list[str]
+) -> dict[str, KafkaError]:
     """Create the missing topics, if the request and the settings allow it; return errors by name."""
     if not _creates(node, request):
         return {}
@@ -95,7 +102,12 @@ async def _create_missing(node: Node, request: Request, names: list[str]) -> dic
     return {name: error for name, error in refused.items() if error.code != ErrorCode.TOPIC_ALREADY_EXISTS}
 
 
-def _asked_for(node: Node, request: Request, item: Any, refused: Mapping[str, KafkaError]) -> Any:
+def _asked_for(
+    node: Node,
+    request: Request[MetadataRequest],
+    item: MetadataRequestTopic,
+    refused: Mapping[str, KafkaError],
+) -> MetadataResponseTopic:
     topic_id = item.topic_id or NO_TOPIC_ID
     if topic_id != NO_TOPIC_ID:
         topic = node.topics.by_id(topic_id)
@@ -118,7 +130,9 @@ def _by_name(node: Node, name: str | None, refused: Mapping[str, KafkaError]) ->
     return find_topic(node, name)
 
 
-def _describe_topic(node: Node, request: Request, topic: TopicImage) -> Any:
+def _describe_topic(
+    node: Node, request: Request[MetadataRequest], topic: TopicImage
+) -> MetadataResponseTopic:
     if topic.described is None:
         try:
             topic = node.topics.with_epochs(topic)
@@ -128,15 +142,17 @@ def _describe_topic(node: Node, request: Request, topic: TopicImage) -> Any:
         topic.described = PreparedArray(
             [_partition(index, state) for index, state in enumerate(topic.partitions)]
         )
+    # written as an array is, though it is none
+    partitions: Any = topic.described
     operations = (
         TOPIC_OPERATIONS if request.body.include_topic_authorized_operations else OPERATIONS_NOT_ASKED
     )
-    return request.part("MetadataResponseTopic")(
+    return MetadataResponseTopic(
         error_code=ErrorCode.NONE,
         name=topic.name,
         topic_id=topic.id,
         is_internal=topic.internal,
-        partitions=topic.described,
+        partitions=partitions,
         topic_authorized_operations=operations,
     )
 
@@ -148,9 +164,11 @@ def _partition(index: int, state: PartitionState) -> MetadataResponsePartition:
     )
 
 
-def _missing(request: Request, name: str | None, topic_id: UUID, code: ErrorCode) -> Any:
+def _missing(
+    request: Request[MetadataRequest], name: str | None, topic_id: UUID, code: ErrorCode
+) -> MetadataResponseTopic:
     # a null name is new in v12
-    return request.part("MetadataResponseTopic")(
+    return MetadataResponseTopic(
         error_code=code, name=name if name is not None or request.version >= 12 else "", topic_id=topic_id
     )
 
@@ -167,14 +185,16 @@ _CREATE_ANY_RIGHT = Access(
 _CREATE_RIGHT = right(Operation.CREATE, ResourceType.TOPIC, "each topic to be created on the way")
 
 
-async def _guard(asked: Asked) -> Any:
+async def _guard(asked: Asked[MetadataRequest, MetadataResponse]) -> MetadataResponse:
     body, version = asked.request.body, asked.request.version
     if body.topics is None or (version == 0 and not body.topics):
-        refused: list[Any] = []
+        refused: list[MetadataRequestTopic] = []
         answer = await asked.proceed()
-        topics = [topic async for topic in in_slices(answer.topics) if asked.shows(_TOPIC_RIGHT, topic.name)]
+        topics: Sequence[MetadataResponseTopic] = [
+            topic async for topic in in_slices(answer.topics) if asked.shows(_TOPIC_RIGHT, topic.name or "")
+        ]
     else:
-        allowed, refused = await _sorted_out(asked)
+        allowed, refused = await _sorted_out(asked, body.topics)
         asked.narrow(topics=allowed)
         answer = await asked.proceed()
         # in v0 an empty list stands for all topics
@@ -189,11 +209,13 @@ async def _guard(asked: Asked) -> Any:
     return with_cluster_operations(asked, answer._replace(topics=[*topics, *errors]))
 
 
-async def _sorted_out(asked: Asked) -> tuple[list[Any], list[Any]]:
+async def _sorted_out(
+    asked: Asked[MetadataRequest, MetadataResponse], topics: Iterable[MetadataRequestTopic]
+) -> tuple[list[MetadataRequestTopic], list[MetadataRequestTopic]]:
     """Split the requested topics into those that the sender may describe, and the others."""
-    allowed: list[Any] = []
-    refused: list[Any] = []
-    async for item in in_slices(_topics_meant(asked.request.body.topics)):
+    allowed: list[MetadataRequestTopic] = []
+    refused: list[MetadataRequestTopic] = []
+    async for item in in_slices(_topics_meant(topics)):
         name = topic_name(asked, item)
         may = name is None or asked.may(_TOPIC_RIGHT, name)
         missing = name is not None and asked.node.topics.get(name) is None
@@ -203,7 +225,7 @@ async def _sorted_out(asked: Asked) -> tuple[list[Any], list[Any]]:
     return allowed, refused
 
 
-def _creates(node: Node, request: Request) -> bool:
+def _creates(node: Node, request: Request[MetadataRequest]) -> bool:
     return bool(node.settings.auto_create_topics_enable and request.body.allow_auto_topic_creation)
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from ...protocol import ApiKey
+from ...protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from ..authorizer import Operation, ResourceType, right
 from ._api import ServedApi
 from ._errors import PARTITIONS, Level, in_elements, same
 from ._guards import topics, whole
 
-API = ServedApi(
+API: ServedApi[OffsetCommitRequest, OffsetCommitResponse] = ServedApi(
     key=ApiKey.OFFSET_COMMIT,
     versions=(2, 10),
     guard=whole(

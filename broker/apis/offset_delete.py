@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from ...protocol import ApiKey
+from ...protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 from ..authorizer import Operation, ResourceType, right
 from ._api import ServedApi
 from ._errors import PARTITIONS, TOPICS_BY_NAME, ErrorShape
 from ._guards import topics, whole
 
-API = ServedApi(
+API: ServedApi[OffsetDeleteRequest, OffsetDeleteResponse] = ServedApi(
     key=ApiKey.OFFSET_DELETE,
     versions=(0, 0),
     guard=whole(

@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeAlias, TypeVar
 
 from ...protocol import ApiKey, ErrorCode
-from ...protocol.messages.offset_fetch import OffsetFetchResponsePartitions, OffsetFetchResponseTopics
+from ...protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopics,
+)
 from ..authorizer import Operation, ResourceType, right
 from ..event_loop.time_slices import in_slices
 from ._api import Asked, Guard, ServedApi, replaced
 from ._errors import TOPICS_BY_NAME, ErrorShape, Level, same
 from ._guards import appended, refusal, topic_name
+
+_Topic: TypeAlias = OffsetFetchRequestTopic | OffsetFetchRequestTopics
+#: A group in a request and in a response; in old versions these are about one.
+GroupT = TypeVar("GroupT", OffsetFetchRequest, OffsetFetchRequestGroup)
+AnswerT = TypeVar("AnswerT", OffsetFetchResponse, OffsetFetchResponseGroup)
 
 #: Version from which a request names many groups; the response has the same order.
 _MANY_GROUPS_FROM = 8
@@ -21,22 +35,22 @@ _TOPIC_RIGHT = right(
 )
 
 
-async def _guard(asked: Asked) -> Any:
+async def _guard(asked: Asked[OffsetFetchRequest, OffsetFetchResponse]) -> OffsetFetchResponse:
     request, body = asked.request, asked.request.body
     if request.version < _MANY_GROUPS_FROM:
         if not asked.may(_GROUP_RIGHT, body.group_id):
-            return request.error_answer(refusal(_GROUP_RIGHT).code)
+            raise refusal(_GROUP_RIGHT)
         request.body, hidden = await _hide_topics(asked, body)
         return await _answer_group(asked, await asked.proceed(), hidden)
-    allowed: list[tuple[Any, list[Any] | None]] = []
-    refused: list[Any] = []
+    allowed: list[tuple[OffsetFetchRequestGroup, list[_Topic] | None]] = []
+    refused: list[OffsetFetchRequestGroup] = []
     async for group in in_slices(body.groups):
         if asked.may(_GROUP_RIGHT, group.group_id):
             allowed.append(await _hide_topics(asked, group))
         else:
             refused.append(group)
     asked.narrow(groups=[group for group, _ in allowed])
-    answer = await asked.proceed() if allowed else request.answer()
+    answer = await asked.proceed() if allowed else OffsetFetchResponse()
     # matched by position, not by id: a group may be in the request twice, each time with other topics
     answers = zip(answer.groups, allowed, strict=True)
     told = [await _answer_group(asked, group, hidden) async for group, (_, hidden) in in_slices(answers)]
@@ -44,19 +58,23 @@ async def _guard(asked: Asked) -> Any:
     return replaced(answer, groups=[*told, *errors])
 
 
-async def _hide_topics(asked: Asked, group: Any) -> tuple[Any, list[Any] | None]:
+async def _hide_topics(
+    asked: Asked[OffsetFetchRequest, OffsetFetchResponse], group: GroupT
+) -> tuple[GroupT, list[_Topic] | None]:
     """A group without its hidden topics, and the hidden ones; None for these if all topics are requested."""
     if group.topics is None:
         return group, None
-    hidden: list[Any] = []
-    seen: list[Any] = []
+    hidden: list[_Topic] = []
+    seen: list[_Topic] = []
     async for topic in in_slices(group.topics):
         name = topic_name(asked, topic)
         (seen if name is None or asked.may(_TOPIC_RIGHT, name) else hidden).append(topic)
     return replaced(group, topics=seen), hidden
 
 
-async def _answer_group(asked: Asked, group: Any, hidden: list[Any] | None) -> Any:
+async def _answer_group(
+    asked: Asked[OffsetFetchRequest, OffsetFetchResponse], group: AnswerT, hidden: list[_Topic] | None
+) -> AnswerT:
     """A group of the response as the sender may see it; ``hidden`` are topics left out of the request."""
     if group.error_code:
         return group
@@ -70,7 +88,7 @@ async def _answer_group(asked: Asked, group: Any, hidden: list[Any] | None) -> A
     return replaced(group, topics=topics)
 
 
-def _without_offsets(topic: Any) -> OffsetFetchResponseTopics:
+def _without_offsets(topic: _Topic) -> OffsetFetchResponseTopics:
     error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
     partitions = [
         OffsetFetchResponsePartitions(index, -1, error_code=error) for index in topic.partition_indexes
@@ -86,7 +104,7 @@ _ONE_GROUP = (
 )
 _MANY_GROUPS = (Level("groups", "groups", same("group_id")),)
 
-API = ServedApi(
+API: ServedApi[OffsetFetchRequest, OffsetFetchResponse] = ServedApi(
     key=ApiKey.OFFSET_FETCH,
     versions=(1, 10),
     guard=Guard((_GROUP_RIGHT, _TOPIC_RIGHT), _guard),

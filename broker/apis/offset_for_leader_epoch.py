@@ -2,43 +2,49 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...protocol import ApiKey
+from ...protocol.messages.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
 from ..authorizer import Access, Operation, ResourceType, right
 from ..node import Node
 from ._api import Asked, Guard, Request, ServedApi
 from ._errors import Level, in_elements, same
-from ._guards import topics
+from ._guards import each_topic
 from ._lookup import find_partition
 
 
-async def handle(node: Node, request: Request) -> Any:
-    async def ended(topic: Any, wanted: Any) -> dict[str, Any]:
+async def handle(node: Node, request: Request[OffsetForLeaderEpochRequest]) -> OffsetForLeaderEpochResponse:
+    async def ended(topic: OffsetForLeaderTopic, wanted: OffsetForLeaderPartition) -> dict[str, object]:
         partition = find_partition(
             node, topic.topic, None, wanted.partition, known_epoch=wanted.current_leader_epoch
         )
         epoch, end_offset = partition.end_of_epoch(wanted.leader_epoch)
         return {"leader_epoch": epoch, "end_offset": end_offset}
 
-    return await request.each_partition(ended)
+    return await request.each_partition(OffsetForLeaderEpochResponse, ended)
 
 
 _ANY_RIGHT = Access(
     Operation.CLUSTER_ACTION, ResourceType.CLUSTER, None, "every topic: the next right is not asked for"
 )
-_EACH = topics(right(Operation.DESCRIBE, ResourceType.TOPIC, "each topic"), "topic")
+_TOPIC_RIGHT = right(Operation.DESCRIBE, ResourceType.TOPIC, "each topic")
 
 
-async def _guard(asked: Asked) -> Any:
-    return await (asked.proceed() if asked.may(_ANY_RIGHT) else _EACH.admit(asked))
+async def _guard(
+    asked: Asked[OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse],
+) -> OffsetForLeaderEpochResponse:
+    return await (asked.proceed() if asked.may(_ANY_RIGHT) else each_topic(asked, _TOPIC_RIGHT, "topic"))
 
 
 API = ServedApi(
     key=ApiKey.OFFSET_FOR_LEADER_EPOCH,
     versions=(2, 4),
     handler=handle,
-    guard=Guard((_ANY_RIGHT, *_EACH.access), _guard),
+    guard=Guard((_ANY_RIGHT, _TOPIC_RIGHT), _guard),
     errors=in_elements(
         Level("topics", "topics", same("topic")), Level("partitions", "partitions", same("partition"))
     ),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ...log import RecordsError
 from ...protocol import (
@@ -23,6 +23,15 @@ from ...protocol import (
     TopicPartition,
     parse_batch_header,
 )
+from ...protocol.messages.produce import (
+    BatchIndexAndErrorMessage,
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+    TopicProduceResponse,
+)
 from ..authorizer import Operation, ResourceType, right
 from ..event_loop.time_slices import in_slices
 from ..node import Node
@@ -31,7 +40,7 @@ from ..partitions.topic_names import INTERNAL
 from ..transactions import Writer
 from ._api import Asked, Guard, Request, ServedApi
 from ._errors import Level, in_elements, same
-from ._guards import refusal, topic_name, topics
+from ._guards import each_topic, refusal, topic_name
 from ._lookup import find_partition
 from ._transactions import written_name
 
@@ -84,13 +93,16 @@ class _Outcome:
     log_append_time_ms: int = -1
     log_start_offset: int = -1
     error: KafkaError | None = None
-    flush: Awaitable[Any] | None = None
+    flush: Awaitable[object] | None = None
 
 
-async def handle(node: Node, request: Request) -> Any:
+async def handle(node: Node, request: Request[ProduceRequest]) -> ProduceResponse | None:
     body = request.body
-    writing = None if body.transactional_id is None else await _in_transaction(node, request)
-    appended: list[tuple[Any, list[tuple[int, _Outcome]]]] = [(topic, []) for topic in body.topic_data]
+    name = body.transactional_id
+    writing = None if name is None else await _in_transaction(node, request, name)
+    appended: list[tuple[TopicProduceData, list[tuple[int, _Outcome]]]] = [
+        (topic, []) for topic in body.topic_data
+    ]
     each = ((topic, outcomes, data) for topic, outcomes in appended for data in topic.partition_data)
     async for topic, outcomes, data in in_slices(each):
         outcomes.append((data.index, await _append(node, request, topic, data, writing)))
@@ -101,7 +113,7 @@ async def handle(node: Node, request: Request) -> Any:
         if failed:
             raise ProtocolError(f"a Produce with acks=0 failed: {failed[0]}")
         return None
-    return _answer(request, responses)
+    return _answer(responses)
 
 
 async def _to_outcome(index: int, outcome: _Outcome) -> tuple[int, _Outcome]:
@@ -113,23 +125,21 @@ async def _to_outcome(index: int, outcome: _Outcome) -> tuple[int, _Outcome]:
     return index, outcome
 
 
-def _answer(request: Request, responses: list[tuple[Any, list[tuple[int, _Outcome]]]]) -> Any:
-    make_topic = request.part("TopicProduceResponse")
-    make_partition = request.part("PartitionProduceResponse")
-    return request.answer(
+def _answer(responses: list[tuple[TopicProduceData, list[tuple[int, _Outcome]]]]) -> ProduceResponse:
+    return ProduceResponse(
         responses=[
-            make_topic(
+            TopicProduceResponse(
                 name=topic.name,
                 topic_id=topic.topic_id,
                 partition_responses=[
-                    make_partition(
+                    PartitionProduceResponse(
                         index=index,
                         error_code=outcome.error.code if outcome.error else ErrorCode.NONE,
                         error_message=None if outcome.error is None else outcome.error.message,
                         base_offset=outcome.base_offset,
                         log_append_time_ms=outcome.log_append_time_ms,
                         log_start_offset=outcome.log_start_offset,
-                        record_errors=_record_errors(request, outcome.error),
+                        record_errors=_record_errors(outcome.error),
                     )
                     for index, outcome in partitions
                 ],
@@ -139,13 +149,12 @@ def _answer(request: Request, responses: list[tuple[Any, list[tuple[int, _Outcom
     )
 
 
-def _record_errors(request: Request, error: KafkaError | None) -> list[Any]:
+def _record_errors(error: KafkaError | None) -> list[BatchIndexAndErrorMessage]:
     """The records for which a batch is refused (KIP-467, from v8 on)."""
     if not isinstance(error, RecordsError):
         return []
-    make = request.part("BatchIndexAndErrorMessage")
     return [
-        make(batch_index=record.batch_index, batch_index_error_message=record.message)
+        BatchIndexAndErrorMessage(batch_index=record.batch_index, batch_index_error_message=record.message)
         for record in error.records
     ]
 
@@ -171,7 +180,9 @@ class _Writing(NamedTuple):
         return KafkaError(name, "the partition is not in the producer's open transaction")
 
 
-async def _in_transaction(node: Node, request: Request) -> _Writing | None:
+async def _in_transaction(
+    node: Node, request: Request[ProduceRequest], transactional_id: str
+) -> _Writing | None:
     """Verify the partitions of transactional batches, and add those that may be added; None if there are
     none. Raises KafkaError INVALID_PRODUCER_ID_MAPPING for batches of several producers.
     """
@@ -194,7 +205,7 @@ async def _in_transaction(node: Node, request: Request) -> _Writing | None:
     if not producers:
         return None
     ((producer_id, epoch),) = producers
-    writer = Writer(request.body.transactional_id, producer_id, epoch, adds)
+    writer = Writer(transactional_id, producer_id, epoch, adds)
     for place, header in headers.items():
         partition = node.logs.partition(*place)
         if writer.known(partition) is None:
@@ -202,13 +213,13 @@ async def _in_transaction(node: Node, request: Request) -> _Writing | None:
     return _Writing(writer, await writer.admit(node, headers), request.version >= _ABORTABLE_FROM)
 
 
-def _of_transaction(records: bytes | None) -> BatchHeader | None:
+def _of_transaction(records: bytes | memoryview | None) -> BatchHeader | None:
     """The header of a batch that is part of a producer's transaction; None for any other."""
     header = _header(records)
     return header if header is not None and header.transactional and header.producer_id >= 0 else None
 
 
-def _header(records: bytes | None) -> BatchHeader | None:
+def _header(records: bytes | memoryview | None) -> BatchHeader | None:
     """The header of a batch; None for a malformed one, which is told later."""
     try:
         return parse_batch_header(records or b"")
@@ -216,7 +227,13 @@ def _header(records: bytes | None) -> BatchHeader | None:
         return None  # it is reported later
 
 
-def _refuse_batch(request: Request, topic: Any, data: Any, error: KafkaError, start: int = -1) -> _Outcome:
+def _refuse_batch(
+    request: Request[ProduceRequest],
+    topic: TopicProduceData,
+    data: PartitionProduceData,
+    error: KafkaError,
+    start: int = -1,
+) -> _Outcome:
     """The outcome of a batch that is not stored."""
     header = _header(data.records)
     if header is not None:
@@ -224,7 +241,13 @@ def _refuse_batch(request: Request, topic: Any, data: Any, error: KafkaError, st
     return _Outcome(log_start_offset=start, error=error)
 
 
-async def _append(node: Node, request: Request, topic: Any, data: Any, writing: _Writing | None) -> _Outcome:
+async def _append(
+    node: Node,
+    request: Request[ProduceRequest],
+    topic: TopicProduceData,
+    data: PartitionProduceData,
+    writing: _Writing | None,
+) -> _Outcome:
     if request.refused and (header := _header(data.records)) is not None:
         before = request.refused.before((topic.name, topic.topic_id, data.index), header)
         if before is not None:
@@ -274,7 +297,7 @@ async def _append(node: Node, request: Request, topic: Any, data: Any, writing: 
         traffic.messages_in += info.last_offset - info.base_offset + 1
     traffic.bytes_in += len(records)
     all_replicas = request.body.acks == _ALL_REPLICAS
-    flush: Awaitable[Any] | None
+    flush: Awaitable[object] | None
     if all_replicas:
         flush = partition.wait_stored(info.last_offset + 1, request.body.timeout_ms)
     else:
@@ -282,12 +305,14 @@ async def _append(node: Node, request: Request, topic: Any, data: Any, writing: 
     return _Outcome(info.base_offset, info.log_append_time_ms, info.log_start_offset, flush=flush)
 
 
-def _check(request: Request, records: bytes | None) -> bytes:
+def _check(request: Request[ProduceRequest], records: bytes | memoryview | None) -> bytes:
     """Return the one batch of a request: magic 2, without what only a coordinator may write. The log checks
     more.
 
     An incomplete batch after it is cut off, as in Apache Kafka.
     """
+    # a request is decoded from bytes
+    assert not isinstance(records, memoryview)
     if records is None or len(records) < BATCH_OVERHEAD or records[_MAGIC_AT] < _MAGIC:
         raise KafkaError(
             ErrorCode.INVALID_RECORD, "each partition must bring a whole record batch of magic 2"
@@ -341,7 +366,7 @@ _TOPIC_RIGHT = right(Operation.WRITE, ResourceType.TOPIC, "each topic")
 _TRANSACTIONAL = 0x10
 
 
-async def _guard(asked: Asked) -> Any:
+async def _guard(asked: Asked[ProduceRequest, ProduceResponse | None]) -> ProduceResponse | None:
     body = asked.request.body
     if any(_transactional(data.records) for item in body.topic_data for data in item.partition_data) and (
         body.transactional_id is None or not asked.may(_TRANSACTION_RIGHT, body.transactional_id)
@@ -352,10 +377,10 @@ async def _guard(asked: Asked) -> Any:
             name = topic_name(asked, item)
             if name is not None and not asked.may(_TOPIC_RIGHT, name):
                 raise ProtocolError(f"a Produce with acks=0 to {name}, which is not allowed")
-    return await topics(_TOPIC_RIGHT).admit(asked)
+    return await each_topic(asked, _TOPIC_RIGHT)
 
 
-def _transactional(records: bytes | None) -> bool:
+def _transactional(records: bytes | memoryview | None) -> bool:
     at = _ATTRIBUTES_END - 1
     return records is not None and len(records) > at and bool(records[at] & _TRANSACTIONAL)
 

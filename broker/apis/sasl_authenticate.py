@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...protocol import ApiKey, ErrorCode
+from ...protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from ..node import Node
 from ._api import Request, ServedApi
 from ._guards import OPEN_TO_ALL
 
 
-async def handle(_node: Node, request: Request) -> Any:
-    return request.answer(
+async def handle(_node: Node, _request: Request[SaslAuthenticateRequest]) -> SaslAuthenticateResponse:
+    return SaslAuthenticateResponse(
         error_code=ErrorCode.ILLEGAL_SASL_STATE,
         error_message="there is nothing to authenticate: this connection is open already",
     )

@@ -6,16 +6,15 @@ that come here are from clients on listeners without SASL.
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...protocol import ApiKey, ErrorCode
+from ...protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from ..node import Node
 from ._api import Request, ServedApi
 from ._guards import OPEN_TO_ALL
 
 
-async def handle(_node: Node, request: Request) -> Any:
-    return request.answer(error_code=ErrorCode.ILLEGAL_SASL_STATE)
+async def handle(_node: Node, _request: Request[SaslHandshakeRequest]) -> SaslHandshakeResponse:
+    return SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE)
 
 
 API = ServedApi(

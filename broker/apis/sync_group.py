@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from ...protocol import ApiKey
+from ...protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from ..authorizer import Operation, ResourceType, right
 from ._api import ServedApi
 from ._guards import whole
 
-API = ServedApi(
+API: ServedApi[SyncGroupRequest, SyncGroupResponse] = ServedApi(
     key=ApiKey.SYNC_GROUP,
     versions=(0, 5),
     guard=whole(right(Operation.READ, ResourceType.GROUP, "the group"), field="group_id"),

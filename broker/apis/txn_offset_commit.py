@@ -6,11 +6,11 @@ From v5 on the group is added to the transaction with its first offset (KIP-890)
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...coordinator import append_error
 from ...protocol import ApiKey, ErrorCode, TopicPartition
 from ...protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
@@ -26,7 +26,7 @@ from ._transactions import TRANSACTION_RIGHT, written_name
 _ABORTABLE_FROM, _ADDS_FROM = 4, 5
 
 
-async def handle(node: Node, request: Request) -> Any:
+async def handle(node: Node, request: Request[TxnOffsetCommitRequest]) -> TxnOffsetCommitResponse:
     body = request.body
     adds = request.version >= _ADDS_FROM
     writer = Writer(body.transactional_id, body.producer_id, body.producer_epoch, adds)
@@ -37,7 +37,7 @@ async def handle(node: Node, request: Request) -> Any:
         return append_error(written_name(error, knows_abortable=request.version >= _ABORTABLE_FROM))
 
     answer = await node.coordinator.commit_in_transaction(body, request.context, admit)
-    return request.answer(
+    return TxnOffsetCommitResponse(
         topics=[
             TxnOffsetCommitResponseTopic(
                 each.name, [TxnOffsetCommitResponsePartition(*outcome) for outcome in each.partitions]

@@ -5,10 +5,12 @@ From v2 on there is one result for all features.
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...protocol import ApiKey, KafkaError
-from ...protocol.messages.update_features import UpdatableFeatureResult
+from ...protocol.messages.update_features import (
+    UpdatableFeatureResult,
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
+)
 from ..authorizer import Operation, ResourceType, right
 from ..node import Node
 from ._api import Request, ServedApi, always
@@ -18,18 +20,18 @@ from ._guards import whole
 _NO_RESULTS_FROM = 2
 
 
-async def handle(node: Node, request: Request) -> Any:
+async def handle(node: Node, request: Request[UpdateFeaturesRequest]) -> UpdateFeaturesResponse:
     body, features = request.body, node.features
     try:
         levels = features.updated(
             (each.feature, each.max_version_level, each.upgrade_type) for each in body.feature_updates
         )
     except KafkaError as error:
-        return request.answer(error_code=error.code, error_message=error.message)
+        return UpdateFeaturesResponse(error_code=error.code, error_message=error.message)
     if not body.validate_only:
         await features.set(levels)
     names = [each.feature for each in body.feature_updates] if request.version < _NO_RESULTS_FROM else []
-    return request.answer(
+    return UpdateFeaturesResponse(
         error_message=None, results=[UpdatableFeatureResult(name, 0, "NONE") for name in names]
     )
 

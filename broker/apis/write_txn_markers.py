@@ -7,13 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import zip_longest
-from typing import Any, Final
+from typing import Final
 
 from ...protocol import ApiKey, ErrorCode, TopicPartition
 from ...protocol.messages.write_txn_markers import (
     WritableTxnMarkerPartitionResult,
     WritableTxnMarkerResult,
+    WritableTxnMarkerTopic,
     WritableTxnMarkerTopicResult,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
 )
 from ...transactions import EPOCH_BUMP_VERSION, TransactionMarker
 from ..authorizer import Operation, ResourceType, right
@@ -30,7 +33,7 @@ _NO_EPOCH: Final = -1
 _ANY_EPOCH: Final = -1
 
 
-async def handle(node: Node, request: Request) -> Any:
+async def handle(node: Node, request: Request[WriteTxnMarkersRequest]) -> WriteTxnMarkersResponse:
     answers: list[list[list[WritableTxnMarkerPartitionResult]]] = [
         [[] for _ in asked.topics] for asked in request.body.markers
     ]
@@ -56,10 +59,10 @@ async def handle(node: Node, request: Request) -> Any:
         names = [topic.name for topic in asked.topics]
         told = [WritableTxnMarkerTopicResult(*each) for each in zip(names, topics, strict=True)]
         results.append(WritableTxnMarkerResult(asked.producer_id, told))
-    return request.answer(markers=results)
+    return WriteTxnMarkersResponse(markers=results)
 
 
-def _with_epochs(topic: Any) -> Iterator[tuple[int, int]]:
+def _with_epochs(topic: WritableTxnMarkerTopic) -> Iterator[tuple[int, int]]:
     """The partitions of a topic, each with the leader epoch that the request is for."""
     count = len(topic.partition_indexes)
     return zip_longest(topic.partition_indexes, topic.leader_epochs[:count], fillvalue=_ANY_EPOCH)
@@ -90,7 +93,7 @@ _ALTER_RIGHT = right(Operation.ALTER, ResourceType.CLUSTER, "the cluster")
 _BROKER_RIGHT = right(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, "or this one")
 
 
-async def _guard(asked: Asked) -> Any:
+async def _guard(asked: Asked[WriteTxnMarkersRequest, WriteTxnMarkersResponse]) -> WriteTxnMarkersResponse:
     if not asked.shows(_ALTER_RIGHT) and not asked.may(_BROKER_RIGHT):
         raise refusal(_BROKER_RIGHT)
     return await asked.proceed()

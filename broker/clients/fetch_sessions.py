@@ -11,11 +11,11 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 from uuid import UUID
 
 from ...protocol import ErrorCode, KafkaError
-from ...protocol.messages.fetch import PartitionData
+from ...protocol.messages.fetch import FetchPartition, FetchTopic, ForgottenTopic, PartitionData
 from ..partitions.partition import Partition, Waiter
 
 NO_SESSION: Final = 0
@@ -37,15 +37,15 @@ MOST_WAITING: Final = 1_000_000
 FEW_WAITING: Final = 100
 
 #: A topic's id or name, and a number.
-_Key: TypeAlias = tuple[UUID | str, int]
+_Key: TypeAlias = tuple[UUID | str | None, int]
 
 
 @dataclass(slots=True, eq=False)
 class Place:
     """A partition of a session as its client wants it, and what the client last learned of it."""
 
-    topic: Any
-    wanted: Any
+    topic: FetchTopic
+    wanted: FetchPartition
     high_watermark: int = -1
     log_start_offset: int = -1
     #: The partition that was found last.
@@ -136,7 +136,7 @@ class FetchSession:
     def has(self, topic_id: UUID, index: int) -> bool:
         return (topic_id, index) in self._places
 
-    def update(self, named: Iterable[Any], forgotten: Iterable[Any]) -> None:
+    def update(self, named: Iterable[FetchTopic], forgotten: Iterable[ForgottenTopic]) -> None:
         """Apply the topics of a request."""
         places, due = self._places, self._due
         for topic in named:
@@ -152,9 +152,9 @@ class FetchSession:
                         # it may have ignored the last response, under another leader epoch
                         place.high_watermark = -1
                 due[place] = None
-        for topic in forgotten:
-            for number in topic.partitions:
-                place = self._places.pop((topic.topic_id if self.by_id else topic.topic, number), None)
+        for gone in forgotten:
+            for number in gone.partitions:
+                place = self._places.pop((gone.topic_id if self.by_id else gone.topic, number), None)
                 if place is not None:
                     self._due.pop(place, None)
                     self._refused -= place.is_refused

@@ -17,7 +17,7 @@ from typing import Any, Protocol, cast
 
 from ...coordinator.engine.runner import Writes
 from ...protocol import FrameReader, Part, ProtocolError
-from ..apis import ServedApi
+from ..apis import AnyApi
 from ..clients.client_state import Peer
 from ..event_loop.stopwatch import clock
 from ..reporting.log_lines import RateLimitedLog, printable
@@ -454,7 +454,7 @@ class Connection(asyncio.Protocol):
             self._settled = self._server.loop.create_future()
             await self._settled
 
-    async def _answer(self, api: ServedApi | None) -> None:
+    async def _answer(self, api: AnyApi | None) -> None:
         """Answer a request in order: no other overtakes it, and it overtakes none."""
         await self._all_answered()
         response = await self._response(api)
@@ -475,7 +475,7 @@ class Connection(asyncio.Protocol):
         await self.sender.wait_drained()
         self.peer.on_sent(clock() - sending_s)
 
-    async def _response(self, api: ServedApi | None) -> bytes | bytearray | Sequence[Part] | None:
+    async def _response(self, api: AnyApi | None) -> bytes | bytearray | Sequence[Part] | None:
         self._droppable = api is None or not api.carried_out
         try:
             if self._login is not None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from ...protocol import MessageCodec
-from ..apis._api import ServedApi, replaced
+from ..apis._api import AnyApi, replaced
 from ..clients.known_commits import KnownCommit
 from ..event_loop.stopwatch import clock
 from ..metrics import ApiMeter
@@ -34,7 +34,7 @@ class Route(NamedTuple):
 
     codec: MessageCodec
     meter: ApiMeter
-    api: ServedApi
+    api: AnyApi
 
 
 @dataclass(slots=True, eq=False)

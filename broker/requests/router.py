@@ -28,7 +28,7 @@ from ...protocol import (
     encode_response_parts,
     encode_response_steps,
 )
-from ..apis._api import Request, ServedApi, replaced
+from ..apis._api import AnyApi, AnyRequest, Request, replaced
 from ..apis._gate import Gate
 from ..clients.client_state import Peer
 from ..event_loop.stopwatch import Stopwatch, clock
@@ -59,11 +59,11 @@ class Router:
 
     __slots__ = ("_apis", "_failures", "_gate", "_load", "_node", "_without_task")
 
-    def __init__(self, node: Node, apis: Callable[[], Mapping[int, ServedApi]]) -> None:
+    def __init__(self, node: Node, apis: Callable[[], Mapping[int, AnyApi]]) -> None:
         self._node = node
         self._load = apis
         self._failures = RateLimitedLog(logging.ERROR)
-        self._apis: Mapping[int, ServedApi] = {}
+        self._apis: Mapping[int, AnyApi] = {}
         self._gate = None if node.authorizer is None else Gate(node.authorizer)
         # by API number and version; None: those requests have a task
         self._without_task: dict[bytes, Route | None] = {}
@@ -79,11 +79,11 @@ class Router:
         """The object to notify when a read of a socket begins and ends."""
         return self._node.coordinator.writes
 
-    def api_of(self, frame: bytes) -> ServedApi | None:
+    def api_of(self, frame: bytes) -> AnyApi | None:
         """The API that a request frame is for; None for one that is not served."""
         return self._served_apis().get(int.from_bytes(frame[:2], "big"))
 
-    def _served_apis(self) -> Mapping[int, ServedApi]:
+    def _served_apis(self) -> Mapping[int, AnyApi]:
         if not self._apis:
             found, alone = self._load(), self._node.control is None
             self._apis = {key: api for key, api in found.items() if not (alone and api.cluster_only)}
@@ -276,7 +276,7 @@ class Router:
         return answer
 
     def _within_quotas(
-        self, header: RequestHeader, request: Request, response: Any, peer: Peer, size: int, spent_s: float
+        self, header: RequestHeader, request: AnyRequest, response: Any, peer: Peer, size: int, spent_s: float
     ) -> _Frame | Steps[bytearray]:
         """Return the response frame, or the steps that write it, with the delay that the quotas of its client
         demand.
@@ -312,16 +312,16 @@ class Router:
             peer.gauge_context, peer.gauge_epoch = context, quotas.epoch
         return peer.gauge
 
-    def _is_on(self, api: ServedApi) -> bool:
+    def _is_on(self, api: AnyApi) -> bool:
         """Return whether the level of an API's feature enables the API."""
         return api.feature is None or self._node.features.levels[api.feature] > 0
 
-    async def _admit(self, request: Request) -> Any:
+    async def _admit(self, request: AnyRequest) -> Any:
         if self._gate is None:
             return await request.api.handler(self._node, request)
         return await self._gate.admit(self._node, request)
 
-    async def _handle(self, request: Request) -> Any:
+    async def _handle(self, request: AnyRequest) -> Any:
         try:
             if not self._is_on(request.api):
                 return request.error_answer(ErrorCode.UNSUPPORTED_VERSION)
@@ -351,7 +351,7 @@ class Router:
             return request.error_answer(ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
-def _is_of_broker(api: ServedApi, body: Any) -> bool:
+def _is_of_broker(api: AnyApi, body: Any) -> bool:
     """Return whether a broker of the cluster sent this, as a follower or to forward: brokers have no
     quotas.
     """
@@ -361,14 +361,14 @@ def _is_of_broker(api: ServedApi, body: Any) -> bool:
     return replica_id >= 0
 
 
-def _encoding(api: ServedApi, header: RequestHeader, response: Any) -> _Frame | Steps[bytearray]:
+def _encoding(api: AnyApi, header: RequestHeader, response: Any) -> _Frame | Steps[bytearray]:
     """The response frame, or the steps that write it: it may be very large."""
     if response is None or codec_of(header.api_key, header.api_version).write_response_steps is None:
         return _encode_answer(api, header, response)
     return encode_response_steps(header.api_key, header.api_version, header.correlation_id, response)
 
 
-def _encode_answer(api: ServedApi, header: RequestHeader, response: Any) -> _Frame:
+def _encode_answer(api: AnyApi, header: RequestHeader, response: Any) -> _Frame:
     """The response frame, maybe in parts; None for no response."""
     if response is None:
         return None

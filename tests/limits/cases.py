@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from kohort.broker.apis import ServedApi, served_apis
+from kohort.broker.apis import AnyApi, served_apis
 from kohort.protocol import ApiKey
 from tests.limits.full_requests import (
     KNOWN,
@@ -52,7 +52,7 @@ class Case:
         return request_frame(self.key, self.version, self.path, count, naming, **self.chosen)
 
 
-def every_case(api: ServedApi, *kinds: Naming) -> Iterator[Case]:
+def every_case(api: AnyApi, *kinds: Naming) -> Iterator[Case]:
     first, last = api.versions
     for version in range(first, last + 1):
         # one without arrays has texts and numbers
@@ -63,7 +63,7 @@ def every_case(api: ServedApi, *kinds: Naming) -> Iterator[Case]:
                         yield Case(api.key, version, path, chosen, naming)
 
 
-def chosen_cases(api: ServedApi, *kinds: Naming, soaks: bool) -> list[Case]:
+def chosen_cases(api: AnyApi, *kinds: Naming, soaks: bool) -> list[Case]:
     """All cases of the newest version, and a share of each other one; with ``soaks`` all of them.
 
     Versions are mostly read by the same code. What one version leaves out the next one tries: neighbouring

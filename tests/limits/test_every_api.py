@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import pytest
 
-from kohort.broker.apis import ServedApi, served_apis
+from kohort.broker.apis import AnyApi, served_apis
 from kohort.broker.event_loop.time_slices import SLICE_S
 from kohort.client.pool import SURROUNDINGS, Surroundings
 from kohort.protocol import ApiKey, MessageCodec
@@ -80,7 +80,7 @@ def unexpected(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
 @pytest.mark.slow(2)
 @pytest.mark.parametrize("api", APIS, ids=lambda api: api.name)
 async def test_the_work_and_the_answer_grow_with_the_request_alone(
-    api: ServedApi, steps: Steps, unexpected: Callable[[], list[str]], tmp_path: Path, soaks: bool
+    api: AnyApi, steps: Steps, unexpected: Callable[[], list[str]], tmp_path: Path, soaks: bool
 ) -> None:
     wrong: list[str] = []
     async with prepared_broker(tmp_path, in_cluster=api.cluster_only) as broker:

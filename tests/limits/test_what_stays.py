@@ -21,7 +21,7 @@ from typing import Any, Final
 
 import pytest
 
-from kohort.broker.apis import ServedApi
+from kohort.broker.apis import AnyApi
 from kohort.broker.assembly import BrokerAssembly
 from kohort.broker.event_loop.stopwatch import clock as quota_clock
 from kohort.broker.metrics import _traffic
@@ -127,7 +127,7 @@ def strange(serial: str) -> list[Naming]:
     ]
 
 
-def requests(api: ServedApi, broker: PreparedBroker, turn: int, soaks: bool) -> Iterator[bytes]:
+def requests(api: AnyApi, broker: PreparedBroker, turn: int, soaks: bool) -> Iterator[bytes]:
     """All requests of an API, with other names in each turn."""
     first, last = api.versions
     small = [

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from kohort.broker.apis import Request, served_apis
+from kohort.broker.apis import AnyRequest, Request, served_apis
 from kohort.broker.apis._gate import Gate
 from kohort.broker.authorizer import (
     CLUSTER_NAME,
@@ -32,6 +32,8 @@ from kohort.protocol import (
     ProtocolError,
     RequestContext,
 )
+from kohort.protocol.messages.create_topics import CreatableTopicConfigs, CreatableTopicResult
+from kohort.protocol.messages.offset_fetch import OffsetFetchResponseGroup, OffsetFetchResponseTopics
 from tests.broker.wire import batch, part
 from tests.messages import request_of
 
@@ -76,7 +78,7 @@ class Guarded:
         self._node: Any = SimpleNamespace(topics=_Topics(), settings=settings)
 
     def ask(self, key: ApiKey, version: int, **fields: Any) -> Any:
-        async def handler(_node: Any, request: Request) -> Any:
+        async def handler(_node: Any, request: AnyRequest) -> Any:
             self.handled.append(request.body)
             return self._answers(request)
 
@@ -237,14 +239,14 @@ def _group(name: str, *topics: str | None) -> Any:
     return part(ApiKey.OFFSET_FETCH, 8, "OffsetFetchRequestGroup", group_id=name, topics=asked)
 
 
-def _fetched(request: Request) -> Any:
+def _fetched(request: AnyRequest) -> Any:
     """Every group with the topics that are left of it; the first with an error, all of them for None."""
     told = []
     for at, group in enumerate(request.body.groups):
         names = ["seen", "hidden"] if group.topics is None else [topic.name for topic in group.topics]
-        topics = [request.part("OffsetFetchResponseTopics")(name) for name in names]
+        topics = [OffsetFetchResponseTopics(name) for name in names]
         error_code = 16 if at == 0 else 0
-        told.append(request.part("OffsetFetchResponseGroup")(group.group_id, topics, error_code))
+        told.append(OffsetFetchResponseGroup(group.group_id, topics, error_code))
     return request.answer(groups=told)
 
 
@@ -298,12 +300,11 @@ def test_offsets_are_deleted_by_the_handler_even_of_no_topic() -> None:
 # CreateTopics, DeleteTopics
 
 
-def _created(request: Request) -> Any:
-    make = request.part("CreatableTopicResult")
-    shown = request.part("CreatableTopicConfigs")(name="retention.ms")
+def _created(request: AnyRequest) -> Any:
+    shown = CreatableTopicConfigs(name="retention.ms")
     return request.answer(
         topics=[
-            make(name=topic.name, num_partitions=3, replication_factor=1, configs=[shown])
+            CreatableTopicResult(name=topic.name, num_partitions=3, replication_factor=1, configs=[shown])
             for topic in request.body.topics
         ]
     )
@@ -460,7 +461,7 @@ async def test_what_was_allowed_is_not_asked_again_until_the_rules_change(
     assert _is_open(gate, peer, ApiKey.HEARTBEAT, "g")
 
 
-def _deleted(request: Request) -> Any:
+def _deleted(request: AnyRequest) -> Any:
     names = request.body.groups_names
     return request.answer(results=[SimpleNamespace(group_id=name, error_code=0) for name in names])
 

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import pytest
 
-from kohort.broker.apis import Request, ServedApi, served_apis
+from kohort.broker.apis import AnyApi, AnyRequest, served_apis
 from kohort.broker.authorizer import Authorizer
 from kohort.broker.clients.client_state import Peer
 from kohort.broker.event_loop import time_slices as _turns
@@ -64,7 +64,7 @@ def routed(handler: Any, *, authorizer: Authorizer | None = None, also: Sequence
         ),
     )
     known = served_apis()
-    served: dict[int, ServedApi] = {
+    served: dict[int, AnyApi] = {
         ApiKey.PRODUCE: replace(known[ApiKey.PRODUCE], handler=handler),
         ApiKey.LIST_GROUPS: replace(known[ApiKey.LIST_GROUPS], handler=handler),
         ApiKey.API_VERSIONS: known[ApiKey.API_VERSIONS],
@@ -83,9 +83,9 @@ def ask(router: Router, key: ApiKey, version: int, **fields: Any) -> Any:
 
 
 def test_a_handler_is_told_who_asks() -> None:
-    seen: list[Request] = []
+    seen: list[AnyRequest] = []
 
-    async def handler(_node: Node, request: Request) -> Any:
+    async def handler(_node: Node, request: AnyRequest) -> Any:
         seen.append(request)
         return request.answer(error_code=0, groups=[])
 
@@ -107,7 +107,7 @@ def test_a_peer_is_anonymous_until_it_is_identified_and_its_requests_say_the_lis
 
 
 def test_a_kafka_error_is_answered_in_the_shape_of_the_api() -> None:
-    async def handler(_node: Node, _request: Request) -> Any:
+    async def handler(_node: Node, _request: AnyRequest) -> Any:
         raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
     assert ask(routed(handler), ApiKey.LIST_GROUPS, 4).error_code == 15
@@ -116,7 +116,7 @@ def test_a_kafka_error_is_answered_in_the_shape_of_the_api() -> None:
 
 
 def test_a_bug_is_logged_with_the_api_and_answered(caplog: pytest.LogCaptureFixture) -> None:
-    async def handler(_node: Node, _request: Request) -> Any:
+    async def handler(_node: Node, _request: AnyRequest) -> Any:
         raise RuntimeError("a bug")
 
     with caplog.at_level(logging.ERROR, "kohort.broker"):
@@ -127,7 +127,7 @@ def test_a_bug_is_logged_with_the_api_and_answered(caplog: pytest.LogCaptureFixt
 
 
 def test_a_bug_that_every_request_meets_does_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    async def handler(_node: Node, _request: Request) -> Any:
+    async def handler(_node: Node, _request: AnyRequest) -> Any:
         raise RuntimeError("a bug")
 
     router = routed(handler)
@@ -139,7 +139,7 @@ def test_a_bug_that_every_request_meets_does_not_fill_the_log(caplog: pytest.Log
 
 
 def test_a_protocol_error_is_the_connections_matter() -> None:
-    async def handler(_node: Node, _request: Request) -> Any:
+    async def handler(_node: Node, _request: AnyRequest) -> Any:
         raise ProtocolError("enough")
 
     with pytest.raises(ProtocolError, match="enough"):
@@ -147,7 +147,7 @@ def test_a_protocol_error_is_the_connections_matter() -> None:
 
 
 def test_what_is_not_allowed_reaches_no_handler() -> None:
-    async def handler(_node: Node, _request: Request) -> Any:
+    async def handler(_node: Node, _request: AnyRequest) -> Any:
         raise AssertionError("not to be called")
 
     router = routed(handler, authorizer=Authorizer())
@@ -156,7 +156,7 @@ def test_what_is_not_allowed_reaches_no_handler() -> None:
 
 
 def test_a_failed_request_without_answer_is_not_answered(caplog: pytest.LogCaptureFixture) -> None:
-    async def handler(_node: Node, _request: Request) -> Any:
+    async def handler(_node: Node, _request: AnyRequest) -> Any:
         raise RuntimeError("a bug")
 
     router = routed(handler)
@@ -166,7 +166,7 @@ def test_a_failed_request_without_answer_is_not_answered(caplog: pytest.LogCaptu
 
 
 def test_an_api_without_handler_is_not_offered() -> None:
-    async def handler(_node: Node, _request: Request) -> Any:
+    async def handler(_node: Node, _request: AnyRequest) -> Any:
         raise AssertionError("not to be called")
 
     router = routed(handler)
@@ -180,7 +180,7 @@ def test_an_api_without_handler_is_not_offered() -> None:
 
 
 def test_a_null_that_may_not_be_is_the_peers_fault_and_reaches_no_handler() -> None:
-    async def handler(_node: Node, _request: Request) -> Any:
+    async def handler(_node: Node, _request: AnyRequest) -> Any:
         raise AssertionError("not to be called")
 
     with pytest.raises(MalformedMessageError, match="groups_names is null"):
@@ -253,7 +253,7 @@ async def test_others_have_their_turn_between_the_members_of_a_large_group(
     member = make.DescribedGroupMember if key is ApiKey.DESCRIBE_GROUPS else make.Member
     turns = 0
 
-    async def handler(_node: Node, _request: Request) -> Any:
+    async def handler(_node: Node, _request: AnyRequest) -> Any:
         return make(groups=[make.DescribedGroup(group_id="g", members=[member()] * 20)])
 
     async def others() -> None:
@@ -277,7 +277,7 @@ async def test_others_have_their_turn_while_rights_to_the_topics_of_a_large_grou
     monkeypatch.setattr(_turns, "SLICE_S", -1.0)
     turns: list[int] = []
 
-    async def handler(_node: Node, _request: Request) -> Any:
+    async def handler(_node: Node, _request: AnyRequest) -> Any:
         asyncio.get_running_loop().call_soon(lambda: turns.append(members.seen))
         return ConsumerGroupDescribeResponse(groups=[DescribedGroup(group_id="g", members=members)])
 

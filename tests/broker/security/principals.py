@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from kohort.broker.apis import Request
+from kohort.broker.apis import AnyRequest
 from kohort.broker.authorizer import Authorizer
 from kohort.testing import RunningBroker
 
@@ -18,7 +18,7 @@ class _Spy:
         self.seen: list[str] = []
         self.authorizer = Authorizer()
 
-    async def admit(self, node: Any, request: Request) -> Any:
+    async def admit(self, node: Any, request: AnyRequest) -> Any:
         self.seen.append(request.context.principal)
         return await request.api.handler(node, request)
 
