@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
@@ -10,8 +9,7 @@ import pytest
 from kohort.cli import main
 from tests.spark.conftest import Side
 from tests.spark.loops import Named, NewTopic
-
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+from tests.spark.snippets import snippet
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
@@ -38,7 +36,6 @@ def test_a_snippet_runs(
 ) -> None:
     topic, etl = new_topic("orders", 2), group("etl")
     side.produce(topic, {0: 2, 1: 3})
-    (code,) = re.findall(rf"```python\n# {name}\n(.*?)```", (DOCS / page).read_text(), flags=re.DOTALL)
     names = {
         "localhost:9092": side.bootstrap,
         '"orders"': f'"{topic}"',
@@ -46,8 +43,7 @@ def test_a_snippet_runs(
         '"etl-2"': f'"{group("etl-2")}"',
         "lake/": f"{tmp_path}/",
     }
-    for old, new in names.items():
-        code = code.replace(old, new)
+    code = snippet(page, name, names)
     exec(code, {"__name__": name})
     assert capsys.readouterr().out.splitlines() == lines
     if name == "backfill_spark":
