@@ -295,6 +295,20 @@ def test_nonsense_under_a_right_checksum_is_corrupt_or_decoded_and_never_anythin
     table.validate(full=True)
 
 
+def test_a_header_that_is_longer_than_its_record_is_corrupt() -> None:
+    batch = bytearray(written([(0, None, b"v", [("name", b"x" * 9)])]))
+    batch[batch.index(b"xxx") - 1] = 64
+    assert decoded(sealed(batch)).num_rows == 1
+    with pytest.raises(CorruptBatchError, match="unreadable record"):
+        decoded(sealed(batch), include_headers=True)
+
+
+def test_sizes_below_none_are_null_as_java_reads_them() -> None:
+    batch = bytearray(written([(0, None, b"v", []), (1, None, b"w", [])]))
+    batch[BATCH_OVERHEAD + 4] = 5
+    assert decoded(sealed(batch))["key"].to_pylist() == [None, None]
+
+
 def test_a_header_name_that_is_no_text_stops_nothing() -> None:
     batch = bytearray(written([(0, None, b"v", [("name", b"x"), ("b", None)])]))
     batch[batch.index(b"name")] = 0xFF
