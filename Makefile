@@ -54,7 +54,7 @@ help:
 	@echo "make bench-cluster  three brokers, one of them killed, beside three of Apache Kafka (Java 17+ and Maven), about 10 minutes"
 	@echo "make bench-cluster-growth  three brokers with 100, 1,000 and 10,000 topics: start, a lost broker, ZooKeeper away (Java), about 30 minutes"
 	@echo "make bench-cut-links  how long each cut link between brokers silences writes, beside Apache Kafka (Linux, root, Java), about 20 minutes"
-	@echo "make bench-spark  Spark micro-batches beside Spark's own Kafka source (Java 17+ and Maven), about 12 minutes"
+	@echo "make bench-spark  Spark micro-batches beside Spark's own Kafka source (Java 17+ and Maven), about 25 minutes"
 	@echo "make dist        sdist and wheel into dist/; scripts/smoke-test installs one and tries it"
 	@echo "make clean       removes what the other targets made"
 

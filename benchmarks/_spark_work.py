@@ -5,18 +5,20 @@ One Spark session for both sources, so that both find its JVM equally warm. A li
 
 from __future__ import annotations
 
+import asyncio
 import json
 import statistics
 import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ._processes import Meter
 from ._rows import Figures
-from ._spark_rows import BUILT_IN, BY_NAME, CONTRAST, OURS, Work
+from ._spark_rows import BUILT_IN, BY_NAME, CONTRAST, LEDGER, OURS, PARTITIONS, Work
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -25,6 +27,8 @@ Job = dict[str, Any]
 _TIMEOUT_S = 300
 #: The unit of processor time in the table.
 _PER = 5_000_000
+#: Partitions of a topic of the planned ones; plans, of which the first does not count.
+_PER_TOPIC, _PLANS = 1_000, 5
 
 
 def built_in_frame(spark: SparkSession, job: Job, topic: str) -> DataFrame:
@@ -46,7 +50,7 @@ def contrast_frame(spark: SparkSession, job: Job, topic: str) -> DataFrame:
 def batch(frame: DataFrame, job: Job, *, count: bool) -> Figures:
     """A whole topic into ``noop``, as it is or counted."""
     rows = frame.groupBy("key").count() if count else frame
-    return _timed(job, lambda: rows.write.format("noop").mode("overwrite").save())
+    return _timed(rows.write.format("noop").mode("overwrite").save, job["records"])
 
 
 def built_in_stream(spark: SparkSession, job: Job, topic: str) -> Figures:
@@ -66,7 +70,7 @@ def built_in_stream(spark: SparkSession, job: Job, topic: str) -> Figures:
             done = [each["durationMs"] for each in query.recentProgress if each["numInputRows"]]
             logs.extend(took["walCommit"] + took["commitOffsets"] for took in done)
 
-    return {**_timed(job, run), "bookkeeping_ms": statistics.median(logs)}
+    return {**_timed(run, job["records"]), "bookkeeping_ms": statistics.median(logs)}
 
 
 def our_stream(spark: SparkSession, job: Job, topic: str) -> Figures:
@@ -88,7 +92,7 @@ def our_stream(spark: SparkSession, job: Job, topic: str) -> Figures:
             if not query.awaitTermination(_TIMEOUT_S):
                 raise RuntimeError("the query did not end")
 
-    return _timed(job, run)
+    return _timed(run, job["records"])
 
 
 def our_loop(spark: SparkSession, job: Job, topic: str) -> Figures:
@@ -108,7 +112,108 @@ def our_loop(spark: SparkSession, job: Job, topic: str) -> Figures:
                 lambda each: each.df.write.format("noop").mode("overwrite").save(), trigger="available_now"
             )
 
-    return {**_timed(job, run), "bookkeeping_ms": statistics.median(told)}
+    return {**_timed(run, job["records"]), "bookkeeping_ms": statistics.median(told)}
+
+
+def sink(spark: SparkSession, job: Job, contender: str, *, ledger: bool) -> Figures:
+    """Rows that Spark makes into a new topic."""
+    value = "cast(lpad(cast(id as string), 100, 'x') as binary) as value"
+    rows = spark.range(0, job["sink_rows"], 1, PARTITIONS)
+    frame = rows.selectExpr("cast(lpad(cast(id % 1000 as string), 8, '0') as binary) as key", value)
+    writer = frame.write.format("kafka" if contender == BUILT_IN else "kohort").mode("append")
+    with _topics(job["bootstrap"], {f"{job['prefix']}-{_name('sink')}": PARTITIONS}) as (topic,):
+        writer = writer.option("kafka.bootstrap.servers", job["bootstrap"]).option("topic", topic)
+        if ledger and contender == OURS:
+            # ids of transactions stay the same from batch to batch, as in a job
+            group = f"{job['prefix']}-{LEDGER}"
+            writer = writer.options(ledgerGroup=group, batchKey=_name("key"), transactions="required")
+        return _timed(writer.save, job["sink_rows"])
+
+
+def built_in_fixed(spark: SparkSession, job: Job, topic: str) -> Figures:
+    """A query's batches of few records: what Spark says of their whole time."""
+    reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", job["bootstrap"])
+    frame = reader.options(subscribe=topic, startingOffsets="earliest", maxOffsetsPerTrigger="100").load()
+    with tempfile.TemporaryDirectory() as checkpoint:
+        query = frame.writeStream.format("noop").option("checkpointLocation", checkpoint).start()
+        try:
+            deadline = time.monotonic() + _TIMEOUT_S
+            while len(done := query.recentProgress) < job["batches"]:
+                if time.monotonic() > deadline or not query.isActive:
+                    raise RuntimeError("the query makes no batches")
+                time.sleep(0.05)
+        finally:
+            query.stop()
+    return {"fixed_s": statistics.median(each["durationMs"]["triggerExecution"] for each in done[5:]) / 1000}
+
+
+def our_fixed(spark: SparkSession, job: Job, topic: str) -> Figures:
+    """The loop's batches of few records, from the look to the end of the commit."""
+    from kohort.spark import GroupBatches
+
+    took: list[float] = []
+    settings = {"bootstrap": job["bootstrap"], "group": _name("fixed"), "topics": [topic]}
+    with GroupBatches(spark, max_offsets=100, **settings) as batches:
+        for _ in range(job["batches"]):
+            began = time.perf_counter()
+            batch = batches.next_batch()
+            if batch is None:
+                raise RuntimeError("there are fewer records than the batches need")
+            batch.df.write.format("noop").mode("overwrite").save()
+            batch.commit()
+            took.append(time.perf_counter() - began)
+    return {"fixed_s": statistics.median(took[5:])}
+
+
+def plan(job: Job) -> Figures:
+    """A batch of very many partitions, from the look to the intent, several times."""
+    from confluent_kafka import Producer
+
+    from kohort.spark import GroupBatches
+
+    no_session: Any = None
+    count = min(job["partitions"], _PER_TOPIC)
+    wanted = {f"{job['prefix']}-many-{nth}": count for nth in range(job["partitions"] // count)}
+    took, worked = [], []
+    with _topics(job["bootstrap"], wanted) as topics:
+        producer = Producer({"bootstrap.servers": job["bootstrap"], "linger.ms": 100})
+        settings = {"bootstrap": job["bootstrap"], "group": _name("plan"), "topics": topics}
+        with GroupBatches(no_session, read_on_driver_below=0, **settings) as batches:
+            for _ in range(_PLANS):
+                for topic in topics:
+                    for partition in range(count):
+                        producer.produce(topic, b"one", partition=partition)
+                    producer.poll(0)
+                if producer.flush(_TIMEOUT_S):
+                    raise RuntimeError("not all records could be written")
+                began, before = time.perf_counter(), time.process_time()
+                batch = batches.next_batch()
+                took.append(time.perf_counter() - began)
+                worked.append(time.process_time() - before)
+                if batch is None:
+                    raise RuntimeError("the records are not there")
+                batch.commit()
+    return {"plan_s": statistics.median(took[1:]), "plan_cpu_s": statistics.median(worked[1:])}
+
+
+@contextmanager
+def _topics(bootstrap: str, topics: Mapping[str, int]) -> Iterator[list[str]]:
+    """New topics, which are deleted in the end."""
+    from kohort.consumer import Cluster
+
+    async def create() -> None:
+        async with Cluster(bootstrap, default_api_timeout_ms=_TIMEOUT_S * 1000) as cluster:
+            await cluster.create_topics(topics)
+
+    async def delete() -> None:
+        async with Cluster(bootstrap, default_api_timeout_ms=_TIMEOUT_S * 1000) as cluster:
+            await cluster.delete_topics(topics)
+
+    asyncio.run(create())
+    try:
+        yield list(topics)
+    finally:
+        asyncio.run(delete())
 
 
 def decode(job: Job, topic: str) -> Figures:
@@ -154,7 +259,9 @@ def poll(job: Job, topic: str) -> Figures:
 
 def measure(spark: SparkSession | None, row: Work, contender: str, job: Job) -> Figures:
     """One row's figures for one contender."""
-    topic = f"{job['prefix']}-{row.codec}"
+    topic = f"{job['prefix']}-{row.data}"
+    if row.name == "plan":
+        return plan(job)
     if not row.jvm:
         return {"decode": decode, "poll": poll}[row.name](job, topic)
     assert spark is not None
@@ -163,9 +270,13 @@ def measure(spark: SparkSession | None, row: Work, contender: str, job: Job) -> 
 
         work = {BUILT_IN: _spark_latency.built_in, OURS: _spark_latency.ours}[contender]
         return work(spark, job)
-    if row.name in ("stream", "loop"):
-        works = {"stream": our_stream, "loop": our_loop}
-        return (built_in_stream if contender == BUILT_IN else works[row.name])(spark, job, topic)
+    kind = row.name.partition("_")[0]
+    if kind == "sink":
+        return sink(spark, job, contender, ledger=row.name.endswith(LEDGER))
+    works = {"stream": our_stream, "loop": our_loop, "fixed": our_fixed}
+    if kind in works:
+        theirs = built_in_fixed if kind == "fixed" else built_in_stream
+        return (theirs if contender == BUILT_IN else works[kind])(spark, job, topic)
     if row.name == "one_task":
         whole = str(job["records"])
         return batch(our_frame(spark, job, topic, maxRecordsPerPartition=whole), job, count=False)
@@ -206,12 +317,12 @@ def main() -> int:
     return 0
 
 
-def _timed(job: Job, run: Callable[[], object]) -> Figures:
+def _timed(run: Callable[[], object], records: int) -> Figures:
     with Meter() as meter:
         run()
     return {
-        "k_per_second": job["records"] / meter.seconds / 1000,
-        "cpu_s": meter.cpu_seconds * _PER / job["records"],
+        "k_per_second": records / meter.seconds / 1000,
+        "cpu_s": meter.cpu_seconds * _PER / records,
     }
 
 

@@ -1,4 +1,4 @@
-"""Spark micro-batches beside Spark's own Kafka source: kohort's source (mode B) and driver loop (mode A).
+"""Spark micro-batches beside Spark's own Kafka source and sink: kohort's source, driver loop and sink.
 
 ``python -m benchmarks.spark [--compare] [--bootstrap HOST:PORT] [--only ROW,...] [--rounds 3]``
 
@@ -28,7 +28,7 @@ from ._brokers import APACHE_KAFKA, KOHORT, ROOT, given
 from ._clients import enqueue
 from ._command import Begun, Command, effort_of, publish, say
 from ._rows import Figures
-from ._spark_rows import BUILT_IN, CODECS, CONTRAST, OURS, PARTITIONS, PER_BATCH, ROWS, Effort
+from ._spark_rows import BUILT_IN, CONTRAST, DATA, OURS, PARTITIONS, PER_BATCH, ROWS, Effort
 
 NAMES = [row.name for row in ROWS]
 SCRIPT = ROOT / "scripts" / "spark-kafka-source"
@@ -37,10 +37,11 @@ SCRIPT = ROOT / "scripts" / "spark-kafka-source"
 Measured = dict[str, dict[str, list[Figures]]]
 
 
-def produce(bootstrap: str, topic: str, records: int, codec: str) -> None:
-    """8-byte keys, 1,000 different ones, and 100-byte values, in batches of 500."""
+def produce(bootstrap: str, topic: str, records: int, data: str) -> None:
+    """8-byte keys, 1,000 different ones, and values of 100 bytes, or of 20 to 180, in batches of 500."""
     from confluent_kafka import Producer
 
+    codec, varied = DATA[data]
     producer = Producer(
         {
             "bootstrap.servers": bootstrap,
@@ -52,7 +53,10 @@ def produce(bootstrap: str, topic: str, records: int, codec: str) -> None:
         }
     )
     for number in range(records):
-        value = b"%016x" % (number * 0x9E3779B97F4A7C15 % 2**64) * 6 + b"%04d" % (number % 10_000)
+        drawn = number * 0x9E3779B97F4A7C15 % 2**64
+        value = b"%016x" % drawn * 6 + b"%04d" % (number % 10_000)
+        if varied:
+            value = (value * 2)[: 20 + drawn % 161]
         partition = number // PER_BATCH % PARTITIONS
         enqueue(producer, topic, value, key=b"%08d" % (number % 1_000), partition=partition)
         if number % 1_000 == 0:
@@ -87,15 +91,15 @@ def run(options: argparse.Namespace) -> tuple[Measured, list[str]]:
     if options.bootstrap:
         broker = given(options.bootstrap)
     prefix = f"benchmark-{uuid.uuid4().hex[:8]}"
-    topics = {codec: f"{prefix}-{codec}" for codec in CODECS if any(r.codec == codec for r in options.rows)}
+    topics = {data: f"{prefix}-{data}" for data in DATA if any(row.data == data for row in options.rows)}
     with ExitStack() as stack:
         running = stack.enter_context(broker.start())
         asyncio.run(_create(running.bootstrap, list(topics.values())))
         stack.callback(lambda: asyncio.run(_delete(running.bootstrap, list(topics.values()))))
-        for codec, topic in topics.items():
+        for data, topic in topics.items():
             began = time.monotonic()
-            produce(running.bootstrap, topic, effort.records, codec)
-            say(f"{effort.records:,} records written, {codec}: {time.monotonic() - began:,.1f} s")
+            produce(running.bootstrap, topic, effort.records, data)
+            say(f"{effort.records:,} records written, {data}: {time.monotonic() - began:,.1f} s")
         job = {
             "bootstrap": running.bootstrap,
             "prefix": prefix,
@@ -119,7 +123,7 @@ def _measured(job: dict[str, Any]) -> Measured:
                 measured[found["contender"]][found["row"]].append(found["figures"])
             turn = f"round {found['round'] + 1}" if found["round"] >= 0 else "warming"
             shown = "  ".join(f"{key} {value:,.2f}" for key, value in found["figures"].items())
-            say(f"{turn}  {found['row']:12} {found['contender']:16} {shown}")
+            say(f"{turn}  {found['row']:15} {found['contender']:16} {shown}")
     if worker.returncode:
         raise SystemExit(f"the measuring process ended with {worker.returncode}: see above")
     return measured

@@ -85,6 +85,7 @@ READERS_OWN = {
     "spark.md": ["handle", "newest_of_each_key", "write"],
     "spark-from-kafka-source.md": ["spark"],
     "spark-backfill.md": ["merge", "spark", "write"],
+    "spark-sizing.md": ["handle", "spark"],
 }
 
 
