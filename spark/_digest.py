@@ -25,7 +25,6 @@ class RowDigest:
         topic: str,
         key: bytes | None,
         value: bytes | None,
-        *,
         partition: int | None = None,
         headers: Headers = (),
         timestamp_ms: int | None = None,

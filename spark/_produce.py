@@ -89,7 +89,6 @@ class RecordWriter:
         topic: str,
         key: bytes | None,
         value: bytes | None,
-        *,
         partition: int | None = None,
         headers: Headers = (),
         timestamp_ms: int | None = None,

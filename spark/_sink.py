@@ -14,9 +14,10 @@ repeated.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
@@ -113,14 +114,14 @@ class TopicWriter:
         digest = RowDigest() if has_ledger else None
         if writer is None:
             assert digest is not None, "only a ledger tells what stands"
-            for topic, record in self._records(batches):
-                digest.add(topic, **record)
+            for row in self._rows(batches):
+                digest.add(*row)
             return Written(0, key, compare_rows(key, at.task, order, digest.value), prefix)
         try:
-            for topic, record in self._records(batches):
+            for row in self._rows(batches):
                 if digest is not None:
-                    digest.add(topic, **record)
-                writer.add(topic, **record)
+                    digest.add(*row)
+                writer.add(*row)
             transaction = writer.close()
         except BaseException:
             writer.abort()
@@ -200,13 +201,8 @@ class TopicWriter:
             if task >= MAX_PARTS * partitions:
                 raise LedgerError(describe_lack_of_room(task + 1, partitions))
 
-    def _records(self, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[str, dict[str, Any]]]:
-        for batch in batches:
-            for record in _records(batch):
-                topic = record.pop("topic", None) or self.options.topic
-                if topic is None:
-                    raise OptionsError("a row has no topic: fill column topic, or set option topic")
-                yield topic, record
+    def _rows(self, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[Any, ...]]:
+        return chain.from_iterable(_rows(batch, self.options.topic) for batch in batches)
 
 
 class BatchWriter(TopicWriter, DataSourceArrowWriter):
@@ -272,21 +268,30 @@ def _say_once(bootstrap: str, why: str) -> None:
     )
 
 
-def _records(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
-    """Iterate over the rows as arguments of ``RecordWriter.add``."""
+def _rows(batch: pa.RecordBatch, default: str | None) -> Iterator[tuple[Any, ...]]:
+    """Iterate over the rows as arguments of ``RecordWriter.add``. Raises OptionsError without a topic."""
     import pyarrow as pa
 
-    columns: dict[str, list[Any]] = {"key": [None] * batch.num_rows}
+    columns: dict[str, Iterable[Any]] = {
+        "topic": repeat(default),
+        "key": repeat(None),
+        "value": repeat(None),
+        "partition": repeat(None),
+        "headers": repeat(()),
+        "timestamp": repeat(None, batch.num_rows),
+    }
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         if name in ("key", "value"):
             columns[name] = column.cast(pa.binary()).to_pylist()
         elif name == "timestamp":
             micros = column.cast(pa.timestamp("us", tz="UTC")).cast(pa.int64()).to_pylist()
-            columns["timestamp_ms"] = [None if one is None else one // 1000 for one in micros]
+            columns[name] = [None if one is None else one // 1000 for one in micros]
         elif name == "headers":
             columns[name] = [[(one["key"], one["value"]) for one in row or ()] for row in column.to_pylist()]
+        elif name == "topic":
+            columns[name] = [one or default for one in column.to_pylist()]
         else:
             columns[name] = column.to_pylist()
-    names = list(columns)
-    for row in zip(*columns.values(), strict=True):
-        yield dict(zip(names, row, strict=True))
+    if default is None and not all(columns["topic"]):
+        raise OptionsError("a row has no topic: fill column topic, or set option topic")
+    return zip(*columns.values(), strict=False)
