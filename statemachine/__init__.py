@@ -1,4 +1,4 @@
-"""State machines as data: groups, transactional ids, partitions and replicas; members in clients."""
+"""State machines as data: groups, transactional ids, partitions, replicas, shared records, members."""
 
 from ._consumer_group import (
     ASSIGNMENT_MOVES,
@@ -33,6 +33,12 @@ from ._partition import (
     partition_state,
     replica_state,
 )
+from ._share_record import (
+    SHARE_RECORD,
+    SHARE_RECORD_TRANSITIONS,
+    ShareRecordState,
+    ShareRecordTrigger,
+)
 from ._transaction import (
     TRANSACTION,
     TRANSACTION_DURABLE_STATES,
@@ -46,6 +52,7 @@ transaction_diagram = TRANSACTION.diagram
 partition_diagram, replica_diagram = PARTITION.diagram, REPLICA.diagram
 member_diagram = MEMBER.diagram
 consumer_member_diagram = CONSUMER_MEMBER.diagram
+share_record_diagram = SHARE_RECORD.diagram
 
 __all__ = [
     "ASSIGNMENT_MOVES",
@@ -60,6 +67,8 @@ __all__ = [
     "PARTITION_TRANSITIONS",
     "REPLICA",
     "REPLICA_TRANSITIONS",
+    "SHARE_RECORD",
+    "SHARE_RECORD_TRANSITIONS",
     "TRANSACTION",
     "TRANSACTION_DURABLE_STATES",
     "TRANSACTION_TRANSITIONS",
@@ -77,6 +86,8 @@ __all__ = [
     "PartitionTrigger",
     "ReplicaLife",
     "ReplicaTrigger",
+    "ShareRecordState",
+    "ShareRecordTrigger",
     "TransactionState",
     "TransactionTrigger",
     "Transition",
@@ -92,5 +103,6 @@ __all__ = [
     "partition_state",
     "replica_diagram",
     "replica_state",
+    "share_record_diagram",
     "transaction_diagram",
 ]

@@ -108,5 +108,5 @@ GROUP_TRANSITIONS: Final[tuple[Transition[GroupState, GroupTrigger], ...]] = (
 GROUP_DURABLE_STATES: Final = (GroupState.EMPTY, GroupState.STABLE)
 
 GROUP: Final = LifeCycle(
-    "group", GROUP_TRANSITIONS, begins=GROUP_DURABLE_STATES, final=_S.DEAD, anywhere=_T.UNLOAD
+    "group", GROUP_TRANSITIONS, begins=GROUP_DURABLE_STATES, ends=[_S.DEAD], anywhere=_T.UNLOAD
 )

@@ -41,9 +41,9 @@ class HasState(Protocol[S]):
 
 
 class LifeCycle(Generic[S, T]):
-    """The moves of one ``kind`` of model, whose life begins in a state of ``begins`` and ends in ``final``.
+    """The moves of one ``kind`` of model, from a state of ``begins`` to one of ``ends``.
 
-    ``anywhere`` is the trigger that leads to ``final`` from every state, if there is one.
+    ``anywhere`` is the trigger that leads to the first of these from every state, if there is one.
     """
 
     def __init__(
@@ -52,13 +52,13 @@ class LifeCycle(Generic[S, T]):
         moves: Sequence[Transition[S, T]],
         *,
         begins: Sequence[S],
-        final: S,
+        ends: Sequence[S],
         anywhere: T | None = None,
     ) -> None:
         self._kind, self._moves = kind, moves
-        self._begins, self._final, self._anywhere = begins, final, anywhere
+        self._begins, self._ends, self._anywhere = begins, ends, anywhere
         rows = [[move.trigger.value, move.source, move.target] for move in moves]
-        states = type(final)
+        states = type(ends[0])
         machine = Machine(None, states, begins[0], auto_transitions=False, transitions=rows)
         self._targets: dict[tuple[S, T], S] = {
             (move.source, move.trigger): states[str(transition.dest)]
@@ -92,7 +92,6 @@ class LifeCycle(Generic[S, T]):
                 # two characters that are syntax in Mermaid
                 told = when.replace(";", ",").replace(":", ",")
                 lines.append(f"    {source.value} --> {target.value}: {trigger.value} ({told})")
-        final = self._final.value
         if self._anywhere is not None:
-            lines.append(f"    note right of {final}: {self._anywhere.value}, from every state")
-        return "\n".join([*lines, f"    {final} --> [*]"]) + "\n"
+            lines.append(f"    note right of {self._ends[0].value}: {self._anywhere.value}, from every state")
+        return "\n".join([*lines, *(f"    {state.value} --> [*]" for state in self._ends)]) + "\n"

@@ -101,8 +101,8 @@ CONSUMER_MEMBER_TRANSITIONS: Final[tuple[Transition[MemberState, MemberTrigger],
 )
 
 MEMBER: Final = LifeCycle(
-    "member", MEMBER_TRANSITIONS, begins=(_S.UNJOINED,), final=_S.FAILED, anywhere=_T.FAIL
+    "member", MEMBER_TRANSITIONS, begins=(_S.UNJOINED,), ends=[_S.FAILED], anywhere=_T.FAIL
 )
 CONSUMER_MEMBER: Final = LifeCycle(
-    "member", CONSUMER_MEMBER_TRANSITIONS, begins=(_S.UNJOINED,), final=_S.FAILED, anywhere=_T.FAIL
+    "member", CONSUMER_MEMBER_TRANSITIONS, begins=(_S.UNJOINED,), ends=[_S.FAILED], anywhere=_T.FAIL
 )

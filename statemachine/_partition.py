@@ -111,8 +111,8 @@ REPLICA_TRANSITIONS: Final[tuple[_ReplicaMove, ...]] = (
     ),
 )
 
-PARTITION: Final = LifeCycle("partition", PARTITION_TRANSITIONS, begins=[_P.NEW], final=_P.DELETED)
-REPLICA: Final = LifeCycle("replica", REPLICA_TRANSITIONS, begins=[_R.NEW], final=_R.BEING_DELETED)
+PARTITION: Final = LifeCycle("partition", PARTITION_TRANSITIONS, begins=[_P.NEW], ends=[_P.DELETED])
+REPLICA: Final = LifeCycle("replica", REPLICA_TRANSITIONS, begins=[_R.NEW], ends=[_R.BEING_DELETED])
 
 
 def partition_state(*, was_led: bool, is_led: bool) -> PartitionLife:

@@ -147,5 +147,5 @@ TRANSACTION_DURABLE_STATES = tuple(
 
 #: The life cycle of a transactional id.
 TRANSACTION = LifeCycle(
-    "transaction", TRANSACTION_TRANSITIONS, begins=TRANSACTION_DURABLE_STATES, final=TransactionState.DEAD
+    "transaction", TRANSACTION_TRANSITIONS, begins=TRANSACTION_DURABLE_STATES, ends=[TransactionState.DEAD]
 )

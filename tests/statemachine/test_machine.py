@@ -31,7 +31,7 @@ TABLE = [
 ]
 
 
-LAMP = LifeCycle("lamp", TABLE, begins=[Light.RED], final=Light.OFF, anywhere=Press.BREAK)
+LAMP = LifeCycle("lamp", TABLE, begins=[Light.RED], ends=[Light.OFF], anywhere=Press.BREAK)
 
 
 @pytest.mark.parametrize("row", TABLE, ids=str)
