@@ -14,7 +14,7 @@ from ._schedule import Schedule
 
 class WaitingCaller(Protocol):
     """A process that connects. ``versions`` are those of the requests that it sends, ``connections`` what it
-    has open; ``sending`` is called with each request.
+    has open; ``sending`` is called with each request, and the future of its answer.
     """
 
     name: str
@@ -23,7 +23,7 @@ class WaitingCaller(Protocol):
 
     @property
     def world(self) -> Schedule[Any]: ...
-    def sending(self, call: SimulatedCall, /) -> None: ...
+    def sending(self, call: SimulatedCall, answer: asyncio.Future[Any], /) -> None: ...
 
 
 class SimulatedConnection:
@@ -79,9 +79,9 @@ class SimulatedConnection:
         version = self.version_for(body.API_KEY, max_version)
         call = SimulatedCall(self, self.line, body.API_KEY, body)
         call.version = version
-        self._process.sending(call)
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[Any] = loop.create_future()
+        self._process.sending(call, answer)
         timer = loop.call_later(timeout_ms / 1000, self._late, call, answer, timeout_ms)
         self._waiting[call] = answer, timer
         self.line.send(call, int(timeout_ms))

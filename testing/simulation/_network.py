@@ -54,12 +54,14 @@ class SimulatedCall:
     """A request on its way, and the coordinator's handle to answer it.
 
     ``memo`` belongs to the sender, ``note`` to the checks. ``cut``: the connection breaks before the
-    response. ``is_late``: it is a duplicate that arrives long after its sender got a response.
+    response. ``is_late``: it is a duplicate that arrives long after its sender got a response. ``at_once``: a
+    duplicate of it arrives right behind it.
     """
 
     __slots__ = (
         "answered_at",
         "api_key",
+        "at_once",
         "body",
         "client",
         "connection",
@@ -81,7 +83,7 @@ class SimulatedCall:
         self.api_key = api_key
         self.version = client.versions[api_key]
         self.body = body
-        self.cut = self.is_late = False
+        self.cut = self.is_late = self.at_once = False
         #: The event in which it was answered.
         self.answered_at = -1
         self.memo = memo
@@ -96,7 +98,7 @@ class SimulatedCall:
         """Return a duplicate of the request, on a connection that nobody listens to."""
         connection = SimulatedLink(self.connection.schedule, self.connection.node)
         late = SimulatedCall(self.client, connection, self.api_key, self.body)
-        late.is_late = True
+        late.version, late.is_late = self.version, True
         return late
 
     def set(self, body: Any) -> None:
@@ -205,7 +207,7 @@ class SimulatedLink:
         if fault == "delay":
             return rng.randint(1, min(schedule.plan.session_ms, timeout_ms - 1))
         if fault == "duplicate":
-            late_ms = rng.randint(1, 3 * schedule.plan.session_ms)
+            late_ms = 1 if call.at_once else rng.randint(1, 3 * schedule.plan.session_ms)
             heap.at(heap.now + delay_ms + late_ms, self._arrive_again, call.again())
         elif fault == "reset":
             heap.at(heap.now + rng.randint(1, 10), self._break, self.epoch, "reset by peer")

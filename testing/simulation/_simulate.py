@@ -6,7 +6,6 @@ import asyncio
 import gc
 import logging
 import sys
-from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
@@ -77,35 +76,8 @@ def simulate(
     members speak the classic protocol or that of consumer groups, and change. ``checked`` False compares
     nothing. With ``go_on`` failures are counted instead of raised.
     """
-    return run_all(
-        lambda seed: _GroupRun(seed, assignors, application, checked, crashes, protocol),
-        seeds,
-        left_out,
-        go_on=go_on,
-    )
-
-
-def run_all(
-    make_run: Callable[[int], ScheduleRun],
-    seeds: int | Iterable[int],
-    left_out: Collection[str],
-    *,
-    go_on: bool,
-) -> SimulationReport:
-    """Run a schedule of each seed. Raises SimulationFailed."""
-    report = SimulationReport()
-    with _own_loop():
-        for number, seed in enumerate(range(seeds) if isinstance(seeds, int) else seeds):
-            if number % _COLLECT_EVERY == 0:
-                gc.collect(0)
-            run = make_run(seed)
-            world, violation = run.schedule(left_out)
-            report.stats.add(world.stats)
-            if violation is not None:
-                report.failed[seed] = violation.name
-                if not go_on:
-                    raise run.shrunk(violation, left_out)
-    return report
+    kind = _groups(assignors, application, crashes, protocol, checked=checked)
+    return kind.simulate(seeds, left_out, go_on=go_on)
 
 
 def replay_command(seed: int, left_out: Collection[str] = (), options: str = "") -> str:
@@ -124,34 +96,72 @@ def trace(
     protocol: Protocol = "classic",
 ) -> tuple[list[str], Violation | None]:
     """The trace of a schedule, line by line, and the violation that ends it."""
-    return trace_run(_GroupRun(seed, assignors, application, True, crashes, protocol), left_out)
+    return _groups(assignors, application, crashes, protocol).trace(seed, left_out)
 
 
-def trace_run(run: ScheduleRun, left_out: Collection[str]) -> tuple[list[str], Violation | None]:
-    """The trace of a run, and the violation that ends it."""
-    with _own_loop():
-        world, violation = run.schedule(left_out, traced=True)
-    return world.trace or [], violation
+def _groups(
+    assignors: MakeAssignors | None,
+    application: MakeApplication | None,
+    crashes: int,
+    protocol: Protocol,
+    *,
+    checked: bool = True,
+) -> ScheduleKind:
+    """Schedules of groups of light members."""
+
+    def make_world(plan: SchedulePlan, **options: bool) -> MemberWorld:
+        world = MemberWorld(plan, application=None if application is None else application(), **options)
+        Incidents(world)
+        return world
+
+    options = f" --crashes {crashes}" if crashes else ""
+    options += "" if protocol == "classic" else f" --protocol {protocol}"
+    mixed = protocol == "mixed"
+    return ScheduleKind(
+        options, lambda seed: draw_plan(seed, assignors, crashes, mixed=mixed), make_world, checked=checked
+    )
 
 
-class ScheduleRun:
-    """Runs of one seed; ``options`` is what the command line needs besides it."""
+@dataclass(frozen=True, slots=True)
+class ScheduleKind:
+    """A kind of schedules. ``options`` is what the command line needs besides the seed, ``draw_plan`` makes
+    the plan of a seed, and ``make_world(plan, checked=, traced=)`` a schedule that is about to run.
+    """
 
-    seed: int
-    options = ""
+    options: str
+    draw_plan: Callable[[int], SchedulePlan]
+    make_world: Callable[..., Phases[Any]]
+    checked: bool = True
 
-    @abstractmethod
-    def plan(self, left_out: Collection[str]) -> SchedulePlan:
-        """The plan of the seed, without what is left out."""
+    def simulate(
+        self, seeds: int | Iterable[int], left_out: Collection[str], *, go_on: bool
+    ) -> SimulationReport:
+        """Run a schedule of each seed. Raises SimulationFailed with the shrunk first failure; with ``go_on``
+        failures are counted instead.
+        """
+        report = SimulationReport()
+        with _own_loop():
+            for number, seed in enumerate(range(seeds) if isinstance(seeds, int) else seeds):
+                if number % _COLLECT_EVERY == 0:
+                    gc.collect(0)
+                world, violation = self._run(seed, left_out)
+                report.stats.add(world.stats)
+                if violation is not None:
+                    report.failed[seed] = violation.name
+                    if not go_on:
+                        raise self._shrink(seed, violation, left_out)
+        return report
 
-    @abstractmethod
-    def world(self, plan: Any, *, traced: bool) -> Phases[Any]:
-        """A schedule that is about to run."""
+    def trace(self, seed: int, left_out: Collection[str]) -> tuple[list[str], Violation | None]:
+        """The trace of a schedule, line by line, and the violation that ends it."""
+        with _own_loop():
+            world, violation = self._run(seed, left_out, traced=True)
+        return world.trace or [], violation
 
-    def schedule(
-        self, left_out: Collection[str], *, traced: bool = False
+    def _run(
+        self, seed: int, left_out: Collection[str], *, traced: bool = False
     ) -> tuple[Phases[Any], Violation | None]:
-        world = self.world(self.plan(left_out), traced=traced)
+        world = self.make_world(self.draw_plan(seed).leave_out(left_out), checked=self.checked, traced=traced)
         for name, what in world.describe().items() if traced else ():
             world.say(f"{name}: {what}")
         try:
@@ -159,54 +169,25 @@ class ScheduleRun:
         except Violation as violation:
             return world, violation
         except Exception as error:
-            error.add_note(
-                f"in a schedule of seed {self.seed}: {replay_command(self.seed, left_out, self.options)}"
-            )
+            error.add_note(f"in a schedule of seed {seed}: {replay_command(seed, left_out, self.options)}")
             raise
         finally:
             world.close()
         return world, None
 
-    def shrunk(self, violation: Violation, left_out: Collection[str]) -> SimulationFailed:
+    def _shrink(self, seed: int, violation: Violation, left_out: Collection[str]) -> SimulationFailed:
         """Find the least that fails alike: faults, incidents and members are left out in turn."""
         out = list(left_out)
-        for name in self.plan(left_out).names():
+        for name in self.draw_plan(seed).leave_out(left_out).names():
             if name in out:
                 continue
-            _, found = self.schedule([*out, name])
+            _, found = self._run(seed, [*out, name])
             if found is not None and found.name == violation.name:
                 out.append(name)
-        world, found = self.schedule(out, traced=True)
-        left = self.plan(left_out).names()
+        world, found = self._run(seed, out, traced=True)
+        left = self.draw_plan(seed).leave_out(out).names()
         kept = tuple(name for name in out if name in left or name in left_out)
-        return SimulationFailed(self.seed, found or violation, kept, world.trace or [], self.options)
-
-
-@dataclass(slots=True)
-class _GroupRun(ScheduleRun):
-    """Of a group of light members."""
-
-    seed: int
-    assignors: MakeAssignors | None
-    application: MakeApplication | None
-    checked: bool
-    crashes: int
-    protocol: Protocol
-
-    @property
-    def options(self) -> str:  # type: ignore[override]
-        crashes = f" --crashes {self.crashes}" if self.crashes else ""
-        return crashes + ("" if self.protocol == "classic" else f" --protocol {self.protocol}")
-
-    def plan(self, left_out: Collection[str]) -> SchedulePlan:
-        mixed = self.protocol == "mixed"
-        return draw_plan(self.seed, self.assignors, self.crashes, mixed=mixed).leave_out(left_out)
-
-    def world(self, plan: SchedulePlan, *, traced: bool) -> MemberWorld:
-        application = None if self.application is None else self.application()
-        world = MemberWorld(plan, checked=self.checked, application=application, traced=traced)
-        Incidents(world)
-        return world
+        return SimulationFailed(seed, found or violation, kept, world.trace or [], self.options)
 
 
 @contextmanager

@@ -52,7 +52,7 @@ class TimedWorld(ClusterWorld):
 
     def longest_silence_ms(self) -> dict[TopicPartition, int]:
         """The longest time without an acknowledgement in each partition, until the link was whole again."""
-        over = self._over_ms
+        over = self.over_ms
         return {
             partition: max(
                 (min(after, over) - before for before, after in zip(at, [*at[1:], over], strict=True)),

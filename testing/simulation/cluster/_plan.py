@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from random import Random
-from typing import Any, Final, Self
+from typing import Final
 
-from .._plan import NETWORK, Incident, SchedulePlan
+from .._plan import NETWORK
 from .._plan import faults_table as coordinator_faults_table
-
-Values = dict[str, Any]
+from ..brokers._plan import BrokerPlan, Values, draw_incidents, draw_producer, rack_of
+from ..workloads._transactions import ProcessorPlan
 
 BROKERS: Final = 3
 TOPIC: Final = "orders"
-GROUP: Final = "billing"
-#: The topic of records that are written in transactions, and the group that stores their producers'
-#: positions.
+#: The topic of records that are written in transactions.
 OUTPUT: Final = "payments"
-PROCESSORS: Final = "processors"
+#: No incident is longer.
+_LONGEST_MS: Final = 1_500
 
 #: What happens at moments that are drawn: (what it is, how often at most in one schedule).
 INCIDENTS: Final[dict[str, tuple[str, int]]] = {
@@ -68,57 +66,37 @@ _ALWAYS: Final = frozenset({"kill"})
 _SHARE: Final = 0.15
 
 
-def rack_of(broker: int) -> str:
-    return f"rack-{broker}"
-
-
 @dataclass(slots=True)
-class ClusterPlan(SchedulePlan):
-    """``settings`` are the brokers', ``configs`` the topic's. ``victim`` is the broker whose disk may lose
-    data: if another one is in sync, no acknowledged record is lost by that. ``lost_writes`` is the
-    probability that the response to a write of metadata is lost. ``inputs`` are the counts of numbers for
-    each producer of transactions, ``timeout_ms`` is the longest time of one; ``aborts`` and ``idles`` are the
+class ClusterPlan(BrokerPlan):
+    """``inputs`` are the counts of numbers for each producer of transactions, ``aborts`` and ``idles`` the
     probabilities that one is aborted, or left open for long. ``unclean``: records without transactions are
-    in a topic that allows unclean elections. ``late`` is the probability that a request between brokers
-    is given up by its sender, and arrives later.
+    in a topic that allows unclean elections. ``member_session_ms`` is the session timeout of the group's
+    members.
     """
 
-    settings: Values = field(default_factory=dict)
-    configs: Values = field(default_factory=dict)
     producers: int = 1
     group_members: int = 1
-    producer: Values = field(default_factory=dict)
-    consumer: Values = field(default_factory=dict)
-    victim: int = 1
-    lost_writes: float = 0.0
-    late: float = 0.0
     inputs: tuple[int, ...] = ()
-    timeout_ms: int = 1_000
     aborts: float = 0.0
     idles: float = 0.0
     pauses_ms: tuple[int, ...] = (10,)
-    features: dict[str, int] = field(default_factory=dict)
     unclean: bool = False
-    #: Session timeout of the group's members.
     member_session_ms: int = 1_500
 
-    def _who(self) -> list[str]:
-        return []
-
-    def leave_out(self, names: Collection[str]) -> Self:
-        SchedulePlan.leave_out(self, names)
-        if "lost-writes" in names:
-            self.lost_writes = 0.0
-        if "late-requests" in names:
-            self.late = 0.0
-        return self
-
-    def names(self) -> list[str]:
-        lost, late = self.lost_writes > 0, self.late > 0
+    def processors(self) -> list[ProcessorPlan]:
+        """The producers of transactions, one for each input."""
+        adds_itself = self.features["transaction.version"] > 0
         return [
-            *SchedulePlan.names(self),
-            *(["lost-writes"] if lost else []),
-            *(["late-requests"] if late else []),
+            ProcessorPlan(
+                f"p{source}",
+                f"id{source}",
+                source,
+                self.aborts,
+                self.idles,
+                pauses_ms=self.pauses_ms,
+                adds_itself=adds_itself,
+            )
+            for source in range(len(self.inputs))
         ]
 
 
@@ -136,6 +114,7 @@ def draw_cluster_plan(seed: int) -> ClusterPlan:
         run_seed=rng.getrandbits(64),
         faults_ms=faults_ms,
         session_ms=session_ms,
+        brokers=BROKERS,
         heartbeat_ms=100,
         rebalance_ms=1_000,
         initial_delay_ms=0,
@@ -144,12 +123,12 @@ def draw_cluster_plan(seed: int) -> ClusterPlan:
         topics={TOPIC: partitions, **({OUTPUT: rng.choice((1, 2))} if inputs else {})},
         groups={},
         network={name: NETWORK[name][1] * _SHARE for name in _NETWORK if name in on},
-        incidents=_incidents(rng, on, faults_ms),
+        incidents=draw_incidents(rng, INCIDENTS, on, faults_ms, longest_ms=_LONGEST_MS),
         settings=_draw_settings(rng, session_ms, racks=racks),
         configs={"segment_bytes": rng.choice((2_048, 1 << 20)), "kohort_ack_flush": rng.random() < 0.3},
         producers=rng.choice((1, 1, 2)),
         group_members=rng.choice((0, 1, 1, 2)),
-        producer=_draw_producer(rng),
+        producer=draw_producer(rng),
         consumer=_draw_consumer(rng, member_session_ms, racks=racks),
         victim=rng.randint(1, BROKERS),
         lost_writes=0.05 if rng.random() < 0.3 else 0.0,
@@ -168,7 +147,7 @@ def draw_cluster_plan(seed: int) -> ClusterPlan:
     if rng.random() < _UNCLEAN_SHARE:
         plan.unclean = True
         plan.settings["replica_lag_time_max_ms"] = 300
-        plan.incidents += _incidents(rng, {*UNCLEAN}, faults_ms, UNCLEAN)
+        plan.incidents += draw_incidents(rng, UNCLEAN, UNCLEAN, faults_ms, longest_ms=_LONGEST_MS, letter="u")
     rng = Random(f"cluster, late {seed}")
     if rng.random() < _LATE_SHARE:
         _deliver_late(plan)
@@ -194,17 +173,6 @@ def _draw_settings(rng: Random, session_ms: int, *, racks: bool) -> Values:
         "leader_imbalance_check_interval_seconds": 1,
         "group_initial_rebalance_delay_ms": 0,
         "group_min_session_timeout_ms": 500,
-    }
-
-
-def _draw_producer(rng: Random) -> Values:
-    return {
-        "linger_ms": rng.choice((0, 5)),
-        "max_in_flight_requests": rng.choice((1, 5)),
-        "request_timeout_ms": rng.choice((300, 1_000)),
-        "delivery_timeout_ms": rng.choice((1_500, 100_000)),
-        "retry_backoff_ms": 20,
-        "retry_backoff_max_ms": 100,
     }
 
 
@@ -245,29 +213,6 @@ def _assign_by_coordinator(plan: ClusterPlan) -> None:
         "group_consumer_min_assignment_interval_ms": 0,
         "group_consumer_assignment_interval_ms": 0,
     }
-
-
-def _incidents(
-    rng: Random, on: Collection[str], faults_ms: int, kinds: dict[str, tuple[str, int]] = INCIDENTS
-) -> list[Incident]:
-    incidents: list[Incident] = []
-    for kind, (_, most) in kinds.items():
-        if kind not in on:
-            continue
-        for _ in range(rng.randint(1, most)):
-            at_ms = rng.randint(100, faults_ms - 100)
-            length_ms = rng.randint(1, min(faults_ms - at_ms, 1_500))
-            incidents.append(
-                Incident(
-                    f"{'i' if kinds is INCIDENTS else 'u'}{len(incidents)}",
-                    at_ms,
-                    kind,
-                    rng.getrandbits(16),
-                    rng.random(),
-                    length_ms,
-                )
-            )
-    return incidents
 
 
 def faults_table() -> str:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from functools import partial
+from typing import Final
 
-from .._simulate import ScheduleRun, SimulationReport, run_all, trace_run
+from .._simulate import ScheduleKind, SimulationReport
 from .._violation import Violation
-from ._plan import ClusterPlan, draw_cluster_plan
+from ._plan import draw_cluster_plan
 from ._world import ClusterWorld
+
+_KIND: Final = partial(ScheduleKind, " --cluster", draw_cluster_plan, ClusterWorld)
 
 
 def simulate_cluster(
@@ -22,25 +25,9 @@ def simulate_cluster(
 
     Raises SimulationFailed with the shrunk first failure; with ``go_on`` failures are counted instead.
     """
-    return run_all(lambda seed: _ClusterRun(seed, checked), seeds, left_out, go_on=go_on)
+    return _KIND(checked=checked).simulate(seeds, left_out, go_on=go_on)
 
 
 def trace_cluster(seed: int, *, left_out: Collection[str] = ()) -> tuple[list[str], Violation | None]:
     """The trace of a schedule, line by line, and the violation that ends it."""
-    return trace_run(_ClusterRun(seed, True), left_out)
-
-
-@dataclass(slots=True)
-class _ClusterRun(ScheduleRun):
-    """Runs of one seed."""
-
-    seed: int
-    checked: bool
-
-    options = " --cluster"
-
-    def plan(self, left_out: Collection[str]) -> ClusterPlan:
-        return draw_cluster_plan(self.seed).leave_out(left_out)
-
-    def world(self, plan: ClusterPlan, *, traced: bool) -> ClusterWorld:
-        return ClusterWorld(plan, checked=self.checked, traced=traced)
+    return _KIND().trace(seed, left_out)

@@ -192,7 +192,7 @@ class ServiceProcess:
 
     # --- inside -------------------------------------------------------------------------------------------
 
-    def sending(self, call: SimulatedCall) -> None:
+    def sending(self, call: SimulatedCall, _answer: asyncio.Future[Any]) -> None:
         self.world.sending(self, call)
 
     async def _open(self, address: Address, **_: Any) -> SimulatedConnection:

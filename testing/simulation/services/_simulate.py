@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
 
-from .._simulate import ScheduleRun, SimulationReport, run_all, trace_run
+from .._simulate import ScheduleKind, SimulationReport
 from .._violation import Violation
 from ._incidents import ServiceIncidents
 from ._ledger import MakeRecord
@@ -34,8 +33,8 @@ def simulate_service(
     one of the three raises fails the schedule. Raises SimulationFailed with the shrunk first failure; with
     ``go_on`` failures are counted instead.
     """
-    users = None if service is None else UsersService(service, record, settled)
-    return run_all(lambda seed: _ServiceRun(seed, users, checked, protocol), seeds, left_out, go_on=go_on)
+    kind = _services(service, record, settled, protocol, checked=checked)
+    return kind.simulate(seeds, left_out, go_on=go_on)
 
 
 def trace_service(
@@ -48,32 +47,30 @@ def trace_service(
     protocol: str = "classic",
 ) -> tuple[list[str], Violation | None]:
     """The trace of a schedule, line by line, and the violation that ends it."""
+    return _services(service, record, settled, protocol).trace(seed, left_out)
+
+
+def _services(
+    service: MakeService | None,
+    record: MakeRecord | None,
+    settled: Settled | None,
+    protocol: str,
+    *,
+    checked: bool = True,
+) -> ScheduleKind:
     users = None if service is None else UsersService(service, record, settled)
-    return trace_run(_ServiceRun(seed, users, True, protocol), left_out)
 
+    def draw_plan(seed: int) -> ServicePlan:
+        plan = draw_service_plan(seed)
+        plan.speak(protocol)
+        if users is not None:
+            users.takes_part(plan)
+        return plan
 
-@dataclass(slots=True)
-class _ServiceRun(ScheduleRun):
-    """Runs of one seed."""
-
-    seed: int
-    users: UsersService | None
-    checked: bool
-    protocol: str
-    options: str = field(init=False)
-
-    def __post_init__(self) -> None:
-        spoken = "" if self.protocol == "classic" else f" --protocol {self.protocol}"
-        self.options = f" --services{spoken}"
-
-    def plan(self, left_out: Collection[str]) -> ServicePlan:
-        plan = draw_service_plan(self.seed)
-        plan.speak(self.protocol)
-        if self.users is not None:
-            self.users.takes_part(plan)
-        return plan.leave_out(left_out)
-
-    def world(self, plan: ServicePlan, *, traced: bool) -> ServiceWorld:
-        world = ServiceWorld(plan, self.users, checked=self.checked, traced=traced)
+    def make_world(plan: ServicePlan, **options: bool) -> ServiceWorld:
+        world = ServiceWorld(plan, users, **options)
         ServiceIncidents(world)
         return world
+
+    spoken = "" if protocol == "classic" else f" --protocol {protocol}"
+    return ScheduleKind(f" --services{spoken}", draw_plan, make_world, checked=checked)

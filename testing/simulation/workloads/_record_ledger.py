@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ....protocol import TopicPartition
-from .._schedule import Schedule
-from ._plan import ClusterPlan
+from ..brokers._plan import BrokerPlan
+from ..brokers._schedule import BrokerSchedule
 
 
-class ClusterLedger:
+class RecordLedger:
     """Records by their values: which were acknowledged, and where they are."""
 
-    def __init__(self, schedule: Schedule[ClusterPlan]) -> None:
+    def __init__(self, schedule: BrokerSchedule[BrokerPlan]) -> None:
         self._schedule = schedule
         self._sent = 0
         #: Where each acknowledged record is.
@@ -21,13 +21,9 @@ class ClusterLedger:
         self.ends: dict[TopicPartition, int] = {}
         #: What somebody has read, by partition and offset.
         self.read: dict[tuple[TopicPartition, int], bytes] = {}
-        #: The highest offset whose commit was acknowledged, by group and partition.
-        self.committed: dict[tuple[str, TopicPartition], int] = {}
-        #: Partitions that may have lost records: an unclean election was allowed, and took place.
-        self.lossy: set[TopicPartition] = set()
 
     def __repr__(self) -> str:
-        return f"Ledger({len(self.acknowledged)} of {self._sent} acknowledged)"
+        return f"RecordLedger({len(self.acknowledged)} of {self._sent} acknowledged)"
 
     def new(self, producer: str) -> bytes:
         """The value of another record."""
@@ -41,18 +37,12 @@ class ClusterLedger:
 
     def was_read(self, who: str, partition: TopicPartition, offset: int, value: bytes) -> None:
         before = self.read.setdefault((partition, offset), value)
-        if partition in self.lossy:
+        if partition in self._schedule.lossy:
             self.read[partition, offset] = value
         elif before != value:
             self._schedule.found(
                 "B3", f"{who} reads {value!r} at {offset} of {partition}, where {before!r} was read before"
             )
-
-    def was_committed(self, group: str, partition: TopicPartition, offset: int) -> None:
-        self._schedule.stats.commits += 1
-        # members begin anew where the log has lost what they had read
-        before = 0 if partition in self.lossy else self.committed.get((group, partition), 0)
-        self.committed[group, partition] = max(offset, before)
 
     def compare(self, partition: TopicPartition, records: Iterable[tuple[int, bytes]]) -> None:
         """Compare the records that are committed in a partition in the end with what clients know of it.
@@ -60,7 +50,7 @@ class ClusterLedger:
         Not if it may have lost records: a producer repeats what a leader lacked, and an older log with the
         same records may come back.
         """
-        if partition in self.lossy:
+        if partition in self._schedule.lossy:
             return
         there = dict(records)
         offsets: dict[bytes, int] = {}

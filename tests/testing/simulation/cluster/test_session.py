@@ -12,7 +12,7 @@ import pytest
 from kohort.cluster import Create, SessionState
 from kohort.testing.memory_store import MemoryHome
 from kohort.testing.simulation._heap import Heap
-from kohort.testing.simulation.cluster._metadata import ClusterSession
+from kohort.testing.simulation.brokers._session import BrokerSession
 
 
 async def test_a_request_after_a_cut_in_which_the_session_ended_is_answered() -> None:
@@ -21,7 +21,7 @@ async def test_a_request_after_a_cut_in_which_the_session_ended_is_answered() ->
     watch: Any = SimpleNamespace(touched=False)
     metadata = MemoryHome()
     loop: Any = asyncio.get_running_loop()
-    session = ClusterSession(metadata, schedule, loop, "b1")
+    session = BrokerSession(metadata, schedule, loop, "b1")
 
     async def until(time: int) -> None:
         heap.run(time, watch)

@@ -9,7 +9,6 @@ from ....offsets_topic import GroupRecordType, GroupStored
 from ....protocol import ApiKey, ErrorCode
 from .._network import SimulatedCall
 from .._schedule import Schedule
-from ._plan import ClusterPlan
 
 GROUP_APIS: Final = (
     ApiKey.SYNC_GROUP,
@@ -22,11 +21,13 @@ _NOT_KNOWN: Final = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH)
 
 class GroupLedger:
     """The last generation that is known to be durable, and who is in it; of members that the coordinator
-    assigns each one's epoch, and the partitions that it was given and has not given up.
+    assigns each one's epoch, and the partitions that it was given and has not given up. ``session_ms`` is
+    the session timeout of members.
     """
 
-    def __init__(self, schedule: Schedule[ClusterPlan]) -> None:
+    def __init__(self, schedule: Schedule[Any], session_ms: int) -> None:
         self._schedule = schedule
+        self._session_ms = session_ms
         self._generation = 0
         self._members: set[str] = set()
         # until when each may not be put out, in ms: a session after it was heard from last
@@ -70,7 +71,7 @@ class GroupLedger:
                 self._members.add(member)
                 # whom a former coordinator answers, the next one has not heard of
                 if newest:
-                    self._safe_until[member] = call.note + self._schedule.plan.member_session_ms
+                    self._safe_until[member] = call.note + self._session_ms
         elif body.error_code == ErrorCode.UNKNOWN_MEMBER_ID and newest:
             until_ms = self._safe_until.get(member, 0)
             if self._schedule.heap.now < until_ms:
@@ -87,7 +88,7 @@ class GroupLedger:
             return
         self._epochs[member] = max(body.member_epoch, self._epochs.get(member, 0))
         if newest:
-            self._safe_until[member] = call.note + self._schedule.plan.member_session_ms
+            self._safe_until[member] = call.note + self._session_ms
         given = () if body.assignment is None else body.assignment.topic_partitions
         for number in [number for topic in given for number in topic.partitions]:
             for other, has in self._has.items():

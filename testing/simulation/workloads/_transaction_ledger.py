@@ -37,11 +37,12 @@ class PlannedTransaction:
 
 
 class TransactionLedger:
-    """All transactions of a schedule; ``ends`` is how many records each input partition has, ``outputs`` how
-    many partitions take what is made of them.
+    """All transactions of a schedule; ``ends`` is how many records each input partition has, and ``outputs``
+    partitions of ``topic`` take what is made of them.
     """
 
-    def __init__(self, schedule: Schedule[Any], ends: Iterable[int], outputs: int) -> None:
+    def __init__(self, schedule: Schedule[Any], ends: Iterable[int], topic: str, outputs: int) -> None:
+        self.topic = topic
         self.ends = list(ends)
         self.transactions: list[PlannedTransaction] = []
         #: What each output partition's reader was given, in order.

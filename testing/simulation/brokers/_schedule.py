@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from random import Random
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
 from ....broker.apis import served_apis
 from ....client.metadata import Address
+from ....protocol import TopicPartition
 from ...memory_store import MemoryHome
 from .._network import Receiver, SimulatedCall
 from .._world import Phases
-from ..transactions._ledger import TransactionLedger as TransactionLedger
-from ._ledger import ClusterLedger
 from ._links import Links
-from ._plan import BROKERS, OUTPUT, ClusterPlan
+from ._plan import BrokerPlan
 
 HOST: Final = "simulated"
 #: The port of broker 0, which there is not; the others follow.
 PORT: Final = 9092
-BOOTSTRAP: Final = ",".join(f"{HOST}:{PORT + number}" for number in range(1, BROKERS + 1))
+
+B = TypeVar("B", bound=BrokerPlan, covariant=True)
 
 
 class Machine(Receiver, Protocol):
@@ -32,18 +32,20 @@ class Machine(Receiver, Protocol):
         """Its present process."""
 
 
-class ClusterSchedule(Phases[ClusterPlan]):
+class BrokerSchedule(Phases[B]):
     """The schedule as its brokers and clients see it; ``versions`` has the newest that are served, by API."""
 
-    def __init__(self, plan: ClusterPlan, *, checked: bool, traced: bool) -> None:
+    def __init__(self, plan: B, *, checked: bool, traced: bool) -> None:
         super().__init__(plan, checked=checked, traced=traced)
         self.versions: dict[int, int] = {int(key): api.versions[1] for key, api in served_apis().items()}
         self.metadata = MemoryHome(self.metadata_changed)
         self.links = Links(self.heap, Random(f"late {plan.run_seed}"), plan.late)
-        self.ledger = ClusterLedger(self)
-        self.transactions = TransactionLedger(self, plan.inputs, plan.topics.get(OUTPUT, 0))
-        #: Who has begun last to work on each input.
-        self.processors: dict[int, Any] = {}
+        #: Partitions that may have lost records: an unclean election was allowed, and took place.
+        self.lossy: set[TopicPartition] = set()
+
+    @property
+    def bootstrap(self) -> str:
+        return ",".join(f"{HOST}:{PORT + number}" for number in range(1, self.plan.brokers + 1))
 
     @abstractmethod
     def broker_at(self, address: Address) -> Machine:
@@ -65,10 +67,8 @@ class ClusterSchedule(Phases[ClusterPlan]):
     def ran(self, broker: Any) -> None:
         """Called when a broker has done something."""
 
-    @abstractmethod
     def lost_disk(self) -> None:
-        """Called when the victim of the plan loses what its disk has, or a part of it."""
+        """Called when a broker loses what its disk has, or a part of it."""
 
-    @abstractmethod
     def metadata_changed(self) -> None:
         """Called after each step of the metadata."""

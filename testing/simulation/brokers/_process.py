@@ -1,4 +1,4 @@
-"""One broker of a cluster as it ships, without its sockets, on a disk and a clock of its own."""
+"""A broker as it ships, in a cluster or alone, without its sockets, on a disk and a clock of its own."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from ....broker.assembly import BrokerAssembly
 from ....broker.clients.client_state import Peer
+from ....broker.event_loop.time_slices import LongWork
 from ....broker.partitions.leadership import Leadership
 from ....broker.partitions.partition import Partition
 from ....broker.requests.router import Router
@@ -19,8 +20,9 @@ from ....broker.settings import BrokerSettings
 from ....client.errors import BrokerConnectionError, BrokerRefusedError
 from ....client.metadata import Address
 from ....client.pool import SURROUNDINGS, Surroundings
-from ....cluster import Endpoint, shared_cluster_id
-from ....log import CorruptLogError, DataFolderError
+from ....cluster import Change, Endpoint, FolderStore, shared_cluster_id
+from ....cluster.tree import Tree
+from ....log import CorruptLogError, DataFolderError, Result, Steps
 from ....protocol import KohortError, ProtocolError, decode_response, encode_request
 from ...faults import FaultyFileSystem
 from .._connection import SimulatedConnection
@@ -29,9 +31,9 @@ from .._loop import ProcessLoop
 from .._network import SimulatedCall
 from .._plan import Incident
 from ._links import Way
-from ._metadata import ClusterSession
-from ._plan import rack_of
-from ._schedule import HOST, PORT, ClusterSchedule
+from ._plan import BrokerPlan, rack_of
+from ._schedule import HOST, PORT, BrokerSchedule
+from ._session import BrokerSession
 
 _DATA: Final = Path("/data")
 #: Times after which the operator restarts a broker.
@@ -40,10 +42,10 @@ _NOTICED_MS: Final = 50
 _LENGTH_BYTES: Final = 4
 
 
-class ClusterProcess(FailingDisk):
+class BrokerProcess(FailingDisk):
     """One broker through all its runs; ``parts`` are those of the present one, None while there is none."""
 
-    def __init__(self, world: ClusterSchedule, number: int) -> None:
+    def __init__(self, world: BrokerSchedule[BrokerPlan], number: int) -> None:
         super().__init__(world)
         self.world = world
         self.number = number
@@ -52,7 +54,7 @@ class ClusterProcess(FailingDisk):
         self.connections: dict[SimulatedConnection, None] = {}
         self.parts: BrokerAssembly | None = None
         self.reachable = False
-        self.session: ClusterSession | None = None
+        self.session: BrokerSession | None = None
         #: What its wall clock shows beyond virtual time.
         self.clock_off_ms = world.clock_off_ms
         self.settings = BrokerSettings(
@@ -67,6 +69,7 @@ class ClusterProcess(FailingDisk):
                 open_connection=self._open,  # type: ignore[arg-type]
                 make_random=lambda: Random(world.rng.getrandbits(64)),
                 work_clock=lambda: world.heap.now / 1_000,
+                time_ms=lambda: world.heap.now + self.clock_off_ms,
             ),
         )
         self._serving: dict[SimulatedCall, asyncio.Task[None]] = {}
@@ -128,7 +131,7 @@ class ClusterProcess(FailingDisk):
         self.world.on_answer(self, call, body)
         call.set(body)
 
-    def sending(self, call: SimulatedCall) -> None:
+    def sending(self, call: SimulatedCall, answer: asyncio.Future[Any]) -> None:
         """Called with each of its requests."""
 
     async def _open(self, address: Address, *, timeout_ms: float = 2_000, **_: Any) -> SimulatedConnection:
@@ -178,14 +181,21 @@ class ClusterProcess(FailingDisk):
                 delay_ms=self._delay_ms,
                 ran=partial(self.world.ran, self),
             )
-            self.session = ClusterSession(self.world.metadata, self.world, loop, self.name)
-            loop.create_task(self._start(self.session), context=self._context)
+            self._begin_session(loop)
+            loop.create_task(self._start(), context=self._context)
 
-    async def _start(self, session: ClusterSession) -> None:
+    def _begin_session(self, loop: ProcessLoop) -> None:
+        self.session = BrokerSession(self.world.metadata, self.world, loop, self.name)
+
+    async def _open_metadata(self) -> dict[str, Any]:
+        """What its assembly is told of its metadata."""
+        assert self.session is not None, "it has begun"
+        return {"store": self.session, "cluster_id": await shared_cluster_id(self.session)}
+
+    async def _start(self) -> None:
         world = self.world
         off_ms = self.clock_off_ms
         try:
-            cluster_id = await shared_cluster_id(session)
             parts = BrokerAssembly(
                 _DATA,
                 self._endpoint,
@@ -194,17 +204,12 @@ class ClusterProcess(FailingDisk):
                 # a clock that does not follow the wall clock once the process runs
                 lambda: world.heap.now + off_ms,
                 Router,
-                store=session,
-                cluster_id=cluster_id,
                 fs=self._fs,
                 now_ms=lambda: world.heap.now + self.clock_off_ms,
+                **await self._open_metadata(),
             )
             self.parts = parts
-            parts.server.registered = lambda: [  # type: ignore[method-assign]
-                Endpoint("PLAINTEXT", "PLAINTEXT", *self._endpoint)
-            ]
-            # there are no sockets
-            parts.server.start = lambda: None  # type: ignore[method-assign]
+            self._on_assembled(parts)
             parts.open()
             self.reachable = True
             await parts.start()
@@ -214,6 +219,13 @@ class ClusterProcess(FailingDisk):
             # the disk or the metadata still fails: the operator restarts the broker later
             world.say(f"{self} cannot start: {error}")
             world.heap.at(world.heap.now, self.crash)
+
+    def _on_assembled(self, parts: BrokerAssembly) -> None:
+        parts.server.registered = lambda: [  # type: ignore[method-assign]
+            Endpoint("PLAINTEXT", "PLAINTEXT", *self._endpoint)
+        ]
+        # there are no sockets
+        parts.server.start = lambda: None  # type: ignore[method-assign]
 
     def on_crash(self) -> None:
         self.world.say(f"{self} stops in the middle of a write")
@@ -237,7 +249,7 @@ class ClusterProcess(FailingDisk):
             )
         self._go_down(left)
 
-    def _on_missed_session(self, session: ClusterSession) -> None:
+    def _on_missed_session(self, session: BrokerSession) -> None:
         if not session.is_over:
             session.end()
 
@@ -327,7 +339,7 @@ class ClusterProcess(FailingDisk):
             self._loop.create_task(self._stop(self.parts), context=self._context)
 
     async def _stop(self, parts: BrokerAssembly) -> None:
-        if parts.node.cluster is None or parts.node.cluster.epoch < 0:
+        if parts.node.cluster is not None and parts.node.cluster.epoch < 0:
             return
         self.world.say(f"{self} stops in good order")
         # as the server does, which is not there
@@ -362,3 +374,58 @@ class ClusterProcess(FailingDisk):
 
     def _delay_ms(self, _call: object) -> int:
         return self.world.rng.choice((0, 1, 5, 30))
+
+
+class LoneProcess(BrokerProcess):
+    """A broker that is alone. Its work takes turns as drawn, and one that stops in a write stops with its
+    machine where records wait for the disk.
+    """
+
+    def __init__(self, world: BrokerSchedule[BrokerPlan], number: int) -> None:
+        super().__init__(world, number)
+        self._tree = Tree()
+
+    def _begin_session(self, loop: ProcessLoop) -> None:
+        """There are no sessions: its metadata are in its folder."""
+
+    async def _open_metadata(self) -> dict[str, Any]:
+        return {"make_store": lambda folder: _FolderInMemory(folder, self._tree)}
+
+    def _on_assembled(self, parts: BrokerAssembly) -> None:
+        super()._on_assembled(parts)
+        parts.node.long_work = _DrawnTurns(self.world.rng)
+
+    def on_crash(self) -> None:
+        self.world.say("everything stops in the middle of a write")
+        self.crash(power=self.world.plan.fsync)
+
+
+class _FolderInMemory(FolderStore):
+    """The metadata of a folder, in memory: what becomes of its files is not what this is about."""
+
+    def __init__(self, folder: str, tree: Tree) -> None:
+        super().__init__(folder)
+        self._tree = tree
+        self._unread.clear()
+
+    def commit_now(self, *changes: Change) -> None:
+        self._tree.apply(self._tree.plan(changes))
+
+
+class _DrawnTurns(LongWork):
+    """Long work that randomly yields to others wherever it may."""
+
+    def __init__(self, rng: Random) -> None:
+        self._rng = rng
+
+    async def run(self, steps: Steps[Result]) -> Result:
+        if self._rng.random() < 0.2:
+            await asyncio.sleep(self._rng.randint(0, 5) / 1_000)
+        found: Any = None
+        try:
+            while True:
+                work = steps.send(found)
+                found = None if work is None else work.call()
+        except StopIteration as done:
+            result: Result = done.value
+            return result

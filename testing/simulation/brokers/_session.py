@@ -14,18 +14,18 @@ from ....cluster.tree import Step
 from ...memory_store import MemoryHome, SharedStore, complete_future
 from .._loop import ProcessLoop
 from .._schedule import Schedule
-from ._plan import ClusterPlan
+from ._plan import BrokerPlan
 
 #: Time until a client notices that its connection is lost, and until it is connected again, in ms.
 _NOTICED_MS: Final = 60
 _AGAIN_MS: Final = 30
 
 
-class ClusterSession(SharedStore):
+class BrokerSession(SharedStore):
     """The sessions of the broker whose process is on ``loop``. Times are in milliseconds."""
 
     def __init__(
-        self, home: MemoryHome, schedule: Schedule[ClusterPlan], loop: ProcessLoop, name: str
+        self, home: MemoryHome, schedule: Schedule[BrokerPlan], loop: ProcessLoop, name: str
     ) -> None:
         super().__init__(home)
         home.sessions.append(self)

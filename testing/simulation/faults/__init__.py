@@ -1,0 +1,1 @@
+"""What goes wrong in a schedule of brokers, beside what happens to their processes, disks and connections."""
