@@ -51,6 +51,7 @@ class ClientProcess:
 
     @property
     def alive(self) -> bool:
+        """Return whether it runs and has something to do."""
         return self.loop.alive and not self.done
 
     @abstractmethod
@@ -58,6 +59,7 @@ class ClientProcess:
         """The program."""
 
     def kill(self) -> None:
+        """End it, without a word to anybody."""
         for connection in list(self.connections):
             connection.line.close()
         self.connections.clear()
@@ -71,6 +73,7 @@ class ClientProcess:
         self.done = True
 
     async def open_connection(self, address: Address, **_: Any) -> SimulatedConnection:
+        """Connect, in a few milliseconds. Raises BrokerConnectionError."""
         await asyncio.sleep((1 + int(self.world.rng.random() * 4)) / 1_000)
         broker = self.world.broker_at(address)
         if not broker.reachable:

@@ -54,6 +54,7 @@ class Links:
         return self._rng.randint(*_LATE_MS) if late and self._rng.random() < late else None
 
     def heal(self) -> None:
+        """Let everything arrive, and in time."""
         self._cut.clear()
         self._slow.clear()
 

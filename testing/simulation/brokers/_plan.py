@@ -13,6 +13,7 @@ Values = dict[str, Any]
 
 
 def rack_of(broker: int) -> str:
+    """The rack of a broker: each has its own."""
     return f"rack-{broker}"
 
 
@@ -75,6 +76,7 @@ def draw_incidents(
 
 
 def draw_producer(rng: Random) -> Values:
+    """Settings of producers."""
     return {
         "linger_ms": rng.choice((0, 5)),
         "max_in_flight_requests": rng.choice((1, 5)),

@@ -45,6 +45,7 @@ class BrokerSchedule(Phases[B]):
 
     @property
     def bootstrap(self) -> str:
+        """Addresses of all brokers, as clients are given them."""
         return ",".join(f"{HOST}:{PORT + number}" for number in range(1, self.plan.brokers + 1))
 
     @abstractmethod

@@ -9,7 +9,7 @@ import os
 import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeAlias
 
 from ....broker.metadata.topics import TopicPlan
 from ....broker.partitions.partition import Partition
@@ -34,10 +34,11 @@ _LOG: Final = logging.getLogger("kohort")
 _LOGGED: Final = ("broker", "cluster", "coordinator", "log")
 
 
-class Fault(Protocol):
+class Faults(Protocol):
     """Carries out some kinds of incidents; ``meet`` returns whether it is one of them."""
 
-    def meet(self, incident: Incident, /) -> bool: ...
+    def meet(self, incident: Incident, /) -> bool:
+        """Carry it out, if it is one of these."""
 
 
 class BrokerWorld(BrokerSchedule[B]):
@@ -51,7 +52,7 @@ class BrokerWorld(BrokerSchedule[B]):
     def __init__(
         self,
         plan: B,
-        make_broker: Callable[[BrokerWorld[Any], int], BrokerProcess] = BrokerProcess,
+        make_broker: Callable[[BrokerSchedule[Any], int], BrokerProcess] = BrokerProcess,
         *,
         checked: bool,
         traced: bool,
@@ -60,7 +61,7 @@ class BrokerWorld(BrokerSchedule[B]):
         self.brokers = {number: make_broker(self, number) for number in range(1, plan.brokers + 1)}
         self.clients: list[ClientProcess] = []
         self.workloads: list[Workload] = []
-        self.faults: list[Fault] = []
+        self.faults: list[Faults] = []
         #: When the faults are over.
         self.over_ms = 0
         self.met = self.brokers[1]
@@ -137,6 +138,7 @@ class BrokerWorld(BrokerSchedule[B]):
         raise AssertionError(f"{place} has no leader, though it is settled")
 
     def replica(self, broker: BrokerProcess, topic: str, index: int) -> Partition | None:
+        """A partition at a broker; None if it has none."""
         found = None if broker.parts is None else broker.parts.node.logs.topic(topic)
         return None if found is None else found.partitions.get(index)
 
@@ -270,10 +272,14 @@ class BrokerWorld(BrokerSchedule[B]):
         }
 
 
+#: Whatever its plan.
+AnyWorld: TypeAlias = BrokerWorld[Any]
+
+
 class _Lines(logging.Handler):
     """Adds the brokers' log lines to the trace. An unexpected exception is a violation."""
 
-    def __init__(self, world: BrokerWorld[Any]) -> None:
+    def __init__(self, world: AnyWorld) -> None:
         super().__init__()
         self._world = world
 

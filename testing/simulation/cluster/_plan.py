@@ -101,6 +101,7 @@ class ClusterPlan(BrokerPlan):
 
 
 def draw_cluster_plan(seed: int) -> ClusterPlan:
+    """The plan of a seed."""
     rng = Random(f"cluster {seed}")
     session_ms = rng.choice((300, 600, 1_000))
     faults_ms = rng.randint(1_000, 3_000)

@@ -22,7 +22,7 @@ from ..faults._controller import ControllerRequests
 from ..faults._links import LinkFaults
 from ..workloads._group import Committing
 from ..workloads._record_ledger import RecordLedger
-from ..workloads._records import Reading, Writing
+from ..workloads._records import Readers, Writers
 from ..workloads._transactions import Transacting
 from ._plan import BROKERS, OUTPUT, TOPIC, ClusterPlan
 
@@ -37,10 +37,10 @@ class ClusterWorld(BrokerWorld[ClusterPlan]):
         self.ledger = RecordLedger(self)
         transactions = Transacting(self, plan.processors(), plan.inputs, TOPIC, OUTPUT)
         self.workloads += [
-            Writing(self, self.ledger, TOPIC, plan.producers),
+            Writers(self, self.ledger, TOPIC, plan.producers),
             Committing(self, self.ledger, TOPIC, plan.group_members, plan.member_session_ms),
             transactions,
-            Reading(self, self.ledger, list(plan.topics), transactions.ledger),
+            Readers(self, self.ledger, list(plan.topics), transactions.ledger),
         ]
         moved = (TOPIC, OFFSETS_TOPIC, OUTPUT, TRANSACTIONS_TOPIC)[: 4 if plan.inputs else 2]
         self.faults += [LinkFaults(self), ControllerRequests(self, moved)]

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ....cluster import PartitionState
 from ....protocol import KafkaError, TopicPartition
 from .._plan import Incident
 from ..brokers._process import BrokerProcess
-from ..brokers._world import BrokerWorld
+from ..brokers._world import AnyWorld
 
 
 class ControllerRequests:
     """Carries out ``move-leader`` and ``reassign`` with a partition of one of ``topics``."""
 
-    def __init__(self, world: BrokerWorld[Any], topics: tuple[str, ...]) -> None:
+    def __init__(self, world: AnyWorld, topics: tuple[str, ...]) -> None:
         self._world = world
         self._topics = topics
 

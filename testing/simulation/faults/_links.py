@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from .._plan import Incident
-from ..brokers._world import BrokerWorld
+from ..brokers._world import AnyWorld
 
 #: How long a broker is cut off to be out of sync, where that takes 300 ms.
 _OUT_OF_SYNC_MS: Final = 700
@@ -14,7 +14,7 @@ _OUT_OF_SYNC_MS: Final = 700
 class LinkFaults:
     """Carries out the incidents of links; those of the metadata belong to the broker's process."""
 
-    def __init__(self, world: BrokerWorld[Any]) -> None:
+    def __init__(self, world: AnyWorld) -> None:
         self._world = world
 
     def meet(self, incident: Incident) -> bool:

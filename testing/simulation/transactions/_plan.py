@@ -60,6 +60,7 @@ class TransactionPlan(BrokerPlan):
 
 
 def draw_transaction_plan(seed: int) -> TransactionPlan:
+    """The plan of a seed."""
     rng = Random(f"transactions {seed}")
     timeout_ms = rng.choice((600, 1_000, 2_000))
     faults_ms = rng.randint(2_000, 6_000)

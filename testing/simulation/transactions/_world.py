@@ -14,7 +14,7 @@ from ....transactions.records import decode
 from ..brokers._process import BrokerProcess, LoneProcess
 from ..brokers._world import BrokerWorld, Left
 from ..workloads._record_ledger import RecordLedger
-from ..workloads._records import Reading
+from ..workloads._records import Readers
 from ..workloads._transactions import Transacting
 from ._plan import INPUT, OUTPUT, TransactionPlan
 
@@ -37,7 +37,7 @@ class TransactionWorld(BrokerWorld[TransactionPlan]):
         transactions = Transacting(self, plan.processors, ends, INPUT, OUTPUT, grows=True)
         self.workloads += [
             transactions,
-            Reading(self, RecordLedger(self), [OUTPUT], transactions.ledger),
+            Readers(self, RecordLedger(self), [OUTPUT], transactions.ledger),
         ]
         self._stable: dict[int, int] = {}
         # how far each partition of __transaction_state was looked at, and what its ids were last

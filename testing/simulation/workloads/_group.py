@@ -16,7 +16,7 @@ from .._network import SimulatedCall
 from .._plan import Incident
 from ..brokers._clients import ClientProcess
 from ..brokers._process import BrokerProcess
-from ..brokers._world import BrokerWorld
+from ..brokers._world import AnyWorld
 from ._group_ledger import GROUP_APIS, GroupLedger
 from ._record_ledger import RecordLedger
 from ._workload import Workload
@@ -28,13 +28,13 @@ class Committing(Workload):
     """``count`` members of the group read a topic, with sessions of ``session_ms``."""
 
     def __init__(
-        self, world: BrokerWorld[Any], ledger: RecordLedger, topic: str, count: int, session_ms: int
+        self, world: AnyWorld, ledger: RecordLedger, topic: str, count: int, session_ms: int
     ) -> None:
         self._world = world
         self._ledger = ledger
         self._topic = topic
         self._count = count
-        self._members: list[GroupMember] = []
+        self._members: list[MemberProcess] = []
         self._told = GroupLedger(world, session_ms)
         # the highest offset whose commit was acknowledged
         self._committed: dict[TopicPartition, int] = {}
@@ -46,7 +46,7 @@ class Committing(Workload):
             self._join()
 
     def _join(self) -> None:
-        member = GroupMember(self._world, self._ledger, self._topic, f"m{len(self._world.clients)}")
+        member = MemberProcess(self._world, self._ledger, self._topic, f"m{len(self._world.clients)}")
         self._members.append(member)
         self._world.clients.append(member)
 
@@ -124,10 +124,10 @@ class Committing(Workload):
                 self._told.was_loaded(broker.name, durable.of_type(CLASSIC_TYPE).get(GROUP))
 
 
-class GroupMember(ClientProcess):
+class MemberProcess(ClientProcess):
     """A member of the group, which commits what it has read."""
 
-    def __init__(self, world: BrokerWorld[Any], ledger: RecordLedger, topic: str, name: str) -> None:
+    def __init__(self, world: AnyWorld, ledger: RecordLedger, topic: str, name: str) -> None:
         self._ledger = ledger
         self._topic = topic
         super().__init__(world, name)

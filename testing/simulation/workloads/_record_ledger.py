@@ -31,6 +31,7 @@ class RecordLedger:
         return f"{producer}:{self._sent}".encode()
 
     def was_acknowledged(self, value: bytes, partition: TopicPartition, offset: int) -> None:
+        """A producer was told where its record is."""
         self._schedule.stats.records += 1
         self.acknowledged[value] = partition, offset
         self.ends[partition] = max(offset + 1, self.ends.get(partition, 0))

@@ -14,7 +14,7 @@ from ....protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from .._connection import SimulatedConnection
 from ..brokers._clients import ClientProcess
 from ..brokers._schedule import HOST, PORT
-from ..brokers._world import BrokerWorld
+from ..brokers._world import AnyWorld
 from ._record_ledger import RecordLedger
 from ._transaction_ledger import TransactionLedger
 from ._workload import Workload
@@ -26,19 +26,19 @@ _BY_NAME: Final = 12
 _RECORDS_S: Final = (0.03, 0.08, 0.2)
 
 
-class Writing(Workload):
+class Writers(Workload):
     """``count`` producers write to a topic; all that they send is written in the end."""
 
-    def __init__(self, world: BrokerWorld[Any], ledger: RecordLedger, topic: str, count: int) -> None:
+    def __init__(self, world: AnyWorld, ledger: RecordLedger, topic: str, count: int) -> None:
         self._world = world
         self._ledger = ledger
         self._topic = topic
         self._count = count
-        self._writers: list[RecordWriter] = []
+        self._writers: list[WriterProcess] = []
 
     def start(self) -> None:
         self._writers = [
-            RecordWriter(self._world, self._ledger, self._topic, f"p{number}")
+            WriterProcess(self._world, self._ledger, self._topic, f"p{number}")
             for number in range(self._count)
         ]
         self._world.clients += self._writers
@@ -48,10 +48,10 @@ class Writing(Workload):
         return None if waiting is None else ("B8", f"{waiting} waits for its records")
 
 
-class RecordWriter(ClientProcess):
+class WriterProcess(ClientProcess):
     """Sends numbered records with acks=all, each once, until the faults are over."""
 
-    def __init__(self, world: BrokerWorld[Any], ledger: RecordLedger, topic: str, name: str) -> None:
+    def __init__(self, world: AnyWorld, ledger: RecordLedger, topic: str, name: str) -> None:
         self._ledger = ledger
         self._topic = topic
         super().__init__(world, name)
@@ -90,12 +90,12 @@ class RecordWriter(ClientProcess):
             self._ledger.was_acknowledged(value, TopicPartition(self._topic, told.partition), told.offset)
 
 
-class Reading(Workload):
+class Readers(Workload):
     """A reader of each partition of ``topics``; what is committed alone is read of that of transactions."""
 
     def __init__(
         self,
-        world: BrokerWorld[Any],
+        world: AnyWorld,
         ledger: RecordLedger,
         topics: list[str],
         transactions: TransactionLedger,
@@ -104,11 +104,11 @@ class Reading(Workload):
         self._ledger = ledger
         self._topics = topics
         self._transactions = transactions
-        self._readers: list[RecordReader] = []
+        self._readers: list[ReaderProcess] = []
 
     def start(self) -> None:
         self._readers = [
-            RecordReader(
+            ReaderProcess(
                 self._world,
                 self._ledger,
                 TopicPartition(topic, index),
@@ -127,7 +127,7 @@ class Reading(Workload):
         return None
 
 
-class RecordReader(ClientProcess):
+class ReaderProcess(ClientProcess):
     """Reads a partition from its beginning on; it asks any broker: one that is long replaced, or a follower.
 
     With ``transactions`` it reads what is committed.
@@ -135,7 +135,7 @@ class RecordReader(ClientProcess):
 
     def __init__(
         self,
-        world: BrokerWorld[Any],
+        world: AnyWorld,
         ledger: RecordLedger,
         place: TopicPartition,
         transactions: TransactionLedger | None,

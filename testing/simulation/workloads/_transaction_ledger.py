@@ -52,6 +52,7 @@ class TransactionLedger:
         self._schedule = schedule
 
     def begin(self, who: str, source: int, start: int, end: int) -> PlannedTransaction:
+        """A transaction that ``who`` begins, with the numbers from ``start`` to ``end``."""
         made = PlannedTransaction(len(self.transactions), who, source, start, end)
         self.transactions.append(made)
         return made

@@ -19,7 +19,7 @@ from .._network import SimulatedCall
 from .._plan import Incident
 from .._world import PRODUCE_MS
 from ..brokers._clients import ClientProcess
-from ..brokers._world import BrokerWorld
+from ..brokers._world import AnyWorld
 from ._transaction_ledger import EndOutcome, PlannedTransaction, TransactionLedger
 from ._workload import Workload
 
@@ -68,7 +68,7 @@ class Transacting(Workload):
 
     def __init__(
         self,
-        world: BrokerWorld[Any],
+        world: AnyWorld,
         plans: Sequence[ProcessorPlan],
         ends: Iterable[int],
         source: str,
