@@ -185,7 +185,7 @@ class ScheduleKind:
             if found is not None and found.name == violation.name:
                 out.append(name)
         world, found = self._run(seed, out, traced=True)
-        left = self.draw_plan(seed).leave_out(out).names()
+        left = self.draw_plan(seed).leave_out(left_out).names()
         kept = tuple(name for name in out if name in left or name in left_out)
         return SimulationFailed(seed, found or violation, kept, world.trace or [], self.options)
 

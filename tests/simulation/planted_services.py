@@ -134,8 +134,8 @@ SERVICE_BUGS = (
     ),
     _Bug(
         "a partition without a leader keeps the others from starting",
-        "client.offsets:_ask_once",
-        "by_node[leader_or_raise(cluster, partition)][partition] = what",
+        "client.offsets:_by_leader",
+        "parts[node][partition] = what",
         "pass",
     ),
     _Bug(

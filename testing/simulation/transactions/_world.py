@@ -97,6 +97,8 @@ class TransactionWorld(BrokerWorld[TransactionPlan]):
         parts = self.brokers[1].parts
         if parts is None or not self.brokers[1].reachable:
             return "L6", "the broker does not serve"
+        if left := super()._why_unsettled():
+            return left
         found = parts.transactions.transactions()
         for each in found if not isinstance(found, int) else ():
             if each.state not in _AT_REST:
@@ -105,9 +107,10 @@ class TransactionWorld(BrokerWorld[TransactionPlan]):
             stable = partition.last_stable_offset
             if partition.topic.name in (OUTPUT, OFFSETS_TOPIC) and stable != partition.log_end_offset:
                 return "T5", f"the last stable offset of {partition} is {stable}"
-        if parts.coordinator.open_transactions():
-            return "T5", f"pending offsets are left: {parts.coordinator.open_transactions()}"
-        return super()._why_unsettled()
+        for runner in parts.coordinator._shards:
+            if pending := runner.shard.state.durable.pending:
+                return "T5", f"pending offsets are left: {pending}"
+        return None
 
     def describe(self) -> dict[str, Any]:
         plan = self.plan
