@@ -5,11 +5,12 @@ and memberships.
 See docs/simulation.md.
 """
 
-from ._member import Application, MakeApplication
-from ._plan import MakeAssignors, faults_table
-from ._schedule import Stats
-from ._simulate import SimulationFailed, SimulationReport, replay_command, simulate, trace
-from ._violation import INVARIANTS, Violation, invariants_table
+from .engine._runs import SimulationFailed, SimulationReport, replay_command
+from .engine._schedule import Stats
+from .engine._violation import INVARIANTS, Violation, invariants_table
+from .groups._member import Application, MakeApplication
+from .groups._plan import MakeAssignors, faults_table
+from .groups._simulate import simulate, trace
 
 __all__ = [
     "INVARIANTS",

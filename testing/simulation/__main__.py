@@ -5,12 +5,20 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any, Final
 
-from . import SimulationFailed, simulate, trace
+from . import SimulationFailed, SimulationReport, simulate, trace
 from .cluster import simulate_cluster, trace_cluster
 from .services import simulate_service, trace_service
 from .transactions import simulate_transactions, trace_transactions
+
+#: What runs the schedules of an option, and what shows one of them.
+KINDS: Final[dict[str, tuple[Callable[..., SimulationReport], Callable[..., Any]]]] = {
+    "services": (simulate_service, trace_service),
+    "transactions": (simulate_transactions, trace_transactions),
+    "cluster": (simulate_cluster, trace_cluster),
+}
 
 
 def main() -> int:
@@ -41,37 +49,19 @@ def main() -> int:
     if given.protocol in (("mixed",) if given.services else ("consumer", "registry")):
         parser.error("--protocol consumer and registry go with --services, mixed goes without")
     left_out = [name for name in given.without.split(",") if name]
+    run, show = next((KINDS[name] for name in KINDS if getattr(given, name)), (simulate, trace))
+    options: dict[str, Any] = {} if given.transactions or given.cluster else {"protocol": given.protocol}
+    if given.crashes:
+        options["crashes"] = given.crashes
     if given.seed is not None:
-        if given.services:
-            lines, violation = trace_service(given.seed, left_out=left_out, protocol=given.protocol)
-        elif given.transactions:
-            lines, violation = trace_transactions(given.seed, left_out=left_out)
-        elif given.cluster:
-            lines, violation = trace_cluster(given.seed, left_out=left_out)
-        else:
-            lines, violation = trace(
-                given.seed, left_out=left_out, crashes=given.crashes, protocol=given.protocol
-            )
+        lines, violation = show(given.seed, left_out=left_out, **options)
         print("\n".join(lines))
         print("every invariant holds" if violation is None else violation)
         return 0 if violation is None else 1
     began = time.process_time()
     try:
         seeds = _report_progress(range(given.first, given.first + given.seeds))
-        if given.services:
-            report = simulate_service(seeds, left_out=left_out, go_on=given.go_on, protocol=given.protocol)
-        elif given.transactions:
-            report = simulate_transactions(seeds, left_out=left_out, go_on=given.go_on)
-        elif given.cluster:
-            report = simulate_cluster(seeds, left_out=left_out, go_on=given.go_on)
-        else:
-            report = simulate(
-                seeds,
-                left_out=left_out,
-                crashes=given.crashes,
-                protocol=given.protocol,
-                go_on=given.go_on,
-            )
+        report = run(seeds, left_out=left_out, go_on=given.go_on, **options)
     except SimulationFailed as failure:
         print(failure)
         return 1

@@ -12,7 +12,7 @@ from typing import Final
 import pytest
 
 from kohort.protocol import TopicPartition
-from kohort.testing.simulation._plan import Incident
+from kohort.testing.simulation.engine._plan import Incident
 from kohort.testing.simulation.cluster._plan import BROKERS, TOPIC, ClusterPlan, draw_cluster_plan
 from kohort.testing.simulation.cluster._world import ClusterWorld
 from tests.simulation.planted import Bug

@@ -11,9 +11,9 @@ from typing import Any
 from ....client.errors import BrokerConnectionError
 from ....client.metadata import Address
 from ....client.pool import SURROUNDINGS, Surroundings
-from .._connection import SimulatedConnection
-from .._loop import ProcessLoop
-from .._network import SimulatedCall
+from ..engine._connection import SimulatedConnection
+from ..engine._loop import ProcessLoop
+from ..engine._network import SimulatedCall
 from ._plan import BrokerPlan
 from ._schedule import BrokerSchedule
 

@@ -7,7 +7,7 @@ from random import Random
 from typing import Final, NamedTuple
 
 from ....protocol import ApiKey
-from .._heap import Heap
+from ..engine._heap import Heap
 
 #: What arrives when a way is whole again does so within that time.
 _AFTER_MS: Final = 5

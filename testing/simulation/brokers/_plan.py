@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Self
 
-from .._plan import Incident, SchedulePlan
+from ..engine._plan import Incident, SchedulePlan
 
 Values = dict[str, Any]
 

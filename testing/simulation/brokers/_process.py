@@ -20,16 +20,31 @@ from ....broker.settings import BrokerSettings
 from ....client.errors import BrokerConnectionError, BrokerRefusedError
 from ....client.metadata import Address
 from ....client.pool import SURROUNDINGS, Surroundings
-from ....cluster import Change, Endpoint, FolderStore, shared_cluster_id
+from ....cluster import (
+    Change,
+    Endpoint,
+    FolderStore,
+    shared_cluster_id,
+)
 from ....cluster.tree import Tree
-from ....log import CorruptLogError, DataFolderError, Result, Steps
-from ....protocol import KohortError, ProtocolError, decode_response, encode_request
+from ....log import (
+    CorruptLogError,
+    DataFolderError,
+    Result,
+    Steps,
+)
+from ....protocol import (
+    KohortError,
+    ProtocolError,
+    decode_response,
+    encode_request,
+)
 from ...faults import FaultyFileSystem
-from .._connection import SimulatedConnection
-from .._disk import FailingDisk
-from .._loop import ProcessLoop
-from .._network import SimulatedCall
-from .._plan import Incident
+from ..engine._connection import SimulatedConnection
+from ..engine._disk import FailingDisk
+from ..engine._loop import ProcessLoop
+from ..engine._network import SimulatedCall
+from ..engine._plan import Incident
 from ._links import Way
 from ._plan import BrokerPlan, rack_of
 from ._schedule import HOST, PORT, BrokerSchedule

@@ -10,8 +10,8 @@ from ....broker.apis import served_apis
 from ....client.metadata import Address
 from ....protocol import TopicPartition
 from ...memory_store import MemoryHome
-from .._network import Receiver, SimulatedCall
-from .._world import Phases
+from ..engine._network import Receiver, SimulatedCall
+from ..engine._phases import Phases
 from ._links import Links
 from ._plan import BrokerPlan
 

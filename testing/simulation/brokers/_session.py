@@ -12,8 +12,8 @@ from typing import Any, Final
 from ....cluster import Change, ConflictError, SessionState
 from ....cluster.tree import Step
 from ...memory_store import MemoryHome, SharedStore, complete_future
-from .._loop import ProcessLoop
-from .._schedule import Schedule
+from ..engine._loop import ProcessLoop
+from ..engine._schedule import Schedule
 from ._plan import BrokerPlan
 
 #: Time until a client notices that its connection is lost, and until it is connected again, in ms.

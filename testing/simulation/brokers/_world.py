@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import logging
 import os
-import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, Protocol, TypeAlias
@@ -17,16 +16,13 @@ from ....client.metadata import Address
 from ....coordinator.engine.runner import ShardRunner
 from ....log import CorruptLogError
 from ....protocol import KohortError, TopicPartition
-from .._network import SimulatedCall
-from .._plan import Incident
-from .._world import LOOK_MS
+from ..engine._network import SimulatedCall
+from ..engine._phases import Left
+from ..engine._plan import Incident
 from ..workloads._workload import Workload
 from ._clients import ClientProcess
 from ._process import BrokerProcess
 from ._schedule import PORT, B, BrokerSchedule
-
-#: The invariant that does not hold yet, and why; None when all is settled.
-Left = tuple[str, str] | None
 
 _FORM_MS: Final = 10_000
 
@@ -179,15 +175,13 @@ class BrokerWorld(BrokerSchedule[B]):
 
     @contextmanager
     def _own_random(self) -> Iterator[None]:
-        """Draw ids of topics and members, which give the order of what is in sets, by the schedule's seed."""
-        state, urandom = random.getstate(), os.urandom
-        random.seed(self.plan.run_seed)
-        os.urandom = self.rng.randbytes
+        # ids of topics and members, which give the order of what is in sets
+        urandom, os.urandom = os.urandom, self.rng.randbytes
         try:
-            yield
+            with super()._own_random():
+                yield
         finally:
             os.urandom = urandom
-            random.setstate(state)
 
     def _form(self) -> None:
         """Start the brokers, and create the topics."""
@@ -225,14 +219,6 @@ class BrokerWorld(BrokerSchedule[B]):
         for workload in self.workloads:
             workload.heal()
 
-    def _wait(self, most_ms: int, unsettled: Callable[[], Left]) -> None:
-        start = self.heap.now
-        while (left := unsettled()) is not None:
-            if self.heap.now - start > most_ms:
-                self.fail(*left)
-                return
-            self._let_pass(self.heap.now + LOOK_MS)
-
     def _why_unsettled(self) -> Left:
         left = self._not_formed()
         return left or next((left for each in self.workloads if (left := each.unsettled())), None)
@@ -262,14 +248,7 @@ class BrokerWorld(BrokerSchedule[B]):
 
     def describe(self) -> dict[str, Any]:
         plan = self.plan
-        return {
-            "topics": plan.topics,
-            "session (ms)": plan.session_ms,
-            "settings": plan.settings,
-            "producer": plan.producer,
-            "network": sorted(plan.network),
-            "incidents": [f"{i.name}: {i.kind} at {i.at_ms / 1000:.3f}" for i in plan.incidents],
-        }
+        return super().describe() | {"settings": plan.settings, "producer": plan.producer}
 
 
 #: Whatever its plan.

@@ -6,9 +6,14 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final
 
-from .._plan import NETWORK
-from .._plan import faults_table as coordinator_faults_table
-from ..brokers._plan import BrokerPlan, Values, draw_incidents, draw_producer, rack_of
+from ..brokers._plan import (
+    BrokerPlan,
+    Values,
+    draw_incidents,
+    draw_producer,
+    rack_of,
+)
+from ..engine._plan import NETWORK, show_faults
 from ..workloads._transactions import ProcessorPlan
 
 BROKERS: Final = 3
@@ -116,13 +121,9 @@ def draw_cluster_plan(seed: int) -> ClusterPlan:
         faults_ms=faults_ms,
         session_ms=session_ms,
         brokers=BROKERS,
-        heartbeat_ms=100,
-        rebalance_ms=1_000,
-        initial_delay_ms=0,
         fsync=True,
         flips=rng.choice((0, 0, 3)),
         topics={TOPIC: partitions, **({OUTPUT: rng.choice((1, 2))} if inputs else {})},
-        groups={},
         network={name: NETWORK[name][1] * _SHARE for name in _NETWORK if name in on},
         incidents=draw_incidents(rng, INCIDENTS, on, faults_ms, longest_ms=_LONGEST_MS),
         settings=_draw_settings(rng, session_ms, racks=racks),
@@ -223,4 +224,4 @@ def faults_table() -> str:
         "lost-writes": ("metadata are written, and the writer is not told", 0.0),
         "late-requests": ("a request between brokers arrives after its sender has given it up", 0.0),
     }
-    return coordinator_faults_table(network | others | INCIDENTS | UNCLEAN)
+    return show_faults(network | others | INCIDENTS | UNCLEAN)

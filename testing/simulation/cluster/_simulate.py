@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable
 from functools import partial
 from typing import Final
 
-from .._simulate import ScheduleKind, SimulationReport
-from .._violation import Violation
+from ..engine._runs import ScheduleKind, SimulationReport
+from ..engine._violation import Violation
 from ._plan import draw_cluster_plan
 from ._world import ClusterWorld
 

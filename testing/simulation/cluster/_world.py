@@ -17,14 +17,20 @@ from ....log import CorruptLogError, decode_records
 from ....protocol import TopicPartition, iter_batches
 from ....replication import Replication
 from ..brokers._process import BrokerProcess
-from ..brokers._world import BrokerWorld, Left
+from ..brokers._world import BrokerWorld
+from ..engine._phases import Left
 from ..faults._controller import ControllerRequests
 from ..faults._links import LinkFaults
 from ..workloads._group import Committing
 from ..workloads._record_ledger import RecordLedger
 from ..workloads._records import Readers, Writers
 from ..workloads._transactions import Transacting
-from ._plan import BROKERS, OUTPUT, TOPIC, ClusterPlan
+from ._plan import (
+    BROKERS,
+    OUTPUT,
+    TOPIC,
+    ClusterPlan,
+)
 
 _MOST_BYTES: Final = 1 << 20
 

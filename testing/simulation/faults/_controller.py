@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from ....cluster import PartitionState
 from ....protocol import KafkaError, TopicPartition
-from .._plan import Incident
 from ..brokers._process import BrokerProcess
 from ..brokers._world import AnyWorld
+from ..engine._plan import Incident
 
 
 class ControllerRequests:

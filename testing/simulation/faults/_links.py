@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from .._plan import Incident
 from ..brokers._world import AnyWorld
+from ..engine._plan import Incident
 
 #: How long a broker is cut off to be out of sync, where that takes 300 ms.
 _OUT_OF_SYNC_MS: Final = 700

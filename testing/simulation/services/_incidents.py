@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from ....protocol import ErrorCode, TopicPartition
-from .._plan import Incident
+from ..engine._plan import Incident
 from ._nodes import COORDINATOR
 from ._process import ServiceProcess
 from ._topics import SimulatedLog

@@ -18,8 +18,8 @@ from ....consumer.done import done_ahead
 from ....consumer.reading.fetched_records import ChunkReader
 from ....protocol import ApiKey, TopicPartition
 from ....protocol.messages.offset_commit import OffsetCommitRequestPartition
-from .._network import SimulatedCall
-from .._schedule import Schedule
+from ..engine._network import SimulatedCall
+from ..engine._schedule import Schedule
 from ._plan import ServicePlan
 from ._topics import SimulatedLog, SimulatedTopics
 

@@ -10,8 +10,8 @@ from ....consumer import AsyncGroupConsumer
 from ....consumer.reading.fetched_records import RUN_BYTES
 from ....protocol import ApiKey, TopicPartition
 from ....statemachine import MemberState
-from .._checks import stable_members
-from .._network import SimulatedCall
+from ..engine._network import SimulatedCall
+from ..groups._checks import stable_members
 from ._ledger import BIG_BYTES
 from ._plan import NODES, VERSIONS
 from ._process import ServiceProcess, ServiceSchedule

@@ -27,8 +27,8 @@ from ....protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopicResult,
 )
 from ....protocol.messages.produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
-from .._network import Receiver, SimulatedCall
-from .._schedule import Schedule
+from ..engine._network import Receiver, SimulatedCall
+from ..engine._schedule import Schedule
 from ._ledger import ServiceLedger
 from ._plan import NODES, ServicePlan
 from ._topics import SimulatedLog, SimulatedTopic, SimulatedTopics

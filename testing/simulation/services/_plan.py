@@ -9,9 +9,9 @@ from typing import Any, Final, Self
 
 from ....assignors import CooperativeStickyAssignor, RangeAssignor
 from ....protocol import ApiKey
-from .._plan import INCIDENTS as COORDINATOR_INCIDENTS
-from .._plan import NETWORK, GroupPlan, Incident, SchedulePlan
-from .._plan import faults_table as coordinator_faults_table
+from ..engine._plan import NETWORK, Incident, show_faults
+from ..groups._plan import INCIDENTS as COORDINATOR_INCIDENTS
+from ..groups._plan import GroupPlan, GroupsPlan
 
 GROUP: Final = "g0"
 DEAD_LETTERS: Final = "set-aside"
@@ -117,7 +117,7 @@ class ProcessPlan:
 
 
 @dataclass(slots=True)
-class ServicePlan(SchedulePlan):
+class ServicePlan(GroupsPlan):
     """``kind`` is what the processes run: "async", "plain", "batch", "once" (a ConsumerService with such a
     handler), or "app", a program with a consumer. In a ``calm`` schedule no record need be handled twice.
     """
@@ -187,7 +187,7 @@ class ServicePlan(SchedulePlan):
 
     def leave_out(self, names: Collection[str]) -> Self:
         """The same without these faults, incidents and processes."""
-        SchedulePlan.leave_out(self, names)
+        GroupsPlan.leave_out(self, names)
         self.processes = [process for process in self.processes if process.name not in names]
         self.sound = not self.network and not any(i.kind in _UNSOUND for i in self.incidents)
         return self
@@ -388,4 +388,4 @@ def _incidents(rng: Random, on: list[str], faults_ms: int, *, fsync: bool) -> li
 
 def faults_table() -> str:
     """Faults of services and what happens, as a Markdown table."""
-    return coordinator_faults_table(INCIDENTS)
+    return show_faults(INCIDENTS)

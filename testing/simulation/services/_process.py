@@ -20,11 +20,11 @@ from ....client.metadata import Address
 from ....client.pool import SURROUNDINGS, Surroundings
 from ....consumer import AsyncGroupConsumer, ConsumerError, Record
 from ....protocol import KohortError
-from .._connection import SimulatedConnection
-from .._loop import Caught, ProcessLoop
-from .._network import SimulatedCall
-from .._schedule import Schedule
-from .._violation import Violation
+from ..engine._connection import SimulatedConnection
+from ..engine._loop import Caught, ProcessLoop
+from ..engine._network import SimulatedCall
+from ..engine._schedule import Schedule
+from ..engine._violation import Violation
 from ._ledger import HandledEntry, ServiceLedger
 from ._nodes import SimulatedNodes
 from ._plan import ProcessPlan, ServicePlan

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from .._simulate import ScheduleKind, SimulationReport
-from .._violation import Violation
+from ..engine._runs import ScheduleKind, SimulationReport
+from ..engine._violation import Violation
 from ._incidents import ServiceIncidents
 from ._ledger import MakeRecord
 from ._plan import ServicePlan, draw_service_plan

@@ -11,7 +11,7 @@ from typing import Any
 from ....consumer import Record
 from ....protocol import TopicPartition
 from ....service import ConsumerService
-from .._plan import GroupPlan
+from ..groups._plan import GroupPlan
 from ._ledger import MakeRecord, Row
 from ._plan import ServicePlan
 from ._process import ServiceProcess

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import sqlite3
 from collections import Counter
 from collections.abc import Callable
@@ -12,10 +11,11 @@ from uuid import UUID
 from ....coordinator.consumer_groups.group import ConsumerGroup
 from ....protocol import ApiKey
 from ....statemachine import MemberState
-from .._checks import Checks, stable_members
-from .._network import SimulatedCall, SimulatedLink
-from .._plan import ASIDE
-from .._world import LOOK_MS, PRODUCE_MS, World
+from ..engine._network import SimulatedCall, SimulatedLink
+from ..engine._phases import LOOK_MS, PRODUCE_MS, Left
+from ..groups._checks import Checks, stable_members
+from ..groups._plan import ASIDE
+from ..groups._world import World
 from ._ledger import ServiceLedger
 from ._limits import TimeLimits
 from ._nodes import COORDINATOR, SimulatedNodes
@@ -227,9 +227,7 @@ class ServiceWorld(World[ServicePlan], ServiceSchedule):
 
     def _run(self) -> None:
         plan = self.plan
-        state = random.getstate()
-        random.seed(plan.run_seed)
-        try:
+        with self._own_random():
             for name in plan.topics:
                 if (at_ms := plan.made_at_ms.get(name)) is None:
                     self.make_topic(name)
@@ -245,10 +243,9 @@ class ServiceWorld(World[ServicePlan], ServiceSchedule):
             self._watch()
             self._let_pass(plan.faults_ms)
             self._heal()
-            self._settle()
+            settle_ms = plan.session_ms + 2 * plan.rebalance_ms + plan.drain_ms + _SETTLE_MS
+            self._wait(settle_ms, self._still_waited_for)
             self._end()
-        finally:
-            random.setstate(state)
 
     def _watch(self) -> None:
         self.limits.look()
@@ -273,17 +270,7 @@ class ServiceWorld(World[ServicePlan], ServiceSchedule):
                 line.reset("the network was mended")
         self.topics.changed()
 
-    def _settle(self) -> None:
-        plan, start = self.plan, self.heap.now
-        bound_ms = plan.session_ms + 2 * plan.rebalance_ms + plan.drain_ms + _SETTLE_MS
-        while (left := self._still_waited_for()) is not None:
-            if self.heap.now - start > bound_ms:
-                self.fail(left[0], f"{left[1]}, {self.heap.now - start} ms after the last fault")
-                return
-            self._let_pass(self.heap.now + LOOK_MS)
-
-    def _still_waited_for(self) -> tuple[str, str] | None:
-        """The invariant that does not hold yet, and why; None when all is settled."""
+    def _still_waited_for(self) -> Left:
         shard, living = self.shard, self._living()
         if shard is None:
             return "L1", "the coordinator does not serve"

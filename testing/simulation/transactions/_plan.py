@@ -7,10 +7,14 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any, Final, Self
 
-from .._plan import INCIDENTS as COORDINATOR_INCIDENTS
-from .._plan import NETWORK, SchedulePlan
-from .._plan import faults_table as coordinator_faults_table
-from ..brokers._plan import BrokerPlan, Values, draw_incidents, draw_producer
+from ..brokers._plan import (
+    BrokerPlan,
+    Values,
+    draw_incidents,
+    draw_producer,
+)
+from ..engine._plan import NETWORK, SchedulePlan, show_faults
+from ..groups._plan import INCIDENTS as COORDINATOR_INCIDENTS
 from ..workloads._transactions import ProcessorPlan
 
 INPUT: Final = "input"
@@ -96,14 +100,9 @@ def draw_transaction_plan(seed: int) -> TransactionPlan:
         faults_ms=faults_ms,
         # of the network: a late request is late by that, or three times that
         session_ms=timeout_ms,
-        heartbeat_ms=_HEARTBEAT_MS,
-        rebalance_ms=_REBALANCE_MS,
-        initial_delay_ms=0,
         fsync=fsync,
         flips=rng.randint(0, 4) if fsync else 0,
-        segment_bytes=segment_bytes,
         topics={INPUT: sources, OUTPUT: outputs},
-        groups={},
         network={name: NETWORK[name][1] for name in _NETWORK if name in on},
         incidents=draw_incidents(rng, INCIDENTS, on, faults_ms, longest_ms=faults_ms),
         timeout_ms=timeout_ms,
@@ -177,4 +176,4 @@ def _settings(rng: Random, *, fsync: bool) -> dict[str, Any]:
 
 def faults_table() -> str:
     """Incidents of transactions, as a Markdown table."""
-    return coordinator_faults_table(INCIDENTS)
+    return show_faults(INCIDENTS)

@@ -12,7 +12,8 @@ from ....statemachine import TRANSACTION_TRANSITIONS, TransactionState
 from ....transactions import Transaction
 from ....transactions.records import decode
 from ..brokers._process import BrokerProcess, LoneProcess
-from ..brokers._world import BrokerWorld, Left
+from ..brokers._world import BrokerWorld
+from ..engine._phases import Left
 from ..workloads._record_ledger import RecordLedger
 from ..workloads._records import Readers
 from ..workloads._transactions import Transacting
@@ -116,6 +117,5 @@ class TransactionWorld(BrokerWorld[TransactionPlan]):
         plan = self.plan
         return super().describe() | {
             "timeout (ms)": plan.timeout_ms,
-            "fsync": plan.fsync,
             "processors": plan.processors,
         }

@@ -12,11 +12,12 @@ from ....coordinator.classic_groups.group import CLASSIC_TYPE
 from ....coordinator.consumer_groups.group import CONSUMER_TYPE
 from ....coordinator.engine.runner import ShardRunner
 from ....protocol import ApiKey, KohortError, TopicPartition
-from .._network import SimulatedCall
-from .._plan import Incident
 from ..brokers._clients import ClientProcess
 from ..brokers._process import BrokerProcess
 from ..brokers._world import AnyWorld
+from ..engine._network import SimulatedCall
+from ..engine._phases import Left
+from ..engine._plan import Incident
 from ._group_ledger import GROUP_APIS, GroupLedger
 from ._record_ledger import RecordLedger
 from ._workload import Workload
@@ -58,7 +59,7 @@ class Committing(Workload):
         self._world.heap.at(self._world.heap.now + incident.length_ms, self._join)
         return True
 
-    def unsettled(self) -> tuple[str, str] | None:
+    def unsettled(self) -> Left:
         for index in range(self._world.plan.topics[self._topic] if self._members else 0):
             place = TopicPartition(self._topic, index)
             end, committed = (

@@ -7,8 +7,8 @@ from typing import Any, Final
 from ....coordinator.consumer_groups.group import ConsumerGroupRecords
 from ....offsets_topic import GroupRecordType, GroupStored
 from ....protocol import ApiKey, ErrorCode
-from .._network import SimulatedCall
-from .._schedule import Schedule
+from ..engine._network import SimulatedCall
+from ..engine._schedule import Schedule
 
 GROUP_APIS: Final = (
     ApiKey.SYNC_GROUP,

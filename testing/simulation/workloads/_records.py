@@ -11,10 +11,11 @@ from ....consumer.reading.fetched_records import ChunkReader
 from ....producer import Producer
 from ....protocol import ErrorCode, KohortError, TopicPartition
 from ....protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from .._connection import SimulatedConnection
 from ..brokers._clients import ClientProcess
 from ..brokers._schedule import HOST, PORT
 from ..brokers._world import AnyWorld
+from ..engine._connection import SimulatedConnection
+from ..engine._phases import Left
 from ._record_ledger import RecordLedger
 from ._transaction_ledger import TransactionLedger
 from ._workload import Workload
@@ -43,7 +44,7 @@ class Writers(Workload):
         ]
         self._world.clients += self._writers
 
-    def unsettled(self) -> tuple[str, str] | None:
+    def unsettled(self) -> Left:
         waiting = next((writer for writer in self._writers if not writer.done), None)
         return None if waiting is None else ("B8", f"{waiting} waits for its records")
 
@@ -119,7 +120,7 @@ class Readers(Workload):
         ]
         self._world.clients += self._readers
 
-    def unsettled(self) -> tuple[str, str] | None:
+    def unsettled(self) -> Left:
         for reader in self._readers:
             end = self._world.partition_at(reader.place).log_end_offset
             if reader.position < end:

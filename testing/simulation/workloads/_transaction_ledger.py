@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from .._schedule import Schedule
+from ..engine._schedule import Schedule
 
 
 class EndOutcome(Enum):

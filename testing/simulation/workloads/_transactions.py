@@ -15,11 +15,11 @@ from ....client.transactions import GroupMetadata
 from ....consumer import AsyncGroupConsumer, ConsumerError
 from ....producer import Producer, ProducerFencedError, TransactionAbortableError
 from ....protocol import ApiKey, KohortError, TopicPartition
-from .._network import SimulatedCall
-from .._plan import Incident
-from .._world import PRODUCE_MS
 from ..brokers._clients import ClientProcess
 from ..brokers._world import AnyWorld
+from ..engine._network import SimulatedCall
+from ..engine._phases import PRODUCE_MS, Left
+from ..engine._plan import Incident
 from ._transaction_ledger import EndOutcome, PlannedTransaction, TransactionLedger
 from ._workload import Workload
 
@@ -152,7 +152,7 @@ class Transacting(Workload):
         for processor in self.processors.values():
             processor.loop.freeze(0)
 
-    def unsettled(self) -> tuple[str, str] | None:
+    def unsettled(self) -> Left:
         for processor in self.processors.values():
             if not processor.done and not processor.plan.in_group:
                 return "L6", f"{processor} is not done"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .._network import SimulatedCall
-from .._plan import Incident
+from ..engine._network import SimulatedCall
+from ..engine._phases import Left
+from ..engine._plan import Incident
 
 if TYPE_CHECKING:
     from ....broker.partitions.partition import Partition
@@ -25,8 +26,8 @@ class Workload:
     def heal(self) -> None:
         """Called when the faults are over."""
 
-    def unsettled(self) -> tuple[str, str] | None:
-        """The invariant that does not hold yet, and why; None when all is settled."""
+    def unsettled(self) -> Left:
+        """What is not settled yet of this workload."""
         return None
 
     def check(self) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from kohort.testing.simulation._heap import Heap
-from kohort.testing.simulation._loop import MOST_STEPS, Caught, ProcessLoop
+from kohort.testing.simulation.engine._heap import Heap
+from kohort.testing.simulation.engine._loop import MOST_STEPS, Caught, ProcessLoop
 
 
 class Machine:

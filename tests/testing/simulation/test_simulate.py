@@ -14,7 +14,7 @@ from kohort.protocol import TopicPartition
 from kohort.testing import SimulationFailed, simulate
 from kohort.testing.simulation import trace
 from kohort.testing.simulation.__main__ import main
-from kohort.testing.simulation._world import MemberWorld
+from kohort.testing.simulation.groups._world import MemberWorld
 
 
 def test_a_seed_is_the_same_schedule_each_time() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from kohort.cluster import Create, SessionState
 from kohort.testing.memory_store import MemoryHome
-from kohort.testing.simulation._heap import Heap
+from kohort.testing.simulation.engine._heap import Heap
 from kohort.testing.simulation.brokers._session import BrokerSession
 
 

@@ -2,37 +2,32 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from uuid import UUID
 
-from ...client.errors import BrokerConnectionError
-from ...coordinator.classic_groups.group import live
-from ...coordinator.consumer_groups.assigning import RETRY_MS
-from ...coordinator.consumer_groups.group import ConsumerGroup
-from ...coordinator.consumer_groups.group import live as live_consumers
-from ...coordinator.consumer_groups.regex import RESOLUTION_PAUSE_MS
-from ...coordinator.consumer_groups.target import Topic
-from ...protocol import ApiKey, RequestContext, TopicPartition
-from ...statemachine import ConsumerGroupState, GroupState, MemberState
-from ..faults import SimulatedCrash
+from ....client.errors import BrokerConnectionError
+from ....coordinator.classic_groups.group import live
+from ....coordinator.consumer_groups.assigning import RETRY_MS
+from ....coordinator.consumer_groups.group import ConsumerGroup
+from ....coordinator.consumer_groups.group import live as live_consumers
+from ....coordinator.consumer_groups.regex import RESOLUTION_PAUSE_MS
+from ....coordinator.consumer_groups.target import Topic
+from ....protocol import ApiKey, RequestContext, TopicPartition
+from ....statemachine import ConsumerGroupState, GroupState, MemberState
+from ..engine._network import Receiver, SimulatedCall, SimulatedLink
+from ..engine._phases import LOOK_MS, PRODUCE_MS, Phases
+from ..engine._schedule import Schedule
 from ._broker import CoordinatorProcess
 from ._checks import Checks
-from ._disk import FailingDisk
 from ._member import Application, Consumers, SimulatedMember
-from ._network import Receiver, SimulatedCall, SimulatedLink
-from ._plan import ASIDE, PLUG_IN, Incident, SchedulePlan
-from ._schedule import P, Schedule
-from ._violation import Violation
+from ._plan import ASIDE, PLUG_IN, GroupsPlan
 
-#: How often records are produced, and how often the end is looked for.
-PRODUCE_MS: Final = 250
-LOOK_MS: Final = 100
+G = TypeVar("G", bound=GroupsPlan, covariant=True)
+
 _TOOL_TIMEOUT_MS: Final = 1_000
 #: Extra time for a coordinator that has just crashed, and for its members' back-off.
 _SLACK_MS: Final = 1_500
-_TRACE_LINES: Final = 100_000
 
 
 class Tool:
@@ -47,7 +42,7 @@ class Tool:
         ApiKey.OFFSET_DELETE: 0,
     }
 
-    def __init__(self, schedule: Schedule[SchedulePlan], broker: Receiver) -> None:
+    def __init__(self, schedule: Schedule[GroupsPlan], broker: Receiver) -> None:
         self.connection = SimulatedLink(schedule, broker)
 
     def send(self, body: Any) -> None:
@@ -60,65 +55,10 @@ class Tool:
         """It may have been carried out, or not."""
 
 
-class Phases(Schedule[P]):
-    """The two phases of a schedule. ``happen`` carries out all incidents that are not the broker's; set it
-    before ``run``.
-    """
-
-    happen: Callable[[Incident], None]
-
-    @property
-    @abstractmethod
-    def machine(self) -> FailingDisk:
-        """The broker's side."""
-
-    def run(self) -> None:
-        """Run both phases. Raises Violation."""
-        try:
-            self._run()
-        finally:
-            self.stats.events = self.heap.events
-            self.stats.virtual_ms = self.heap.now
-
-    @abstractmethod
-    def _run(self) -> None:
-        """Start all participants, inject the faults, then wait until everything is settled."""
-
-    def _plan_incidents(self) -> None:
-        for incident in self.plan.incidents:
-            self.heap.at(incident.at_ms, self._meet, incident)
-
-    def _meet(self, incident: Incident) -> None:
-        self.say(f"{incident.name}: {incident.kind}")
-        self.stats.incidents += 1
-        if not self.machine.meet(incident):
-            self.happen(incident)
-
-    def _let_pass(self, end: int) -> None:
-        while True:
-            try:
-                self.heap.run(end, self)
-                return
-            except SimulatedCrash:
-                self.machine.on_crash()
-            except Violation:
-                raise
-            except Exception as error:
-                self.fail("S0", f"{type(error).__name__}: {error}")
-
-    @abstractmethod
-    def close(self) -> None:
-        """Drop the participants."""
-
-    @abstractmethod
-    def describe(self) -> dict[str, Any]:
-        """Return the plan in a few words, for a trace."""
-
-
-class World(Phases[P]):
+class World(Phases[G]):
     """A schedule with its coordinator."""
 
-    def __init__(self, plan: P, checks: Callable[[World[P]], Checks], *, checked: bool, traced: bool) -> None:
+    def __init__(self, plan: G, checks: Callable[[World[G]], Checks], *, checked: bool, traced: bool) -> None:
         super().__init__(plan, checked=checked, traced=traced)
         self.checks = checks(self)
         self.broker = CoordinatorProcess(self, self.checks)
@@ -144,24 +84,19 @@ class World(Phases[P]):
         del self.happen
 
     def describe(self) -> dict[str, Any]:
-        """The plan in few words, for a trace."""
         plan = self.plan
-        return {
-            "topics": plan.topics,
-            "session, rebalance (ms)": (plan.session_ms, plan.rebalance_ms),
-            "fsync": plan.fsync,
+        return super().describe() | {
+            "rebalance (ms)": plan.rebalance_ms,
             "members": [member.name for member in plan.members],
-            "network": sorted(plan.network),
-            "incidents": [f"{i.name}: {i.kind} at {i.at_ms / 1000:.3f}" for i in plan.incidents],
         }
 
 
-class MemberWorld(World[SchedulePlan]):
+class MemberWorld(World[GroupsPlan]):
     """A schedule of light members."""
 
     def __init__(
         self,
-        plan: SchedulePlan,
+        plan: GroupsPlan,
         *,
         checked: bool = True,
         application: Application | None = None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from ...coordinator import (
+from ....coordinator import (
     AppendRefused,
     CauseKind,
     CoordinatorEvent,
@@ -14,8 +14,14 @@ from ...coordinator import (
     MemberReplaced,
     RebalanceCompleted,
 )
-from ...coordinator.classic_groups.group import CLASSIC_TYPE, SESSION, ClassicGroup, Member, live
-from ...coordinator.consumer_groups.group import (
+from ....coordinator.classic_groups.group import (
+    CLASSIC_TYPE,
+    SESSION,
+    ClassicGroup,
+    Member,
+    live,
+)
+from ....coordinator.consumer_groups.group import (
     CONSUMER_TYPE,
     HOLD,
     RESUME,
@@ -23,18 +29,30 @@ from ...coordinator.consumer_groups.group import (
     ConsumerGroup,
     restore_group,
 )
-from ...coordinator.consumer_groups.group import SESSION as CONSUMER_SESSION
-from ...coordinator.consumer_groups.holding import EVERYONE, NO_MOVE_MS
-from ...coordinator.consumer_groups.reconciliation import has_all
-from ...coordinator.consumer_groups.shard_state import state_of
-from ...coordinator.groups.durable import Durable
-from ...coordinator.groups.groups import GroupShard
-from ...protocol import ApiKey, ErrorCode, TopicPartition, decode_assignment, subscribed_topics
-from ...statemachine import GROUP_TRANSITIONS, ConsumerGroupState, GroupState
-from ._network import SimulatedCall
-from ._offsets import Book, offsets_in, removed_key, same_state, values_of
-from ._plan import SchedulePlan
-from ._schedule import Schedule
+from ....coordinator.consumer_groups.group import SESSION as CONSUMER_SESSION
+from ....coordinator.consumer_groups.holding import EVERYONE, NO_MOVE_MS
+from ....coordinator.consumer_groups.reconciliation import has_all
+from ....coordinator.consumer_groups.shard_state import state_of
+from ....coordinator.groups.durable import Durable
+from ....coordinator.groups.groups import GroupShard
+from ....protocol import (
+    ApiKey,
+    ErrorCode,
+    TopicPartition,
+    decode_assignment,
+    subscribed_topics,
+)
+from ....statemachine import GROUP_TRANSITIONS, ConsumerGroupState, GroupState
+from ..engine._network import SimulatedCall
+from ..engine._schedule import Schedule
+from ._offsets import (
+    Book,
+    offsets_in,
+    removed_key,
+    same_state,
+    values_of,
+)
+from ._plan import GroupsPlan
 
 _ROWS: Final = frozenset((row.source, row.target) for row in GROUP_TRANSITIONS)
 _ALIVE: Final = frozenset({ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS})
@@ -56,7 +74,7 @@ def stable_members(shard: GroupShard | None, group_id: str) -> int | None:
 class Checks:
     """Compares the coordinator's state with the requests, answers and records that were seen."""
 
-    def __init__(self, schedule: Schedule[SchedulePlan]) -> None:
+    def __init__(self, schedule: Schedule[GroupsPlan]) -> None:
         self.book = Book()
         self._schedule = schedule
         self._seen: dict[str, tuple[Any, ...]] = {}

@@ -5,10 +5,15 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Protocol
 
-from ...client.errors import BrokerConnectionError, BrokerTimeoutError
-from ...client.metadata import Address
-from ...protocol import RequestContext, UnsupportedVersionError, api_for
-from ._network import Link, Receiver, SimulatedCall, SimulatedLink
+from ....client.errors import BrokerConnectionError, BrokerTimeoutError
+from ....client.metadata import Address
+from ....protocol import RequestContext, UnsupportedVersionError, api_for
+from ._network import (
+    Link,
+    Receiver,
+    SimulatedCall,
+    SimulatedLink,
+)
 from ._schedule import Schedule
 
 

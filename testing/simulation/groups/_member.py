@@ -15,15 +15,15 @@ from math import ceil
 from typing import Any, Protocol
 from uuid import UUID, uuid5
 
-from ...assignors import TopicInfo
-from ...client.errors import BrokerConnectionError
-from ...client.offsets import CommittedOffset
-from ...client.pool import Channel
-from ...consumer.config import ConsumerConfig, consumer_config
-from ...consumer.events import AssignorFailed
-from ...consumer.group.classic import Membership
-from ...consumer.group.consumer_group import ConsumerMembership
-from ...consumer.group.effects import (
+from ....assignors import TopicInfo
+from ....client.errors import BrokerConnectionError
+from ....client.offsets import CommittedOffset
+from ....client.pool import Channel
+from ....consumer.config import ConsumerConfig, consumer_config
+from ....consumer.events import AssignorFailed
+from ....consumer.group.classic import Membership
+from ....consumer.group.consumer_group import ConsumerMembership
+from ....consumer.group.effects import (
     Assign,
     Effect,
     Fail,
@@ -34,17 +34,22 @@ from ...consumer.group.effects import (
     Send,
     SessionAtRisk,
 )
-from ...consumer.record import Record
-from ...coordinator.classic_groups.group import live
-from ...coordinator.consumer_groups.group import ConsumerGroup
-from ...coordinator.consumer_groups.group import live as live_consumers
-from ...coordinator.consumer_groups.target import Topic
-from ...protocol import ApiKey, ErrorCode, RequestContext, TopicPartition
-from ...statemachine import MemberState
-from ._network import Receiver, SimulatedCall, SimulatedLink
+from ....consumer.record import Record
+from ....coordinator.classic_groups.group import live
+from ....coordinator.consumer_groups.group import ConsumerGroup
+from ....coordinator.consumer_groups.group import live as live_consumers
+from ....coordinator.consumer_groups.target import Topic
+from ....protocol import (
+    ApiKey,
+    ErrorCode,
+    RequestContext,
+    TopicPartition,
+)
+from ....statemachine import MemberState
+from ..engine._network import Receiver, SimulatedCall, SimulatedLink
+from ..engine._schedule import Schedule
 from ._offsets import commit_request, fetch_request, offsets_in
-from ._plan import ASIDE, MemberPlan, SchedulePlan
-from ._schedule import Schedule
+from ._plan import ASIDE, GroupsPlan, MemberPlan
 
 _TOPICS = UUID(int=0)
 _REQUEST_TIMEOUT_MS = 1_000
@@ -106,7 +111,7 @@ class SimulatedMember:
     """One process of a member, from its start to its end; a restart is another one."""
 
     def __init__(
-        self, schedule: Schedule[SchedulePlan], broker: Receiver, consumers: Consumers, plan: MemberPlan
+        self, schedule: Schedule[GroupsPlan], broker: Receiver, consumers: Consumers, plan: MemberPlan
     ) -> None:
         group = schedule.plan.groups[plan.group]
         self.plan = plan
@@ -506,7 +511,7 @@ class Consumers:
 
     def __init__(
         self,
-        schedule: Schedule[SchedulePlan],
+        schedule: Schedule[GroupsPlan],
         members: Mapping[str, SimulatedMember],
         application: Application | None,
     ) -> None:

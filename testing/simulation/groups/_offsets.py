@@ -6,21 +6,27 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-from ...client.offsets import CommittedOffset
-from ...coordinator.groups.durable import Durable, OffsetEntry
-from ...offsets_topic import ConsumerGroupRecord, GroupDeleted, GroupRecordType, OffsetDeleted, decode
-from ...protocol import TopicPartition
-from ...protocol.messages.offset_commit import (
+from ....client.offsets import CommittedOffset
+from ....coordinator.groups.durable import Durable, OffsetEntry
+from ....offsets_topic import (
+    ConsumerGroupRecord,
+    GroupDeleted,
+    GroupRecordType,
+    OffsetDeleted,
+    decode,
+)
+from ....protocol import TopicPartition
+from ....protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from ...protocol.messages.offset_fetch import (
+from ....protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
 )
-from ._violation import Violation
+from ..engine._violation import Violation
 
 #: Offset and metadata; None for nothing.
 Value: TypeAlias = tuple[int, str] | None

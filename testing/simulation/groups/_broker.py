@@ -7,22 +7,28 @@ from collections.abc import Coroutine, Iterator, Sequence
 from typing import Any, Final
 from uuid import UUID, uuid5
 
-from ...coordinator import GroupCoordinator, GroupSettings, group_shard
-from ...coordinator.consumer_groups.target import ComputeTarget
-from ...coordinator.engine.loader import Loader
-from ...coordinator.engine.runner import READ_TURNS
-from ...coordinator.groups.durable import Durable
-from ...coordinator.groups.shards import OFFSETS_TOPIC
-from ...log import Cleaning, CorruptLogError, LogConfig, PartitionLog
-from ...offsets_topic import OffsetsStore
-from ...protocol import KafkaError
+from ....coordinator import GroupCoordinator, GroupSettings, group_shard
+from ....coordinator.consumer_groups.target import ComputeTarget
+from ....coordinator.engine.loader import Loader
+from ....coordinator.engine.runner import READ_TURNS
+from ....coordinator.groups.durable import Durable
+from ....coordinator.groups.shards import OFFSETS_TOPIC
+from ....log import (
+    Cleaning,
+    CorruptLogError,
+    LogConfig,
+    PartitionLog,
+)
+from ....offsets_topic import OffsetsStore
+from ....protocol import KafkaError
+from ..engine._disk import FailingDisk
+from ..engine._loop import ProcessLoop
+from ..engine._network import SimulatedCall
+from ..engine._plan import Incident
+from ..engine._schedule import Schedule
 from ._checks import Checks
-from ._disk import FailingDisk
-from ._loop import ProcessLoop
-from ._network import SimulatedCall
-from ._plan import Incident, SchedulePlan
+from ._plan import GroupsPlan
 from ._plug_in import FAULTS, PlugInProcess
-from ._schedule import Schedule
 
 _FOLDER: Final = "/data/__consumer_offsets-0"
 _TOPIC_ID: Final = uuid5(UUID(int=0), "__consumer_offsets")
@@ -59,7 +65,9 @@ class _Store(OffsetsStore):
 class CoordinatorProcess(FailingDisk):
     """One broker through all its runs."""
 
-    def __init__(self, schedule: Schedule[SchedulePlan], checks: Checks) -> None:
+    _schedule: Schedule[GroupsPlan]
+
+    def __init__(self, schedule: Schedule[GroupsPlan], checks: Checks) -> None:
         plan = schedule.plan
         self.reachable = False
         super().__init__(schedule)

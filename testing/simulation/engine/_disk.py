@@ -6,7 +6,7 @@ import errno
 from abc import ABC, abstractmethod
 from typing import Final
 
-from ..faults import FaultyFileSystem
+from ...faults import FaultyFileSystem
 from ._plan import Incident, SchedulePlan
 from ._schedule import Schedule
 

@@ -6,18 +6,18 @@ from collections.abc import Callable, Iterator, Mapping
 from random import Random
 from typing import Any, Final
 
-from ...assignors import Member, StickyAssignor, TopicInfo
-from ...assignors.server import changed_targets
-from ...coordinator.consumer_groups.assigning import Step, failed, steps
-from ...coordinator.consumer_groups.assignor_processes import AssignorProcesses
-from ...coordinator.consumer_groups.group import ConsumerGroup, live
-from ...coordinator.consumer_groups.target import ComputeTarget
-from ...coordinator.engine.runner import ShardRunner
-from ...coordinator.groups.groups import Groups, GroupShard
-from ...protocol import TopicPartition
-from ._loop import ProcessLoop
-from ._plan import SchedulePlan
-from ._schedule import Schedule
+from ....assignors import Member, StickyAssignor, TopicInfo
+from ....assignors.server import changed_targets
+from ....coordinator.consumer_groups.assigning import Step, failed, steps
+from ....coordinator.consumer_groups.assignor_processes import AssignorProcesses
+from ....coordinator.consumer_groups.group import ConsumerGroup, live
+from ....coordinator.consumer_groups.target import ComputeTarget
+from ....coordinator.engine.runner import ShardRunner
+from ....coordinator.groups.groups import Groups, GroupShard
+from ....protocol import TopicPartition
+from ..engine._loop import ProcessLoop
+from ..engine._schedule import Schedule
+from ._plan import GroupsPlan
 
 #: What a plug-in may do wrong.
 FAULTS: Final = ("hangs", "is slow", "raises", "runs out of memory", "answers nonsense")
@@ -67,7 +67,7 @@ class PlugInProcess(AssignorProcesses):
     what the plug-in does wrong now; "" if nothing.
     """
 
-    def __init__(self, schedule: Schedule[SchedulePlan], loop: ProcessLoop, fault: Callable[[], str]) -> None:
+    def __init__(self, schedule: Schedule[GroupsPlan], loop: ProcessLoop, fault: Callable[[], str]) -> None:
         super().__init__(timeout_ms=2 * schedule.plan.session_ms)
         self._schedule = schedule
         self._loop = loop

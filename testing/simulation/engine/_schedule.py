@@ -9,8 +9,8 @@ from random import Random
 from typing import Final, Generic, TypeVar
 from uuid import UUID
 
-from ...coordinator.groups.groups import GroupShard
-from ...log import PartitionLog
+from ....coordinator.groups.groups import GroupShard
+from ....log import PartitionLog
 from ._heap import Heap
 from ._plan import SchedulePlan
 from ._violation import Violation

@@ -9,17 +9,12 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
-from ._incidents import Incidents
-from ._member import MakeApplication
-from ._plan import MakeAssignors, SchedulePlan, draw_plan
+from ._phases import Phases
+from ._plan import SchedulePlan
 from ._schedule import Stats
 from ._violation import Violation
-from ._world import MemberWorld, Phases
-
-#: Protocols that members of groups speak.
-Protocol: TypeAlias = Literal["classic", "mixed"]
 
 #: Lines of a failed schedule that are shown.
 _SHOWN_LINES = 60
@@ -57,69 +52,10 @@ class SimulationReport:
         return f"{counts}; {len(self.failed)} failed"
 
 
-def simulate(
-    seeds: int | Iterable[int] = 100,
-    *,
-    assignors: MakeAssignors | None = None,
-    application: MakeApplication | None = None,
-    left_out: Collection[str] = (),
-    crashes: int = 0,
-    protocol: Protocol = "classic",
-    checked: bool = True,
-    go_on: bool = False,
-) -> SimulationReport:
-    """Run schedules; ``seeds`` is how many, or which. Raises SimulationFailed with the shrunk first failure.
-
-    ``assignors`` makes the assignors of every member (each call new instances), ``application`` what the
-    members of one schedule do with their records. ``left_out`` are faults, incidents or members not to take
-    part, ``crashes`` are this many more of the coordinator in each schedule. With ``protocol`` "mixed"
-    members speak the classic protocol or that of consumer groups, and change. ``checked`` False compares
-    nothing. With ``go_on`` failures are counted instead of raised.
-    """
-    kind = _groups(assignors, application, crashes, protocol, checked=checked)
-    return kind.simulate(seeds, left_out, go_on=go_on)
-
-
 def replay_command(seed: int, left_out: Collection[str] = (), options: str = "") -> str:
     """The command line that runs a schedule again."""
     without = f" --without {','.join(left_out)}" if left_out else ""
     return f"python -m kohort.testing.simulation{options} --seed {seed}{without}"
-
-
-def trace(
-    seed: int,
-    *,
-    assignors: MakeAssignors | None = None,
-    application: MakeApplication | None = None,
-    left_out: Collection[str] = (),
-    crashes: int = 0,
-    protocol: Protocol = "classic",
-) -> tuple[list[str], Violation | None]:
-    """The trace of a schedule, line by line, and the violation that ends it."""
-    return _groups(assignors, application, crashes, protocol).trace(seed, left_out)
-
-
-def _groups(
-    assignors: MakeAssignors | None,
-    application: MakeApplication | None,
-    crashes: int,
-    protocol: Protocol,
-    *,
-    checked: bool = True,
-) -> ScheduleKind:
-    """Schedules of groups of light members."""
-
-    def make_world(plan: SchedulePlan, **options: bool) -> MemberWorld:
-        world = MemberWorld(plan, application=None if application is None else application(), **options)
-        Incidents(world)
-        return world
-
-    options = f" --crashes {crashes}" if crashes else ""
-    options += "" if protocol == "classic" else f" --protocol {protocol}"
-    mixed = protocol == "mixed"
-    return ScheduleKind(
-        options, lambda seed: draw_plan(seed, assignors, crashes, mixed=mixed), make_world, checked=checked
-    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from ...client.offsets import CommittedOffset
-from ...protocol import TopicPartition
-from ...protocol.messages.delete_groups import DeleteGroupsRequest
-from ...protocol.messages.offset_delete import (
+from ....client.offsets import CommittedOffset
+from ....protocol import TopicPartition
+from ....protocol.messages.delete_groups import DeleteGroupsRequest
+from ....protocol.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
 )
+from ..engine._plan import Incident
 from ._offsets import commit_request, fetch_request
-from ._plan import ASIDE, SIMPLE_GROUP, Incident
+from ._plan import ASIDE, SIMPLE_GROUP
 from ._world import MemberWorld
 
 

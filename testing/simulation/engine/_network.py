@@ -11,8 +11,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from ...client.errors import BrokerConnectionError
-from ...protocol import ApiKey, RequestContext
+from ....client.errors import BrokerConnectionError
+from ....protocol import ApiKey, RequestContext
 from ._plan import SchedulePlan
 from ._schedule import Schedule
 

@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Final, Self
 
-from ...assignors import (
+from ....assignors import (
     Assignor,
     CooperativeStickyAssignor,
     RangeAssignor,
     RoundRobinAssignor,
     StickyAssignor,
 )
-from ...protocol import ApiKey
+from ....protocol import ApiKey
+from ..engine._plan import NETWORK, Incident, SchedulePlan, show_faults
 
 MakeAssignors = Callable[[], Sequence[Assignor]]
-
-#: What may go wrong on the network, by name: (what it is, how likely it is for each message when it is on).
-NETWORK: Final[dict[str, tuple[str, float]]] = {
-    "drop": ("a request is lost, and its connection breaks some time later", 0.03),
-    "delay": ("a request is late by up to a session timeout; what is behind it waits", 0.05),
-    "duplicate": ("a request arrives once more, up to three session timeouts later", 0.08),
-    "reset": ("a connection breaks, before or after the request has arrived; what was in it is cut", 0.03),
-    "early-commit": ("a member commits between its JoinGroup and its SyncGroup", 0.0),
-    "lost-answer": ("a request is carried out, and the connection breaks before its answer", 0.03),
-}
 
 #: Incidents, at moments that are drawn: (what happens, how often at most in one schedule).
 INCIDENTS: Final[dict[str, tuple[str, int]]] = {
@@ -86,9 +77,6 @@ _CRASH_EVERY_MS: Final = 60
 #: On in every schedule.
 _ALWAYS: Final = frozenset({"kill", "simple-commit", "read", "checkpoint"})
 
-#: After a power loss, bits of unsynced data may be wrong.
-BIT_FLIPS: Final = "bit-flips"
-
 #: A group that nobody joins, and a topic that only it has offsets of.
 SIMPLE_GROUP: Final = "simple"
 ASIDE: Final = "aside"
@@ -130,18 +118,6 @@ _STRATEGIES: Final[tuple[tuple[type[Assignor], ...], ...]] = (
 
 
 @dataclass(slots=True)
-class Incident:
-    """Something that happens at one moment; ``who`` and ``draw`` select among what exists at that time."""
-
-    name: str
-    at_ms: int
-    kind: str
-    who: int
-    draw: float
-    length_ms: int
-
-
-@dataclass(slots=True)
 class MemberPlan:
     """One member; ``instance_id`` is None for a dynamic one. It starts by itself unless it arrives later.
 
@@ -178,27 +154,18 @@ class GroupPlan:
 
 
 @dataclass(slots=True)
-class SchedulePlan:
-    """Everything of a schedule that is drawn beforehand; ``run_seed`` seeds the draws while it runs."""
+class GroupsPlan(SchedulePlan):
+    """The plan of a schedule with a coordinator, whose groups these are."""
 
-    seed: int
-    run_seed: int
-    faults_ms: int
-    session_ms: int
-    heartbeat_ms: int
-    rebalance_ms: int
-    initial_delay_ms: int
-    fsync: bool
-    topics: dict[str, int]
-    groups: dict[str, GroupPlan]
-    network: dict[str, float]
-    incidents: list[Incident]
+    heartbeat_ms: int = 0
+    rebalance_ms: int = 0
+    initial_delay_ms: int = 0
+    groups: dict[str, GroupPlan] = field(default_factory=dict)
     members: list[MemberPlan] = field(default_factory=list)
+    segment_bytes: int = 1 << 20
     retention_ms: int = 1_000_000
     quiet_ms: int = 0
     max_size: int = 100
-    flips: int = 0
-    segment_bytes: int = 1 << 20
     crashes: int = 0
     #: Whether there are members of both protocols, and topics have ids and change; and whether targets are
     #: computed concurrently with everything else.
@@ -207,38 +174,24 @@ class SchedulePlan:
     #: Whether a consumer group whose last consumer has gone turns back.
     turns_back: bool = True
 
-    def names(self) -> list[str]:
-        """Return the names of everything that can be left out, the coarsest first."""
-        kinds = dict.fromkeys(incident.kind for incident in self.incidents)
-        flips = [BIT_FLIPS] if self.flips else []
-        return [*self.network, *kinds, *flips, *(i.name for i in self.incidents), *self._who()]
-
     def _who(self) -> list[str]:
-        """Return the members that can be left out."""
         return [member.name for member in self.members]
 
     def leave_out(self, names: Collection[str]) -> Self:
-        """Return the plan without these faults, incidents and members."""
-        self.network = {name: chance for name, chance in self.network.items() if name not in names}
-        self.incidents = [i for i in self.incidents if i.name not in names and i.kind not in names]
+        """The same without these faults, incidents and members."""
+        SchedulePlan.leave_out(self, names)
         self.members = [member for member in self.members if member.name not in names]
-        if BIT_FLIPS in names:
-            self.flips = 0
         return self
 
 
-def faults_table(
-    faults: Mapping[str, tuple[str, float]] = NETWORK | INCIDENTS | MIXED | HELD_UP | PLUG_IN,
-) -> str:
-    """Faults and what happens, as a Markdown table."""
-    lines = ["| fault | what happens |", "| --- | --- |"]
-    lines += [f"| `{name}` | {what} |" for name, (what, _) in faults.items()]
-    return "\n".join(lines) + "\n"
+def faults_table() -> str:
+    """Faults of groups and what happens, as a Markdown table."""
+    return show_faults(NETWORK | INCIDENTS | MIXED | HELD_UP | PLUG_IN)
 
 
 def draw_plan(
     seed: int, make_assignors: MakeAssignors | None = None, crashes: int = 0, *, mixed: bool = False
-) -> SchedulePlan:
+) -> GroupsPlan:
     """The plan of a seed, with ``make_assignors`` for those drawn, and this many more crashes. ``mixed``:
     with members of both protocols.
     """
@@ -250,7 +203,7 @@ def draw_plan(
     fsync = rng.random() < 0.5
     on = {name for name in (*NETWORK, *INCIDENTS) if rng.random() < 0.35} | _ALWAYS
     members = _members(rng, groups, faults_ms)
-    plan = SchedulePlan(
+    plan = GroupsPlan(
         seed=seed,
         run_seed=rng.getrandbits(64),
         faults_ms=faults_ms,
@@ -289,7 +242,7 @@ def draw_plan(
     return plan
 
 
-def _mix(rng: Random, plan: SchedulePlan) -> None:
+def _mix(rng: Random, plan: GroupsPlan) -> None:
     """Let members speak either protocol, some change it, and topics change."""
     plan.mixed, plan.beside = True, rng.random() < 0.3
     # all of a group that turns back is one batch
