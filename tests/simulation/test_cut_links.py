@@ -12,9 +12,9 @@ from typing import Final
 import pytest
 
 from kohort.protocol import TopicPartition
-from kohort.testing.simulation.engine._plan import Incident
 from kohort.testing.simulation.cluster._plan import BROKERS, TOPIC, ClusterPlan, draw_cluster_plan
 from kohort.testing.simulation.cluster._world import ClusterWorld
+from kohort.testing.simulation.engine._plan import Incident
 from tests.simulation.planted import Bug
 
 CUT_MS, LENGTH_MS, SESSION_MS, LAG_MS = 500, 6_000, 600, 600

@@ -20,25 +20,10 @@ from ....broker.settings import BrokerSettings
 from ....client.errors import BrokerConnectionError, BrokerRefusedError
 from ....client.metadata import Address
 from ....client.pool import SURROUNDINGS, Surroundings
-from ....cluster import (
-    Change,
-    Endpoint,
-    FolderStore,
-    shared_cluster_id,
-)
+from ....cluster import Change, Endpoint, FolderStore, shared_cluster_id
 from ....cluster.tree import Tree
-from ....log import (
-    CorruptLogError,
-    DataFolderError,
-    Result,
-    Steps,
-)
-from ....protocol import (
-    KohortError,
-    ProtocolError,
-    decode_response,
-    encode_request,
-)
+from ....log import CorruptLogError, DataFolderError, Result, Steps
+from ....protocol import KohortError, ProtocolError, decode_response, encode_request
 from ...faults import FaultyFileSystem
 from ..engine._connection import SimulatedConnection
 from ..engine._disk import FailingDisk

@@ -6,13 +6,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final
 
-from ..brokers._plan import (
-    BrokerPlan,
-    Values,
-    draw_incidents,
-    draw_producer,
-    rack_of,
-)
+from ..brokers._plan import BrokerPlan, Values, draw_incidents, draw_producer, rack_of
 from ..engine._plan import NETWORK, show_faults
 from ..workloads._transactions import ProcessorPlan
 

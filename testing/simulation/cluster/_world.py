@@ -25,12 +25,7 @@ from ..workloads._group import Committing
 from ..workloads._record_ledger import RecordLedger
 from ..workloads._records import Readers, Writers
 from ..workloads._transactions import Transacting
-from ._plan import (
-    BROKERS,
-    OUTPUT,
-    TOPIC,
-    ClusterPlan,
-)
+from ._plan import BROKERS, OUTPUT, TOPIC, ClusterPlan
 
 _MOST_BYTES: Final = 1 << 20
 

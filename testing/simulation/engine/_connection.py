@@ -8,12 +8,7 @@ from typing import Any, Protocol
 from ....client.errors import BrokerConnectionError, BrokerTimeoutError
 from ....client.metadata import Address
 from ....protocol import RequestContext, UnsupportedVersionError, api_for
-from ._network import (
-    Link,
-    Receiver,
-    SimulatedCall,
-    SimulatedLink,
-)
+from ._network import Link, Receiver, SimulatedCall, SimulatedLink
 from ._schedule import Schedule
 
 

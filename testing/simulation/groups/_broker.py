@@ -13,12 +13,7 @@ from ....coordinator.engine.loader import Loader
 from ....coordinator.engine.runner import READ_TURNS
 from ....coordinator.groups.durable import Durable
 from ....coordinator.groups.shards import OFFSETS_TOPIC
-from ....log import (
-    Cleaning,
-    CorruptLogError,
-    LogConfig,
-    PartitionLog,
-)
+from ....log import Cleaning, CorruptLogError, LogConfig, PartitionLog
 from ....offsets_topic import OffsetsStore
 from ....protocol import KafkaError
 from ..engine._disk import FailingDisk

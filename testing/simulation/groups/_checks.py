@@ -14,13 +14,7 @@ from ....coordinator import (
     MemberReplaced,
     RebalanceCompleted,
 )
-from ....coordinator.classic_groups.group import (
-    CLASSIC_TYPE,
-    SESSION,
-    ClassicGroup,
-    Member,
-    live,
-)
+from ....coordinator.classic_groups.group import CLASSIC_TYPE, SESSION, ClassicGroup, Member, live
 from ....coordinator.consumer_groups.group import (
     CONSUMER_TYPE,
     HOLD,
@@ -35,23 +29,11 @@ from ....coordinator.consumer_groups.reconciliation import has_all
 from ....coordinator.consumer_groups.shard_state import state_of
 from ....coordinator.groups.durable import Durable
 from ....coordinator.groups.groups import GroupShard
-from ....protocol import (
-    ApiKey,
-    ErrorCode,
-    TopicPartition,
-    decode_assignment,
-    subscribed_topics,
-)
+from ....protocol import ApiKey, ErrorCode, TopicPartition, decode_assignment, subscribed_topics
 from ....statemachine import GROUP_TRANSITIONS, ConsumerGroupState, GroupState
 from ..engine._network import SimulatedCall
 from ..engine._schedule import Schedule
-from ._offsets import (
-    Book,
-    offsets_in,
-    removed_key,
-    same_state,
-    values_of,
-)
+from ._offsets import Book, offsets_in, removed_key, same_state, values_of
 from ._plan import GroupsPlan
 
 _ROWS: Final = frozenset((row.source, row.target) for row in GROUP_TRANSITIONS)

@@ -39,12 +39,7 @@ from ....coordinator.classic_groups.group import live
 from ....coordinator.consumer_groups.group import ConsumerGroup
 from ....coordinator.consumer_groups.group import live as live_consumers
 from ....coordinator.consumer_groups.target import Topic
-from ....protocol import (
-    ApiKey,
-    ErrorCode,
-    RequestContext,
-    TopicPartition,
-)
+from ....protocol import ApiKey, ErrorCode, RequestContext, TopicPartition
 from ....statemachine import MemberState
 from ..engine._network import Receiver, SimulatedCall, SimulatedLink
 from ..engine._schedule import Schedule

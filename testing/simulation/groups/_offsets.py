@@ -8,13 +8,7 @@ from typing import Any, Final, TypeAlias
 
 from ....client.offsets import CommittedOffset
 from ....coordinator.groups.durable import Durable, OffsetEntry
-from ....offsets_topic import (
-    ConsumerGroupRecord,
-    GroupDeleted,
-    GroupRecordType,
-    OffsetDeleted,
-    decode,
-)
+from ....offsets_topic import ConsumerGroupRecord, GroupDeleted, GroupRecordType, OffsetDeleted, decode
 from ....protocol import TopicPartition
 from ....protocol.messages.offset_commit import (
     OffsetCommitRequest,

@@ -7,13 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from ....protocol import (
-    TopicPartition,
-    build_batch,
-    compress_batch,
-    parse_batch_header,
-    stamp_batch,
-)
+from ....protocol import TopicPartition, build_batch, compress_batch, parse_batch_header, stamp_batch
 
 #: The wall clock of records.
 _TIMESTAMP_MS = 1_700_000_000_000

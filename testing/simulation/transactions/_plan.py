@@ -7,12 +7,7 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any, Final, Self
 
-from ..brokers._plan import (
-    BrokerPlan,
-    Values,
-    draw_incidents,
-    draw_producer,
-)
+from ..brokers._plan import BrokerPlan, Values, draw_incidents, draw_producer
 from ..engine._plan import NETWORK, SchedulePlan, show_faults
 from ..groups._plan import INCIDENTS as COORDINATOR_INCIDENTS
 from ..workloads._transactions import ProcessorPlan

@@ -11,8 +11,8 @@ import pytest
 
 from kohort.cluster import Create, SessionState
 from kohort.testing.memory_store import MemoryHome
-from kohort.testing.simulation.engine._heap import Heap
 from kohort.testing.simulation.brokers._session import BrokerSession
+from kohort.testing.simulation.engine._heap import Heap
 
 
 async def test_a_request_after_a_cut_in_which_the_session_ended_is_answered() -> None:
