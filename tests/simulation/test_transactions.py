@@ -9,7 +9,7 @@ import pytest
 
 from kohort.testing import simulate_transactions
 
-SCHEDULES = 100
+SCHEDULES = 80
 
 
 @pytest.mark.slow(25)

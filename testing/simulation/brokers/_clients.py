@@ -12,7 +12,7 @@ from ....client.errors import BrokerConnectionError
 from ....client.metadata import Address
 from ....client.pool import SURROUNDINGS, Surroundings
 from ..engine._connection import SimulatedConnection
-from ..engine._loop import ProcessLoop
+from ..engine._loop import AnyFuture, ProcessLoop
 from ..engine._network import SimulatedCall
 from ._plan import BrokerPlan
 from ._schedule import BrokerSchedule
@@ -65,7 +65,7 @@ class ClientProcess:
         self.connections.clear()
         self.loop.clear()
 
-    def sending(self, call: SimulatedCall, answer: asyncio.Future[Any]) -> None:
+    def sending(self, call: SimulatedCall, answer: AnyFuture) -> None:
         """Called with each of its requests."""
 
     async def _main(self) -> None:

@@ -27,11 +27,11 @@ from ....protocol import KohortError, ProtocolError, decode_response, encode_req
 from ...faults import FaultyFileSystem
 from ..engine._connection import SimulatedConnection
 from ..engine._disk import FailingDisk
-from ..engine._loop import ProcessLoop
+from ..engine._loop import AnyFuture, ProcessLoop
 from ..engine._network import SimulatedCall
 from ..engine._plan import Incident
 from ._links import Way
-from ._plan import BrokerPlan, rack_of
+from ._plan import BrokerPlan, Values, rack_of
 from ._schedule import HOST, PORT, BrokerSchedule
 from ._session import BrokerSession
 
@@ -131,7 +131,7 @@ class BrokerProcess(FailingDisk):
         self.world.on_answer(self, call, body)
         call.set(body)
 
-    def sending(self, call: SimulatedCall, answer: asyncio.Future[Any]) -> None:
+    def sending(self, call: SimulatedCall, answer: AnyFuture) -> None:
         """Called with each of its requests."""
 
     async def _open(self, address: Address, *, timeout_ms: float = 2_000, **_: Any) -> SimulatedConnection:
@@ -187,7 +187,7 @@ class BrokerProcess(FailingDisk):
     def _begin_session(self, loop: ProcessLoop) -> None:
         self.session = BrokerSession(self.world.metadata, self.world, loop, self.name)
 
-    async def _open_metadata(self) -> dict[str, Any]:
+    async def _open_metadata(self) -> Values:
         """What its assembly is told of its metadata."""
         assert self.session is not None, "it has begun"
         return {"store": self.session, "cluster_id": await shared_cluster_id(self.session)}
@@ -388,7 +388,7 @@ class LoneProcess(BrokerProcess):
     def _begin_session(self, loop: ProcessLoop) -> None:
         """There are no sessions: its metadata are in its folder."""
 
-    async def _open_metadata(self) -> dict[str, Any]:
+    async def _open_metadata(self) -> Values:
         return {"make_store": lambda folder: _FolderInMemory(folder, self._tree)}
 
     def _on_assembled(self, parts: BrokerAssembly) -> None:

@@ -246,7 +246,7 @@ class BrokerWorld(BrokerSchedule[B]):
         self._acted.clear()
         del self.happen, self.met
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, object]:
         plan = self.plan
         return super().describe() | {"settings": plan.settings, "producer": plan.producer}
 

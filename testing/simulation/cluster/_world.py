@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 from ....broker.metadata.topics import TopicPlan
@@ -234,7 +234,7 @@ class ClusterWorld(BrokerWorld[ClusterPlan]):
                     self.ledger.compare(TopicPartition(topic.name, index), _records(logs[0]))
         super()._check()
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, object]:
         plan = self.plan
         return super().describe() | {
             "producers, members": (plan.producers, plan.group_members),

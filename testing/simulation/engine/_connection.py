@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from ....client.errors import BrokerConnectionError, BrokerTimeoutError
 from ....client.metadata import Address
 from ....protocol import RequestContext, UnsupportedVersionError, api_for
+from ._loop import AnyFuture
 from ._network import Link, Receiver, SimulatedCall, SimulatedLink
 from ._schedule import Schedule
 
@@ -23,7 +24,7 @@ class WaitingCaller(Protocol):
 
     @property
     def world(self) -> Schedule[Any]: ...
-    def sending(self, call: SimulatedCall, answer: asyncio.Future[Any], /) -> None: ...
+    def sending(self, call: SimulatedCall, answer: AnyFuture, /) -> None: ...
 
 
 class SimulatedConnection:
@@ -43,7 +44,7 @@ class SimulatedConnection:
         self._process = process
         #: Features in force, as its broker says.
         self.features = {"group.version": 1}
-        self._waiting: dict[SimulatedCall, tuple[asyncio.Future[Any], asyncio.TimerHandle]] = {}
+        self._waiting: dict[SimulatedCall, tuple[AnyFuture, asyncio.TimerHandle]] = {}
         self._closed_because: str | None = None
         self._ended = asyncio.Event()
 
@@ -72,7 +73,7 @@ class SimulatedConnection:
         """The response's body. Raises the errors of a real connection."""
         return await self.ask(body, timeout_ms=timeout_ms, max_version=max_version)
 
-    def ask(self, body: Any, *, timeout_ms: float, max_version: int | None = None) -> asyncio.Future[Any]:
+    def ask(self, body: Any, *, timeout_ms: float, max_version: int | None = None) -> AnyFuture:
         """A future of the response's body."""
         if self._closed_because is not None:
             raise BrokerConnectionError(str(self.address), f"connection closed: {self._closed_because}")
@@ -80,14 +81,14 @@ class SimulatedConnection:
         call = SimulatedCall(self, self.line, body.API_KEY, body)
         call.version = version
         loop = asyncio.get_running_loop()
-        answer: asyncio.Future[Any] = loop.create_future()
+        answer: AnyFuture = loop.create_future()
         self._process.sending(call, answer)
         timer = loop.call_later(timeout_ms / 1000, self._late, call, answer, timeout_ms)
         self._waiting[call] = answer, timer
         self.line.send(call, int(timeout_ms))
         return answer
 
-    def _late(self, call: SimulatedCall, answer: asyncio.Future[Any], timeout_ms: float) -> None:
+    def _late(self, call: SimulatedCall, answer: AnyFuture, timeout_ms: float) -> None:
         if not answer.done():
             why = f"{api_for(call.api_key).name} was not answered within {timeout_ms:.0f} ms"
             answer.set_exception(BrokerTimeoutError(str(self.address), why))

@@ -11,9 +11,12 @@ from collections import deque
 from collections.abc import Callable, Coroutine
 from contextvars import Context
 from math import ceil
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from ._heap import Heap
+
+#: A future of anything.
+AnyFuture: TypeAlias = asyncio.Future[Any]
 
 #: Steps without progress of time after which a process counts as caught in an endless loop.
 MOST_STEPS: Final = 20_000
@@ -59,7 +62,7 @@ class ProcessLoop(asyncio.AbstractEventLoop):
         self._frozen_until = 0
         self._threads: dict[Any, _Threads] = {}
         #: Functions running in threads, and what ends them.
-        self.in_threads: dict[asyncio.Future[Any], tuple[Callable[..., Any], Callable[[], None]]] = {}
+        self.in_threads: dict[AnyFuture, tuple[Callable[..., Any], Callable[[], None]]] = {}
 
     def __repr__(self) -> str:
         return f"ProcessLoop({len(self._ready)} ready, {len(self.tasks)} tasks)"
@@ -172,7 +175,7 @@ class ProcessLoop(asyncio.AbstractEventLoop):
             self._due = False
             self._ran()
 
-    def create_future(self) -> asyncio.Future[Any]:
+    def create_future(self) -> AnyFuture:
         return asyncio.Future(loop=self)
 
     def create_task(  # type: ignore[override]
@@ -208,10 +211,10 @@ class ProcessLoop(asyncio.AbstractEventLoop):
 
     def run_in_executor(  # type: ignore[override]
         self, executor: Any, func: Callable[..., Any], *args: Any
-    ) -> asyncio.Future[Any]:
+    ) -> AnyFuture:
         return self.in_thread(executor, getattr(executor, "_max_workers", None) or 32, func, *args)
 
-    def in_thread(self, pool: object, size: int, func: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:
+    def in_thread(self, pool: object, size: int, func: Callable[..., Any], *args: Any) -> AnyFuture:
         """Run a function as in one of ``size`` threads of ``pool``: it ends after the time that it takes."""
         future = self.create_future()
         threads = self._threads.get(pool)
@@ -254,9 +257,9 @@ class _Threads:
     def __init__(self, loop: ProcessLoop, most: int) -> None:
         self._loop = loop
         self._free = most
-        self._waiting: deque[tuple[asyncio.Future[Any], Callable[..., Any], tuple[Any, ...]]] = deque()
+        self._waiting: deque[tuple[AnyFuture, Callable[..., Any], tuple[Any, ...]]] = deque()
 
-    def begin(self, future: asyncio.Future[Any], call: Callable[..., Any], args: tuple[Any, ...]) -> None:
+    def begin(self, future: AnyFuture, call: Callable[..., Any], args: tuple[Any, ...]) -> None:
         if self._free == 0:
             self._waiting.append((future, call, args))
             return
@@ -275,7 +278,7 @@ class _Threads:
         loop.in_threads[future] = call, end
         loop._heap.at(loop._heap.now + loop._delay_ms(call), end)
 
-    def _end(self, future: asyncio.Future[Any], call: Callable[..., Any], args: tuple[Any, ...]) -> None:
+    def _end(self, future: AnyFuture, call: Callable[..., Any], args: tuple[Any, ...]) -> None:
         """Run the function even if nobody waits for it any more, as a thread does."""
         # a thread has no running loop
         before = asyncio._get_running_loop()
@@ -296,7 +299,7 @@ class _Threads:
             if not waiting[0].cancelled():
                 self.begin(*waiting)
 
-    def _tell(self, future: asyncio.Future[Any], result: Any, error: Exception | None) -> None:
+    def _tell(self, future: AnyFuture, result: Any, error: Exception | None) -> None:
         if not self._loop.alive or future.done():
             return
         if error is None:

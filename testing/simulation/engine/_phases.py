@@ -6,7 +6,7 @@ import random
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Final
 
 from ...faults import SimulatedCrash
 from ._disk import FailingDisk
@@ -92,7 +92,7 @@ class Phases(Schedule[P]):
     def close(self) -> None:
         """Drop the participants."""
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, object]:
         """Return the plan in a few words, for a trace."""
         plan = self.plan
         return {

@@ -83,7 +83,7 @@ class World(Phases[G]):
             vars(part).clear()
         del self.happen
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, object]:
         plan = self.plan
         return super().describe() | {
             "rebalance (ms)": plan.rebalance_ms,

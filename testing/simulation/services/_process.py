@@ -21,7 +21,7 @@ from ....client.pool import SURROUNDINGS, Surroundings
 from ....consumer import AsyncGroupConsumer, ConsumerError, Record
 from ....protocol import KohortError
 from ..engine._connection import SimulatedConnection
-from ..engine._loop import Caught, ProcessLoop
+from ..engine._loop import AnyFuture, Caught, ProcessLoop
 from ..engine._network import SimulatedCall
 from ..engine._schedule import Schedule
 from ..engine._violation import Violation
@@ -192,7 +192,7 @@ class ServiceProcess:
 
     # --- inside -------------------------------------------------------------------------------------------
 
-    def sending(self, call: SimulatedCall, _answer: asyncio.Future[Any]) -> None:
+    def sending(self, call: SimulatedCall, _answer: AnyFuture) -> None:
         self.world.sending(self, call)
 
     async def _open(self, address: Address, **_: Any) -> SimulatedConnection:

@@ -345,7 +345,7 @@ class ServiceWorld(World[ServicePlan], ServiceSchedule):
         self._effects.close()
         super().close()
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, object]:
         plan = self.plan
         work = plan.work
         return {

@@ -7,7 +7,6 @@ gives up its connection after two thirds of that without a response, like kazoo.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections import defaultdict
 from collections.abc import Callable
@@ -27,6 +26,7 @@ from kazoo.exceptions import (
 
 from ....client.zookeeper import ZooKeeperSettings
 from ....protocol import TopicPartition
+from ..engine._loop import AnyFuture
 from ._process import ServiceProcess, ServiceSchedule
 
 #: Longest time until a client tries to connect again.
@@ -288,8 +288,8 @@ class RegistrySession:
         #: When the last connection broke: what arrives sooner is carried out still.
         self._until_ms = 0
         self._in_ms = self._out_ms = self._heard_ms = 0
-        self._waiting: list[tuple[asyncio.Future[Any], str, str, tuple[Any, ...]]] = []
-        self._pending: list[asyncio.Future[Any]] = []
+        self._waiting: list[tuple[AnyFuture, str, str, tuple[Any, ...]]] = []
+        self._pending: list[AnyFuture] = []
         #: That of the process: what is called there belongs to its simulation.
         self._context = copy_context()
         process.sessions.append(self)
@@ -386,17 +386,17 @@ class RegistrySession:
 
     # --- requests -----------------------------------------------------------------------------------------
 
-    def call(self, request: Callable[..., asyncio.Future[Any]], *arguments: Any) -> asyncio.Future[Any]:
+    def call(self, request: Callable[..., AnyFuture], *arguments: Any) -> AnyFuture:
         return request(*arguments)
 
-    def __getattr__(self, name: str) -> Callable[..., asyncio.Future[Any]]:
+    def __getattr__(self, name: str) -> Callable[..., AnyFuture]:
         """``get_async`` and the like."""
         kind = name.removesuffix("_async")
         if kind == name or kind.startswith("_"):
             raise AttributeError(name)
         return lambda path, *arguments: self._ask(kind, path, arguments)
 
-    def _ask(self, kind: str, path: str, arguments: tuple[Any, ...]) -> asyncio.Future[Any]:
+    def _ask(self, kind: str, path: str, arguments: tuple[Any, ...]) -> AnyFuture:
         future = self.process.loop.create_future()
         if self._closed:
             self._fail(future, ConnectionClosedError)
@@ -406,13 +406,13 @@ class RegistrySession:
             self._send(future, kind, path, arguments)
         return future
 
-    def _send(self, future: asyncio.Future[Any], kind: str, path: str, arguments: tuple[Any, ...]) -> None:
+    def _send(self, future: AnyFuture, kind: str, path: str, arguments: tuple[Any, ...]) -> None:
         self._pending.append(future)
         self._in_ms = max(self._heap.now + self._rng.randint(1, 4), self._in_ms)
         self._heap.at(self._in_ms, self._arrive, self._epoch, future, kind, path, arguments)
 
     def _arrive(
-        self, epoch: int, future: asyncio.Future[Any], kind: str, path: str, arguments: tuple[Any, ...]
+        self, epoch: int, future: AnyFuture, kind: str, path: str, arguments: tuple[Any, ...]
     ) -> None:
         now = self._heap.now
         late = epoch != self._epoch and now > self._until_ms
@@ -434,16 +434,16 @@ class RegistrySession:
             self._heard_ms = self._heap.now
             call(*arguments)
 
-    def _on_answer(self, future: asyncio.Future[Any], result: Any) -> None:
+    def _on_answer(self, future: AnyFuture, result: Any) -> None:
         if future in self._pending:
             self._pending.remove(future)
             self.hand_over(_settle, future, result)
 
-    def _fail(self, future: asyncio.Future[Any], error: type[Exception]) -> None:
+    def _fail(self, future: AnyFuture, error: type[Exception]) -> None:
         self.hand_over(_settle, future, error())
 
 
-def _settle(future: asyncio.Future[Any], result: Any) -> None:
+def _settle(future: AnyFuture, result: Any) -> None:
     if not future.done():
         if isinstance(result, Exception):
             future.set_exception(result)

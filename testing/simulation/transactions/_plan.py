@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from random import Random
-from typing import Any, Final, Self
+from typing import Final, Self
 
 from ..brokers._plan import BrokerPlan, Values, draw_incidents, draw_producer
 from ..engine._plan import NETWORK, SchedulePlan, show_faults
@@ -146,7 +146,7 @@ def _draw_member(*, consumers: bool) -> Values:
     }
 
 
-def _settings(rng: Random, *, fsync: bool) -> dict[str, Any]:
+def _settings(rng: Random, *, fsync: bool) -> Values:
     small = rng.choice((1_024, 4_096, 1 << 20))
     return {
         "offsets_topic_num_partitions": 1,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from ....broker.partitions.partition import Partition
 from ....broker.partitions.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
@@ -113,7 +113,7 @@ class TransactionWorld(BrokerWorld[TransactionPlan]):
                 return "T5", f"pending offsets are left: {pending}"
         return None
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, object]:
         plan = self.plan
         return super().describe() | {
             "timeout (ms)": plan.timeout_ms,

@@ -15,6 +15,7 @@ from ..brokers._clients import ClientProcess
 from ..brokers._schedule import HOST, PORT
 from ..brokers._world import AnyWorld
 from ..engine._connection import SimulatedConnection
+from ..engine._loop import AnyFuture
 from ..engine._phases import Left
 from ._record_ledger import RecordLedger
 from ._transaction_ledger import TransactionLedger
@@ -68,7 +69,7 @@ class WriterProcess(ClientProcess):
                 break
             except KohortError:
                 producer = Producer(bootstrap=world.bootstrap, **world.plan.producer)
-        waiting: set[asyncio.Future[Any]] = set()
+        waiting: set[AnyFuture] = set()
         while not world.healed or not waiting:
             for _ in range(self.rng.randint(1, 3)):
                 partition, value = self.rng.randrange(partitions), ledger.new(self.name)
@@ -85,7 +86,7 @@ class WriterProcess(ClientProcess):
         await asyncio.wait(waiting)
         await producer.close()
 
-    def _on_answer(self, value: bytes, done: asyncio.Future[Any]) -> None:
+    def _on_answer(self, value: bytes, done: AnyFuture) -> None:
         if not done.cancelled() and done.exception() is None:
             told = done.result()
             self._ledger.was_acknowledged(value, TopicPartition(self._topic, told.partition), told.offset)

@@ -17,6 +17,7 @@ from ....producer import Producer, ProducerFencedError, TransactionAbortableErro
 from ....protocol import ApiKey, KohortError, TopicPartition
 from ..brokers._clients import ClientProcess
 from ..brokers._world import AnyWorld
+from ..engine._loop import AnyFuture
 from ..engine._network import SimulatedCall
 from ..engine._phases import PRODUCE_MS, Left
 from ..engine._plan import Incident
@@ -277,7 +278,7 @@ class Processor(ClientProcess):
 
     # --- its requests -------------------------------------------------------------------------------------
 
-    def sending(self, call: SimulatedCall, answer: asyncio.Future[Any]) -> None:
+    def sending(self, call: SimulatedCall, answer: AnyFuture) -> None:
         key = call.api_key
         call.at_once = key in _NEVER_LATE and not self.plan.adds_itself
         if key in (ApiKey.INIT_PRODUCER_ID, ApiKey.END_TXN):
@@ -286,7 +287,7 @@ class Processor(ClientProcess):
         if self.world.trace is not None and key not in (ApiKey.METADATA, ApiKey.FIND_COORDINATOR):
             self.world.say(f"{call} is sent")
 
-    def _on_answered(self, call: SimulatedCall, newest: tuple[int, int], answer: asyncio.Future[Any]) -> None:
+    def _on_answered(self, call: SimulatedCall, newest: tuple[int, int], answer: AnyFuture) -> None:
         if answer.cancelled() or answer.exception() is not None or (body := answer.result()).error_code:
             return
         if call.api_key == ApiKey.END_TXN and call.body.committed:
@@ -356,7 +357,7 @@ class MemberProcessor(Processor):
                     self._positions[place] = position
 
 
-def _see(sent: asyncio.Future[Any]) -> None:
+def _see(sent: AnyFuture) -> None:
     """Ignore the result of a send: the outcome of the transaction decides about its records."""
     if not sent.cancelled():
         sent.exception()
