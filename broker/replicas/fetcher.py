@@ -366,9 +366,14 @@ class Fetcher:
 
     def _append(self, partition: Partition, data: Any) -> None:
         if data.records:
-            partition.append_copied(bytes(data.records), now_ms=self._now_ms())
+            records = bytes(data.records)
+            is_empty = partition.log_start_offset == partition.log_end_offset
+            # where records were deleted the leader's log may begin in the middle of a batch
+            if is_empty and (first := int.from_bytes(records[:8])) < partition.log_end_offset:
+                self._truncate([(partition, first, True)])
+            partition.append_copied(records, now_ms=self._now_ms())
             if self._is_throttled(partition):
-                self._cluster.follower_throttle.record(len(data.records), clock())
+                self._cluster.follower_throttle.record(len(records), clock())
         if self._told:
             self._told.pop(partition, None)
         if partition.log_end_offset < data.high_watermark:
@@ -443,8 +448,9 @@ class Fetcher:
 
     def _truncate(self, cut: list[tuple[Partition, int, bool]]) -> None:
         for partition, offset, restart in cut:
-            where = partition.topic.name, partition.index
-            log.info("%s-%d is cut from %d to %d", *where, partition.log_end_offset, offset)
+            where = partition.topic.name, partition.index, partition.log_end_offset, offset
+            anew = "%s-%d, which ended at %d, begins anew at %d, as its leader does"
+            log.info(anew if restart else "%s-%d is cut from %d to %d", *where)
             try:
                 partition.truncate(offset, now_ms=self._now_ms(), restart=restart)
                 # if that found damage: later, the leader would count on what was copied behind it

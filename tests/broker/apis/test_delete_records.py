@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 
 import pytest
 
@@ -71,7 +72,10 @@ def test_what_is_refused(wire: Wire, name: str) -> None:
     assert ask(wire, name, 0, partition=1) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1)
 
 
-async def test_it_is_answered_when_all_live_replicas_in_sync_have_deleted_the_records() -> None:
+async def test_it_is_answered_when_all_live_replicas_in_sync_have_deleted_the_records(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO, "kohort.broker")
     async with cluster(replica_lag_time_max_ms=3_600_000) as nodes:
         await nodes.create("orders")
         await in_sync(nodes)
@@ -98,3 +102,8 @@ async def test_it_is_answered_when_all_live_replicas_in_sync_have_deleted_the_re
         await nodes.kill(second)
         assert await asyncio.to_thread(deleted, 9) == (ErrorCode.NONE, 9)
         assert replicas[first].log_start_offset == 9
+        # with an empty folder: the leader has nothing where its log ends
+        await nodes.start(second)
+        await nodes.until(lambda: "orders-0, which ended at 0, begins anew at 9" in caplog.text)
+        anew = nodes.brokers[second].topics.logs.partition("orders", 0)
+        await nodes.until(lambda: (anew.log_start_offset, anew.log_end_offset) == (9, 20))

@@ -19,6 +19,8 @@ from tests.broker.wire import Wire, create_topic
 
 #: How long brokers are struck, in seconds.
 STRUCK_S = 6.0
+#: How long an answer is waited for, in seconds.
+PATIENCE_S = 20.0
 
 
 class Admin(threading.Thread):
@@ -44,7 +46,7 @@ class Admin(threading.Thread):
             # a broker that goes, and one that has gone meanwhile
             with suppress(OSError, EOFError, KeyError, IndexError):
                 number = self._rng.choice(list(self._cluster.brokers))
-                with Wire(self._cluster.brokers[number].bootstrap, timeout_s=20) as wire:
+                with Wire(self._cluster.brokers[number].bootstrap, timeout_s=PATIENCE_S) as wire:
                     self._make(wire, f"topic-{self._number}-{count}")
                     self._limit(wire, float(count))
                     if self._rng.random() < 0.3:
@@ -106,7 +108,9 @@ def test_what_was_answered_is_so_at_every_broker(seed: int) -> None:
         for each in admins:
             each.ended = True
         for each in admins:
-            each.join(30)
+            # what is under way waits for its answer: three requests, as long as each may take
+            each.join(4 * PATIENCE_S)
+            assert not each.is_alive(), "what it does now would count as not done"
         told = {name: there for each in admins for name, there in each.there.items() if there is not None}
         assert any(told.values()), "topics were made all the while"
         for name, there in told.items():
