@@ -41,9 +41,9 @@ def assignors_table(rows: Iterable[ListedAssignor]) -> Table:
     return table(["NAME", "FROM", "VERSION", "PROTOCOLS", "WHAT IT DOES"], cells)
 
 
-def trial_report(now: GroupSnapshot, then: GroupSnapshot, trial: Trial, *, every_move: bool) -> list[Any]:
+def trial_report(now: GroupSnapshot, then: GroupSnapshot, trial: Trial, *, every_move: bool) -> list[object]:
     """The summary, loads with bars, and which member gives which partitions to which."""
-    parts: list[Any] = [_summary(now, [trial])]
+    parts: list[object] = [_summary(now, [trial])]
     if not trial.usable:
         return [*parts, *_failures([trial])]
     parts.append(_loads(now, then, trial))
@@ -65,7 +65,7 @@ def _moves(now: GroupSnapshot, then: GroupSnapshot, trial: Trial, every_move: bo
     return table(["FROM", "TO", "PARTITIONS"], ((*pair, assignment(pairs[pair])) for pair in sorted(pairs)))
 
 
-def comparison_table(now: GroupSnapshot, trials: Sequence[Trial]) -> list[Any]:
+def comparison_table(now: GroupSnapshot, trials: Sequence[Trial]) -> list[object]:
     """A row for each assignor, and what went wrong."""
     return [_summary(now, trials), *_failures(trials)]
 
@@ -116,7 +116,7 @@ def _loads(now: GroupSnapshot, then: GroupSnapshot, trial: Trial) -> Table:
     return table([*headings, "LOAD", "GAINS", "GIVES UP"], rows)
 
 
-def limit_lines(limits: Iterable[BalanceLimit]) -> list[Any]:
+def limit_lines(limits: Iterable[BalanceLimit]) -> list[object]:
     """A line for each block of members, the fullest first."""
     return ["\n".join(str(limit) for limit in limits) or "no member wants a topic that has partitions"]
 
@@ -189,7 +189,7 @@ def _label(words: str) -> str:
     return words.replace("<", "\N{SINGLE LEFT-POINTING ANGLE QUOTATION MARK}")
 
 
-def _charts(altair: Any, now: GroupSnapshot, trial: Trial) -> Any:
+def _charts(altair: Any, now: GroupSnapshot, trial: Trial) -> object:
     change = sorted(trial.loads, key=lambda row: (-abs((row.after or 0) - (row.before or 0)), row.name))
     shown = {row.member: _label(short(row.name)) for row in change[:_SHOWN]}
     name = _label(trial.assignor)
@@ -215,7 +215,7 @@ def _charts(altair: Any, now: GroupSnapshot, trial: Trial) -> Any:
     return altair.hconcat(loads_chart, _matrix(altair, trial, name, shown)).resolve_scale(color="independent")
 
 
-def _matrix(altair: Any, trial: Trial, label: str, shown: dict[str, str]) -> Any:
+def _matrix(altair: Any, trial: Trial, label: str, shown: dict[str, str]) -> object:
     def name(owner: str | None) -> str:
         return _NOBODY if owner is None else shown.get(owner, _OTHERS)
 

@@ -6,7 +6,7 @@ import asyncio
 from collections import defaultdict, deque
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from ..client import BrokerConnectionError, Cluster, FetchedPartition, FetchFrom
 from ..client.fetch import STALE_METADATA, FetchSession
@@ -133,7 +133,9 @@ class TopicReader:
             self._start(leader, self._fetch, leader, positions)
         return bool(left)
 
-    def _start(self, key: object, work: Callable[..., Coroutine[Any, Any, None]], *what: Any) -> None:
+    def _start(
+        self, key: object, work: Callable[..., Coroutine[object, object, None]], *what: object
+    ) -> None:
         if key not in self._tasks:
             self._tasks[key] = asyncio.create_task(work(*what))
 

@@ -23,10 +23,11 @@ from ..protocol import (
     UnsupportedVersionError,
     decode_assignment,
 )
-from ..protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from ..protocol.messages.consumer_group_describe import Assignment, ConsumerGroupDescribeRequest
+from ..protocol.messages.consumer_group_describe import DescribedGroup as DescribedConsumerGroup
 from ..protocol.messages.delete_groups import DeleteGroupsRequest
 from ..protocol.messages.describe_group_history import DescribeGroupHistoryRequest
-from ..protocol.messages.describe_groups import DescribeGroupsRequest
+from ..protocol.messages.describe_groups import DescribedGroup, DescribeGroupsRequest
 from ..protocol.messages.list_groups import ListGroupsRequest
 from ..protocol.messages.offset_delete import (
     OffsetDeleteRequest,
@@ -121,11 +122,11 @@ async def _list_of(cluster: Cluster, node: int, states: list[str], types: list[s
     ]
 
 
-async def classic_group(cluster: Cluster, group: str) -> tuple[Any, Coordinator]:
+async def classic_group(cluster: Cluster, group: str) -> tuple[DescribedGroup, Coordinator]:
     """The group's row of DescribeGroups (error 69: no such group), and the broker that sent it."""
     body = DescribeGroupsRequest(groups=[group], include_authorized_operations=False)
 
-    async def attempt() -> tuple[Any, Coordinator]:
+    async def attempt() -> tuple[DescribedGroup, Coordinator]:
         node = await cluster.coordinator(group)
         (row,) = (await cluster.request_coordinator(group, body)).groups
         if row.error_code not in (ErrorCode.NONE, ErrorCode.GROUP_ID_NOT_FOUND):
@@ -145,12 +146,13 @@ async def describe_group(cluster: Cluster, group: str) -> GroupDescription:
     return found if found.exists else await _of_another_type(cluster, found)
 
 
-async def consumer_group(cluster: Cluster, group: str) -> Any | None:
+async def consumer_group(cluster: Cluster, group: str) -> DescribedConsumerGroup | None:
     """The row of a ConsumerGroupDescribe (KIP-848); None where there is no such consumer group."""
     body = ConsumerGroupDescribeRequest(group_ids=[group], include_authorized_operations=False)
 
-    async def attempt() -> Any | None:
-        (row,) = (await cluster.request_coordinator(group, body)).groups
+    async def attempt() -> DescribedConsumerGroup | None:
+        rows: Sequence[DescribedConsumerGroup] = (await cluster.request_coordinator(group, body)).groups
+        (row,) = rows
         if row.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
             return None
         if row.error_code:
@@ -163,7 +165,7 @@ async def consumer_group(cluster: Cluster, group: str) -> Any | None:
         return None
 
 
-def _consumer_described(row: Any, coordinator: Coordinator) -> GroupDescription:
+def _consumer_described(row: DescribedConsumerGroup, coordinator: Coordinator) -> GroupDescription:
     members = sorted(
         (
             MemberDescription(
@@ -197,7 +199,7 @@ def _consumer_described(row: Any, coordinator: Coordinator) -> GroupDescription:
     )
 
 
-def _of_topics(assignment: Any) -> tuple[TopicPartition, ...]:
+def _of_topics(assignment: Assignment) -> tuple[TopicPartition, ...]:
     return tuple(
         sorted(
             TopicPartition(topic.topic_name, number)
@@ -241,7 +243,7 @@ async def _of_another_type(cluster: Cluster, found: GroupDescription) -> GroupDe
     return found
 
 
-def _description_of(row: Any, coordinator: Coordinator) -> GroupDescription:
+def _description_of(row: DescribedGroup, coordinator: Coordinator) -> GroupDescription:
     readable = row.protocol_type == CONSUMER
     members = [
         MemberDescription(

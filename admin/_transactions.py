@@ -10,7 +10,7 @@ import asyncio
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ..client import LATEST, Cluster
 from ..client import transactions as client_transactions
@@ -22,6 +22,9 @@ from ..protocol.messages.write_txn_markers import (
     WritableTxnMarkerTopic,
     WriteTxnMarkersRequest,
 )
+
+if TYPE_CHECKING:
+    from ..protocol.messages.describe_transactions import TransactionState
 
 #: States in which partitions have the transaction open.
 OPEN: Final = ("Ongoing", "PrepareCommit", "PrepareAbort")
@@ -94,10 +97,10 @@ async def list_transactions(cluster: Cluster, states: Sequence[str] = ()) -> lis
     return sorted((row for rows in found for row in rows), key=lambda row: row.transactional_id)
 
 
-async def describe_at_coordinator(cluster: Cluster, name: str) -> Any:
+async def describe_at_coordinator(cluster: Cluster, name: str) -> TransactionState:
     """The row of DescribeTransactions: a transaction as its coordinator knows it. Raises KafkaError."""
 
-    async def ask() -> Any:
+    async def ask() -> TransactionState:
         row = await client_transactions.describe_transaction(cluster, name)
         if row.error_code:
             raise KafkaError(row.error_code, f"transactional id {name!r}")

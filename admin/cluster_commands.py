@@ -8,7 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from .commands import add_commands, reader, run_program, whole
 from .reassignment import (
@@ -384,7 +384,7 @@ async def elect(
 # --- what is shown ------------------------------------------------------------------------------------------
 
 
-def _to_cells(found: ClusterStatus) -> Iterable[Any]:
+def _to_cells(found: ClusterStatus) -> Iterable[object]:
     from .tables import table
 
     yield f"cluster {found.cluster_id}: {found.partitions:,} partitions, {found.offline} offline"

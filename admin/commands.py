@@ -176,7 +176,7 @@ def _topic(text: str) -> str:
     return text
 
 
-def reader(read_text: Callable[[str], Any]) -> Callable[[str], Any]:
+def reader(read_text: Callable[[str], object]) -> Callable[[str], object]:
     """A reader whose error text reaches the user: argparse drops the text of a ValueError."""
 
     def read(text: str) -> Any:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from .commands import add_connection, reader, run_program, whole
 from .screen import INTERRUPTED, OK, Screen
@@ -205,7 +205,7 @@ def _write(line: Callable[[Record], bytes], records: list[Record]) -> None:
         out.flush()
 
 
-def _text(given: bytes | None) -> Any:
+def _text(given: bytes | None) -> object:
     """Bytes as JSON: a string if they are UTF-8, else ``{"base64": "..."}``."""
     if given is None:
         return None

@@ -41,7 +41,7 @@ def read_group(path: str | Path) -> GroupSnapshot:
         raise WorkbenchError(f"{file}: {error}") from error
 
 
-def _parse_file(file: Path, text: str) -> Any:
+def _parse_file(file: Path, text: str) -> object:
     if file.suffix.lower() not in _YAML:
         try:
             return json.loads(text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ..assignors import Measure, Member, TopicInfo
 from ..client import Cluster
@@ -20,6 +20,9 @@ from ..protocol import (
 from ._errors import advise_error
 from ._requests import CONSUMER, classic_group, consumer_group
 from .workbench import GroupSnapshot, WorkbenchError
+
+if TYPE_CHECKING:
+    from ..protocol.messages.consumer_group_describe import DescribedGroup
 
 #: States in which the subscriptions of members are known.
 _TELLING: Final = ("Stable", "Empty", "Dead")
@@ -49,7 +52,7 @@ async def take_snapshot(cluster: Cluster, group: str, *, wait_s: float = 15.0) -
     return GroupSnapshot(group, topics, members, owned, row.protocol_data, names=names)
 
 
-async def _of_consumer_group(cluster: Cluster, row: Any) -> GroupSnapshot:
+async def _of_consumer_group(cluster: Cluster, row: DescribedGroup) -> GroupSnapshot:
     """A consumer group (KIP-848) as its assignor sees it: members own their part of the target.
 
     Brokers do not say which topics match a regular expression: the topics that the target gives to its
@@ -67,7 +70,9 @@ async def _of_consumer_group(cluster: Cluster, row: Any) -> GroupSnapshot:
     owned: dict[str, tuple[TopicPartition, ...]] = {}
     for one in row.members:
         mine = targets[one.member_id]
-        topics = tuple(sorted({*one.subscribed_topic_names, *found.get(one.subscribed_topic_regex, ())}))
+        topics = tuple(
+            sorted({*one.subscribed_topic_names, *found.get(one.subscribed_topic_regex or "", ())})
+        )
         owned[one.member_id] = tuple(sorted(TopicPartition(t, n) for t, rest in mine.items() for n in rest))
         said = Subscription(
             topics, owned=owned[one.member_id], generation=row.assignment_epoch, rack=one.rack_id

@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from ..protocol import CauseKind, EventName, TopicPartition
 from . import notation
@@ -104,7 +104,7 @@ class Lanes:
         lanes = tuple(lane._replace(lag=lags.get((lane.topic, lane.partition))) for lane in self.lanes)
         return replace(self, now=now, now_ms=now_ms, lanes=lanes, samples=tuple(samples))
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, object]:
         """The picture as the page's script reads it."""
         return {
             "group": self.now.group,

@@ -79,7 +79,7 @@ def _damage_among(findings: Iterable[Finding]) -> list[Finding]:
     return [finding for finding in findings if finding.level != "note"]
 
 
-def _fields(found: VerifiedFolder) -> dict[str, Any]:
+def _fields(found: VerifiedFolder) -> dict[str, object]:
     return {
         "folder": found.path,
         "in_use": found.in_use,
@@ -219,7 +219,7 @@ def _json_line(path: str, entry: Dumped) -> str:
     return json.dumps(fields, ensure_ascii=False, default=_encodable)
 
 
-def _encodable(value: Any) -> Any:
+def _encodable(value: object) -> object:
     """Bytes as a string if they are UTF-8, otherwise as {"hex": ...}."""
     assert isinstance(value, bytes)
     try:
@@ -234,7 +234,7 @@ def _text_line(entry: Dumped) -> str:
     return " ".join(["  " * (entry.kind in _INDENTED) + kind, *words])
 
 
-def _word(value: Any) -> str:
+def _word(value: object) -> str:
     if isinstance(value, bytes):
         try:
             return _quote(value.decode())

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from .tables import clean
 
@@ -77,7 +77,7 @@ def table(caption: str, headings: Sequence[str], rows: Iterable[Sequence[object]
     return tag("div", made, class_="wide", tabindex=0, role="region", aria_label=caption)
 
 
-def data(value: Any, **attributes: object) -> Html:
+def data(value: object, **attributes: object) -> Html:
     """JSON for the page's script: nothing in it can end the element or begin a comment."""
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
     for char in "<>&\u2028\u2029":

@@ -14,7 +14,7 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import CancelledError
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from .commands import add_connection, run_program, whole
 from .screen import INTERRUPTED, OK, REFUSED, Screen
@@ -279,7 +279,7 @@ def _from_json(line: bytes) -> _Record | None:
     )
 
 
-def _bytes(given: Any) -> bytes | None:
+def _bytes(given: object) -> bytes | None:
     """Bytes of a JSON value: those of a text, those of ``{"base64": "..."}``, else its JSON."""
     if given is None:
         return None
@@ -294,13 +294,13 @@ def _bytes(given: Any) -> bytes | None:
     return json.dumps(given, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
 
 
-def _whole(name: str, given: Any) -> int | None:
+def _whole(name: str, given: object) -> int | None:
     if given is not None and (type(given) is not int or not 0 <= given < 2**63):
         raise ValueError(f"{name} {given!r}: give a whole number from 0 on")
     return given
 
 
-def _headers(given: Any) -> Iterator[tuple[str, bytes | None]]:
+def _headers(given: object) -> Iterator[tuple[str, bytes | None]]:
     rows = list(given.items()) if isinstance(given, dict) else given or []
     if not isinstance(rows, list):
         raise ValueError('headers are an object, or a list of pairs: {"trace": "a"} or [["trace", "a"]]')

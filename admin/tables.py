@@ -63,7 +63,7 @@ def groups_table(rows: Iterable[ListedGroup]) -> Table:
     )
 
 
-def group_report(found: GroupDescription) -> list[Any]:
+def group_report(found: GroupDescription) -> list[object]:
     """The group in a few lines, then its members and partitions, if any."""
     where = found.coordinator
     head: list[tuple[str, object]] = [
@@ -75,7 +75,7 @@ def group_report(found: GroupDescription) -> list[Any]:
         ("members", len(found.members) if found.members_known else None),
         ("total lag", found.total_lag),
     ]
-    parts: list[Any] = [pairs([*head, *(("note", note) for note in found.notes)])]
+    parts: list[object] = [pairs([*head, *(("note", note) for note in found.notes)])]
     if found.members:
         parts.append(_members(found))
     if found.hold_ups:
@@ -104,7 +104,7 @@ def group_report(found: GroupDescription) -> list[Any]:
     return parts
 
 
-def members_now(found: GroupDescription) -> list[Any]:
+def members_now(found: GroupDescription) -> list[object]:
     """The present group in short, for the end of a timeline."""
     if not found.exists:
         return [pairs([("now", "the group does not exist")])]
@@ -114,7 +114,7 @@ def members_now(found: GroupDescription) -> list[Any]:
     return [line, _members(found)] if found.members else [line]
 
 
-def held_back(rows: Sequence[HeldBack]) -> list[Any]:
+def held_back(rows: Sequence[HeldBack]) -> list[object]:
     """Partitions that open transactions hold back; an empty list if there are none."""
     if not rows:
         return []
@@ -186,7 +186,7 @@ def _ranges(numbers: Sequence[int]) -> str:
     return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
 
 
-def timeline(history: GroupHistory) -> list[Any]:
+def timeline(history: GroupHistory) -> list[object]:
     """A row for each generation, oldest first."""
     rows = []
     for row in history.generations:
@@ -247,7 +247,7 @@ def short(text: str) -> str:
     return _UUID_TAIL.sub("", text)
 
 
-def events(entries: Iterable[HistoryEntry]) -> list[Any]:
+def events(entries: Iterable[HistoryEntry]) -> list[object]:
     """A row for each event, oldest first."""
     rows = []
     for row in entries:

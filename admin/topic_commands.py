@@ -254,7 +254,7 @@ def _tell(screen: Screen, done: Mapping[str, Outcome], well: Any) -> int:
     return OK if all(each.ok for each in done.values()) else REFUSED
 
 
-def _listing(rows: Iterable[ListedTopic]) -> Any:
+def _listing(rows: Iterable[ListedTopic]) -> object:
     from .tables import table
 
     return table(
@@ -263,7 +263,7 @@ def _listing(rows: Iterable[ListedTopic]) -> Any:
     )
 
 
-def _description(found: DescribedTopic) -> list[Any]:
+def _description(found: DescribedTopic) -> list[object]:
     from .tables import pairs, table
 
     ends = [each.end_offset for each in found.partitions]
@@ -277,7 +277,7 @@ def _description(found: DescribedTopic) -> list[Any]:
         ("offsets in the log", sum(ends) - sum(starts) if whole_log else None),  # type: ignore[arg-type]
         *([("internal", "yes")] if found.internal else []),
     ]
-    parts: list[Any] = [pairs(head)]
+    parts: list[object] = [pairs(head)]
     if found.configs:
         parts.append(
             table(["CONFIG", "VALUE", "SET BY"], ((c.name, c.value, c.source) for c in found.configs))

@@ -17,7 +17,10 @@ from .commands import add_commands, reader, run_program, whole
 from .screen import OK, REFUSED, Screen
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from ..client import Cluster
+    from ._transactions import DescribedTransaction, ListedTransaction
 
 _STATES: Final = (
     *("Empty", "Ongoing", "PrepareCommit", "PrepareAbort"),
@@ -135,14 +138,14 @@ def _show(options: argparse.Namespace, found: Any) -> None:
             screen.remark("nothing was changed: --execute ends them")
 
 
-def _listing(rows: Iterable[Any]) -> Any:
+def _listing(rows: Iterable[ListedTransaction]) -> Table:
     from .tables import table
 
     cells = ((row.transactional_id, row.state, row.producer_id, f"node {row.coordinator}") for row in rows)
     return table(["TRANSACTIONAL ID", "STATE", "PRODUCER", "COORDINATOR"], cells)
 
 
-def _description(found: Any) -> list[Any]:
+def _description(found: DescribedTransaction) -> list[object]:
     from .notation import span
     from .tables import pairs, table
 
@@ -154,14 +157,14 @@ def _description(found: Any) -> list[Any]:
         ("timeout", span(found.timeout_ms)),
         ("partitions", ", ".join(found.partitions) or None),
     ]
-    parts: list[Any] = [pairs(head)]
+    parts: list[object] = [pairs(head)]
     if found.holds_back:
         rows = ((p.topic, p.partition, p.start_offset, p.held_back) for p in found.holds_back)
         parts.append(table(["TOPIC", "PARTITION", "START", "HELD BACK"], rows))
     return parts
 
 
-def _hanging(rows: Iterable[Any]) -> Any:
+def _hanging(rows: Iterable[Any]) -> Table:
     from .notation import span
     from .tables import table
 

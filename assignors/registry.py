@@ -17,7 +17,7 @@ import json
 import sys
 from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..protocol import KohortError
 from ._range_and_roundrobin import RangeAssignor, RoundRobinAssignor
@@ -66,9 +66,9 @@ def load_assignor(spec: str | type[Assignor] | Assignor) -> Assignor:
     return _from_entry_point(name, points, options)
 
 
-def _options(spec: str, text: str) -> dict[str, Any]:
+def _options(spec: str, text: str) -> dict[str, object]:
     """Parse ``slack=2,weights=lag``: a value that is not JSON is text."""
-    options: dict[str, Any] = {}
+    options: dict[str, object] = {}
     for part in filter(None, text.split(",")):
         option, separator, value = (piece.strip() for piece in part.partition("="))
         if not separator or not option.isidentifier() or option in options:
@@ -87,7 +87,7 @@ def available_assignors() -> dict[str, str]:
     return dict(sorted(found.items()))
 
 
-def _from_entry_point(name: str, points: list[EntryPoint], options: Mapping[str, Any]) -> Assignor:
+def _from_entry_point(name: str, points: list[EntryPoint], options: Mapping[str, object]) -> Assignor:
     if not points:
         known = ", ".join(available_assignors())
         raise AssignorError(
@@ -159,7 +159,7 @@ class _Origin:
         return f" ({', '.join(words)})" if words else ""
 
 
-def _check_candidate(candidate: object, origin: str | _Origin, options: Mapping[str, Any]) -> Assignor:
+def _check_candidate(candidate: object, origin: str | _Origin, options: Mapping[str, object]) -> Assignor:
     """Return ``candidate``, or a new instance of it, after checking that a consumer can use it."""
     if isinstance(candidate, type) and issubclass(candidate, Assignor):
         assignor = _make_assignor(candidate, origin, options)
@@ -177,7 +177,7 @@ def _check_candidate(candidate: object, origin: str | _Origin, options: Mapping[
     return assignor
 
 
-def _make_assignor(cls: type[Assignor], origin: str | _Origin, options: Mapping[str, Any]) -> Assignor:
+def _make_assignor(cls: type[Assignor], origin: str | _Origin, options: Mapping[str, object]) -> Assignor:
     try:
         return cls(**options)
     except Exception as error:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ..protocol import TopicPartition
 from .base import Member, RebalanceProtocol, TopicInfo
@@ -188,6 +188,6 @@ def _problem_of_claim(partition: TopicPartition, owner: str, claims: list[_Claim
     return Problem(ProblemKind.STILL_CLAIMED, text, owner, partition)
 
 
-def _brief(given: Any) -> str:
+def _brief(given: object) -> str:
     text = repr(given)
     return text if len(text) <= _SHOWN_CHARS else text[:_SHOWN_CHARS] + "..."

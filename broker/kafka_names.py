@@ -5,7 +5,7 @@ storage. They are accepted with a warning, so that a ``server.properties`` can b
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Final
 
 from ..settings import SettingsError
 
@@ -124,7 +124,7 @@ def meaningless(names: Iterable[str]) -> list[str]:
     return [name for name in names if _is_meaningless(name.replace("_", "."))]
 
 
-def meaningful(given: Mapping[str, Any]) -> dict[str, Any]:
+def meaningful(given: Mapping[str, object]) -> dict[str, object]:
     """Return the settings that have a meaning here, without the listeners of a controller."""
     ignored = set(meaningless(given))
     found = {name: value for name, value in given.items() if name not in ignored}
@@ -138,7 +138,7 @@ def meaningful(given: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def with_node_id(given: Mapping[str, Any]) -> dict[str, Any]:
+def with_node_id(given: Mapping[str, object]) -> dict[str, object]:
     """Return the settings with ``node.id`` in the place of ``broker.id``, its older name. Raises
     SettingsError if the two differ, and for an id that is to be made.
     """
@@ -168,7 +168,7 @@ def _is_meaningless(name: str) -> bool:
     return any(".".join(words[at:]) in MEANINGLESS for at in range(1, len(words)))
 
 
-def _value(given: Mapping[str, Any], name: str) -> Any:
+def _value(given: Mapping[str, object], name: str) -> object:
     return given.get(name, given.get(name.replace(".", "_"), ""))
 
 

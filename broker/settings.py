@@ -7,7 +7,7 @@ one table in docs/broker.md, one place where ``--set`` looks.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Final, Literal
 
 from ..coordinator import GroupSettings
 from ..log import CompressionType
@@ -307,7 +307,7 @@ _IN_A_CLUSTER: Final = {
 }
 
 
-def broker_settings(given: Mapping[str, Any] | BrokerSettings) -> BrokerSettings:
+def broker_settings(given: Mapping[str, object] | BrokerSettings) -> BrokerSettings:
     """Check the settings that a user gave; leave out those without a meaning here. Raises SettingsError."""
     if isinstance(given, BrokerSettings):
         return given

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ..cluster import NO_LEADER, ProducerIds
 from ..coordinator import Marker
@@ -26,6 +26,7 @@ from .partitions.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from .reporting.log_lines import RateLimitedLog
 
 if TYPE_CHECKING:
+    from ..protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
     from .metadata.cluster_node import ClusterNode
 
 log = logging.getLogger("kohort.broker")
@@ -150,7 +151,7 @@ async def _told_by_coordinator(
     node: Node,
     cluster: ClusterNode,
     transactional_id: str,
-    body: Any,
+    body: AddPartitionsToTxnRequest,
     places: Iterable[TopicPartition],
 ) -> dict[TopicPartition, ErrorCode]:
     """The coordinator's result for each partition; NOT_COORDINATOR if it cannot be reached."""

@@ -5,7 +5,7 @@ This module imports pydantic, so it is loaded when a client is created and not w
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Self, TypeVar
+from typing import Annotated, Self, TypeVar
 
 from pydantic import ConfigDict, Field, model_validator
 
@@ -76,7 +76,7 @@ class ClientSettings(SettingsModel, ClientRows):
 Settings = TypeVar("Settings", bound=ClientSettings)
 
 
-def read_connected(cls: type[Settings], given: dict[str, Any]) -> Settings:
+def read_connected(cls: type[Settings], given: dict[str, object]) -> Settings:
     """Check settings; missing ones may come from the environment or a file. Raises ConfigError."""
     try:
         fallback = fallback_settings(cls, given.get("config"))

@@ -6,9 +6,10 @@ import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ..protocol import TopicPartition
+from ..protocol.messages.metadata import MetadataResponse, MetadataResponsePartition, MetadataResponseTopic
 from .errors import ConfigError
 
 DEFAULT_PORT = 9092
@@ -119,7 +120,7 @@ class ClusterMetadata:
         known = self.topics.get(topic)
         return [TopicPartition(topic, number) for number in sorted(known.partitions)] if known else []
 
-    def update_from(self, response: Any, asked: frozenset[str] | None) -> ClusterMetadata:
+    def update_from(self, response: MetadataResponse, asked: frozenset[str] | None) -> ClusterMetadata:
         """Return new metadata: this, updated by a Metadata response to a request for the topics ``asked``.
 
         ``asked`` is None if all topics were requested. For each partition the highest leader epoch wins,
@@ -132,7 +133,8 @@ class ClusterMetadata:
                 if row.name is not None:  # else it was requested by an id that no topic has
                     errors[row.name] = row.error_code
             else:
-                topics[row.name] = _topic(row, self.topics.get(row.name))
+                name = row.name or ""
+                topics[name] = _topic(row, self.topics.get(name))
         return ClusterMetadata(
             cluster_id=response.cluster_id,
             controller_id=response.controller_id,
@@ -145,7 +147,7 @@ class ClusterMetadata:
         )
 
 
-def _topic(row: Any, before: TopicMetadata | None) -> TopicMetadata:
+def _topic(row: MetadataResponseTopic, before: TopicMetadata | None) -> TopicMetadata:
     topic_id = row.topic_id if row.topic_id and row.topic_id != _NO_ID else None
     same = before is not None and topic_id is not None and topic_id == before.topic_id
     known = before.partitions if before is not None and same else {}
@@ -153,14 +155,14 @@ def _topic(row: Any, before: TopicMetadata | None) -> TopicMetadata:
         p.partition_index: _partition(p, known.get(p.partition_index))
         for p in sorted(row.partitions, key=_NUMBER)
     }
-    return TopicMetadata(row.name, topic_id, partitions, row.is_internal)
+    return TopicMetadata(row.name or "", topic_id, partitions, row.is_internal)
 
 
 #: The number of a partition in a Metadata response.
 _NUMBER = attrgetter("partition_index")
 
 
-def _partition(row: Any, before: PartitionMetadata | None) -> PartitionMetadata:
+def _partition(row: MetadataResponsePartition, before: PartitionMetadata | None) -> PartitionMetadata:
     """Return what is known of a partition now: what was before, if that is newer or the same."""
     replicas = tuple(row.replica_nodes)
     if before is not None:

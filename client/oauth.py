@@ -72,7 +72,7 @@ class TokenSource:
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
     """Follows no redirects, so that the secret is sent only to the configured token endpoint."""
 
-    def redirect_request(self, *_: Any) -> None:
+    def redirect_request(self, *_: object) -> None:
         return None
 
 

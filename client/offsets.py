@@ -134,7 +134,7 @@ def _offset_fetch(
     require_stable: bool,
     member_id: str | None,
     member_epoch: int,
-) -> Any:
+) -> object:
     old = new = None
     if partitions is not None:
         numbers = numbers_by_topic(sorted(partitions))

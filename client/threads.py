@@ -27,9 +27,9 @@ class _Call:
     The future's result is the pair of result and error, because a future cannot raise StopIteration.
     """
 
-    function: Callable[[], Any]
+    function: Callable[[], object]
     loop: asyncio.AbstractEventLoop
-    future: asyncio.Future[tuple[Any, BaseException | None]]
+    future: asyncio.Future[tuple[object, BaseException | None]]
     context: contextvars.Context = field(default_factory=contextvars.copy_context)
 
 
@@ -85,7 +85,7 @@ class DaemonThreads:
                 call.loop.call_soon_threadsafe(self._on_end, call, result, error)
             del call, result, error
 
-    def _on_end(self, call: _Call, result: Any, error: BaseException | None) -> None:
+    def _on_end(self, call: _Call, result: object, error: BaseException | None) -> None:
         self._under_way -= 1
         if not call.future.done():
             call.future.set_result((result, error))

@@ -7,12 +7,13 @@ refused, and BrokerConnectionError.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ..protocol import ApiKey, KafkaError, TopicPartition
 from ..protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from ..protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
 from ..protocol.messages.describe_transactions import DescribeTransactionsRequest
+from ..protocol.messages.describe_transactions import TransactionState as DescribedTransactionState
 from ..protocol.messages.end_txn import EndTxnRequest
 from ..protocol.messages.init_producer_id import InitProducerIdRequest
 from ..protocol.messages.list_transactions import ListTransactionsRequest, TransactionState
@@ -199,11 +200,11 @@ async def end_transaction(
     return ProducerId(answer.producer_id, answer.producer_epoch)
 
 
-async def describe_transaction(cluster: Requests, name: str) -> Any:
+async def describe_transaction(cluster: Requests, name: str) -> DescribedTransactionState:
     """Return the row of DescribeTransactions: a transaction as its coordinator knows it, or an error code."""
     body = DescribeTransactionsRequest([name])
     (row,) = (await cluster.request_coordinator(name, body, key_type=TRANSACTION)).transaction_states
-    return row
+    return row  # type: ignore[no-any-return]
 
 
 async def list_transactions_of(

@@ -47,7 +47,7 @@ class Document:
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise self._store.unreadable(self._path, error) from error
 
-    async def save(self, content: Mapping[str, Any]) -> None:
+    async def save(self, content: Mapping[str, object]) -> None:
         """Replace the document. Raises OSError, and ConflictError if it was changed since it was read; the
         content then stays as it was.
         """
@@ -59,7 +59,7 @@ class Document:
             self._is_saving = False
             self._look()
 
-    def save_now(self, content: Mapping[str, Any]) -> None:
+    def save_now(self, content: Mapping[str, object]) -> None:
         """As ``save``, at the start and in commands, where no event loop runs; in a folder only."""
         assert isinstance(self._store, WritesAtOnce), "a home that is shared cannot be written without a wait"
         self._store.commit_now(self._change(content))
@@ -92,7 +92,7 @@ class Document:
         except StateFileError as error:
             log.error("what was changed is not in force: %s", error)
 
-    def _change(self, content: Mapping[str, Any]) -> Change:
+    def _change(self, content: Mapping[str, object]) -> Change:
         if self._version is None:
             return Create(self._path, dict(content))
         return Put(self._path, dict(content), self._version)

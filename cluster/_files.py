@@ -61,7 +61,7 @@ class StateFile:
             f"{self.path} cannot be read ({error}): restore it from a copy; without it {self.without}"
         )
 
-    def save(self, content: Mapping[str, Any]) -> None:
+    def save(self, content: Mapping[str, object]) -> None:
         """Replace the document. Raises OSError; the content then stays as it was.
 
         If only the folder cannot be synced, the new content is in force; the broker's log warns that a power

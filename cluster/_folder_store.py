@@ -45,7 +45,7 @@ class _Part(NamedTuple):
 def _document(folder: Path, kind: str, path: str) -> _Part:
     file = StateFile(folder / f"kohort-{kind}.json", _WITHOUT[kind])
 
-    def written(values: dict[str, Value]) -> dict[str, Any]:
+    def written(values: dict[str, Value]) -> dict[str, object]:
         if path not in values:
             raise OSError(f"{file.path} cannot be emptied: remove it while the broker is stopped")
         content: dict[str, Any] = values[path]
@@ -67,7 +67,7 @@ def _read_topics(content: dict[str, Any]) -> dict[str, Value]:
     return found
 
 
-def _written_topics(values: dict[str, Value]) -> dict[str, Any]:
+def _written_topics(values: dict[str, Value]) -> dict[str, object]:
     below: dict[str, dict[str, Value]] = {DELETED_TOPICS: {}, TOPICS: {}}
     for path, value in values.items():
         parent, _, name = path.rpartition("/")

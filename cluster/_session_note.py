@@ -10,7 +10,7 @@ import json
 import logging
 import os
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 #: Names, in the data folder, of the note and of the folder's lock.
 SESSION_NOTE: Final = "zookeeper-session"
@@ -57,7 +57,7 @@ class SessionNote:
         except OSError as error:
             log.debug("the session was not noted in the data folder: %s", error)
 
-    def _place(self) -> list[Any]:
+    def _place(self) -> list[object]:
         """Raises OSError if this machine has no id of its boot."""
         lock = self._lock.stat()
         return [_BOOT.read_text().strip(), lock.st_dev, lock.st_ino]

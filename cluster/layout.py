@@ -107,7 +107,7 @@ def parse_id(text: str) -> UUID:
     return UUID(bytes=urlsafe_b64decode(text + "=" * (-len(text) % 4)))
 
 
-def stored_broker(broker: BrokerRegistration, timestamp_ms: int) -> dict[str, Any]:
+def stored_broker(broker: BrokerRegistration, timestamp_ms: int) -> dict[str, object]:
     """The value of a broker's entry."""
     first = broker.endpoints[0] if broker.endpoints else Endpoint("", "", "", -1)
     value = {
@@ -127,7 +127,7 @@ def stored_broker(broker: BrokerRegistration, timestamp_ms: int) -> dict[str, An
     return value | changing_of_broker(broker)
 
 
-def changing_of_broker(broker: BrokerRegistration) -> dict[str, Any]:
+def changing_of_broker(broker: BrokerRegistration) -> dict[str, object]:
     """The parts of its entry that change while it is registered."""
     value: dict[str, Any] = {}
     if broker.shutting_down:
@@ -178,7 +178,7 @@ def _replicas(by_topic: Mapping[str, Sequence[int]]) -> frozenset[tuple[UUID, in
     return frozenset((parse_id(topic), int(each)) for topic, numbers in by_topic.items() for each in numbers)
 
 
-def stored_controller(node_id: int, timestamp_ms: int) -> dict[str, Any]:
+def stored_controller(node_id: int, timestamp_ms: int) -> dict[str, object]:
     return {"version": 2, "brokerid": node_id, "timestamp": str(timestamp_ms), "kraftControllerEpoch": -1}
 
 
@@ -250,7 +250,7 @@ class TopicDeletion:
         return TopicDeletion(self.name, self.brokers - {node_id})
 
 
-def stored_cluster_id(cluster_id: str) -> dict[str, Any]:
+def stored_cluster_id(cluster_id: str) -> dict[str, object]:
     return {"version": "1", "id": cluster_id}
 
 
@@ -259,7 +259,7 @@ def stored_configs(configs: Mapping[str, str]) -> dict[str, Any]:
     return {"version": 1, "config": dict(configs)}
 
 
-def stored_states(states: Mapping[PartitionKey, PartitionState]) -> dict[str, Any]:
+def stored_states(states: Mapping[PartitionKey, PartitionState]) -> dict[str, object]:
     """The value of an entry of partition states; their replicas are in the topic's entry."""
     topics: dict[str, dict[str, Any]] = {}
     for (topic_id, number), state in states.items():

@@ -310,7 +310,7 @@ class ConsumerConfig(ClientSettings):
         return longest if self.drain_timeout_ms is None else min(self.drain_timeout_ms, longest)
 
 
-def consumer_config(**settings: Any) -> ConsumerConfig:
+def consumer_config(**settings: object) -> ConsumerConfig:
     """Check settings. Raises ConfigError naming each wrong setting, its value and what is allowed."""
     return read_connected(ConsumerConfig, settings)
 

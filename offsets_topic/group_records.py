@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from ..protocol import WireReader
 
@@ -18,7 +18,7 @@ class GroupRecord(Protocol):
     def encode(self) -> tuple[bytes, bytes | None]:
         """Return key and value. Raises ValueError for a too long string, struct.error for a number."""
 
-    def readable(self) -> tuple[str, dict[str, Any]]:
+    def readable(self) -> tuple[str, dict[str, object]]:
         """Return the kind of the record, and its fields by name, for ``kohort log dump``."""
 
 

@@ -229,7 +229,7 @@ class BlockingProducer:
 
     # inside
 
-    def _run(self, function: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
+    def _run(self, function: Callable[..., Coroutine[object, object, T]], *arguments: object) -> T:
         """Call a function on the event loop after all records handed over before; return its result."""
         self._require_running()
         if threading.current_thread() is self._thread:

@@ -5,7 +5,7 @@ This module imports pydantic, so it is loaded when a producer is created and not
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, model_validator
 
@@ -118,6 +118,6 @@ class ProducerConfig(ClientSettings):
         return Codec[self.compression.upper()]
 
 
-def producer_config(**settings: Any) -> ProducerConfig:
+def producer_config(**settings: object) -> ProducerConfig:
     """Check settings. Raises ConfigError that names each wrong setting, its value and what is allowed."""
     return read_connected(ProducerConfig, settings)

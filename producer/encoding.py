@@ -25,11 +25,11 @@ class Encoders:
         self._key = None if key_encode is None else _Encoder(key_encode, "key")
 
     @classmethod
-    def of(cls, encode: Any, key_encode: Any) -> Self | None:
+    def of(cls, encode: object, key_encode: object) -> Self | None:
         """Return encoders for these arguments; None if both are None. Raises ConfigError."""
         return None if encode is None and key_encode is None else cls(encode, key_encode)
 
-    def pair(self, topic: str, value: Any, key: Any) -> tuple[Any, Any]:
+    def pair(self, topic: str, value: object, key: object) -> tuple[object, object]:
         """Return value and key as bytes."""
         if self._value is not None:
             value = self._value(topic, value)

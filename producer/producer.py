@@ -573,7 +573,7 @@ class Producer:
         await self._sender.at_rest()
 
 
-def _check_topic(given: Any) -> None:
+def _check_topic(given: object) -> None:
     """Raise an error for a name that no topic can have: it would fail the request for other topics too."""
     if not isinstance(given, str):
         raise TypeError(f"topic is {type(given).__name__}: it must be text")
@@ -591,13 +591,13 @@ def _as_headers(given: Headers) -> Headers:
     return headers
 
 
-def _as_time(given: Any) -> int:
+def _as_time(given: object) -> int:
     if type(given) is not int or not 0 <= given <= MAX_LONG:
         raise ValueError(f"timestamp_ms={given}: it must be whole milliseconds since 1970")
     return given
 
 
-def _as_bytes(name: str, given: Any) -> bytes | None:
+def _as_bytes(name: str, given: object) -> bytes | None:
     if given is None or type(given) is bytes:
         return given
     if isinstance(given, bytes | bytearray | memoryview):

@@ -114,7 +114,7 @@ class Sender:
         in_time = [batch for batch in under_way if not waiting.overdue(batch, now)]
         self._overdue_ms = min(map(waiting.deadline_ms, in_time), default=math.inf)
 
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+    def _start(self, work: Coroutine[object, object, None]) -> None:
         task = self._loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

@@ -17,7 +17,7 @@ _INT64 = struct.Struct(">q")
 #: Creates a TopicPartition without the Python code that a call of its class runs.
 _TUPLE = tuple.__new__
 _MIN_TOPIC_PARTITIONS = 6
-_NO_TAGS: Final[Mapping[int, Callable[[], Any]]] = {}
+_NO_TAGS: Final[Mapping[int, Callable[[], object]]] = {}
 
 
 class TopicPartition(NamedTuple):

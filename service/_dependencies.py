@@ -32,7 +32,7 @@ class Wanted:
     optional: bool
 
 
-def wanted_parameters(name: str, function: Callable[..., Any], given: int) -> tuple[Wanted, ...]:
+def wanted_parameters(name: str, function: Callable[..., object], given: int) -> tuple[Wanted, ...]:
     """The parameters after the ``given`` first ones. Raises SignatureError for one without a usable type."""
     found = []
     for parameter in _further_parameters(name, function, given):
@@ -48,7 +48,9 @@ def wanted_parameters(name: str, function: Callable[..., Any], given: int) -> tu
     return tuple(found)
 
 
-def _further_parameters(name: str, function: Callable[..., Any], given: int) -> Iterable[inspect.Parameter]:
+def _further_parameters(
+    name: str, function: Callable[..., object], given: int
+) -> Iterable[inspect.Parameter]:
     try:
         signature = inspect.signature(function, eval_str=True)
     except NameError as error:
@@ -70,7 +72,7 @@ class Lifespan:
     wants: tuple[Wanted, ...]
 
 
-def make_lifespan(function: Callable[..., Any]) -> Lifespan:
+def make_lifespan(function: Callable[..., object]) -> Lifespan:
     """Check a lifespan function. Raises SignatureError."""
     name = f"lifespan {getattr(function, '__qualname__', repr(function))}"
     if not inspect.isasyncgenfunction(function) and not inspect.isgeneratorfunction(function):
@@ -78,7 +80,7 @@ def make_lifespan(function: Callable[..., Any]) -> Lifespan:
     return Lifespan(name, function, _yielded_type(name, function), wanted_parameters(name, function, 0))
 
 
-def _yielded_type(name: str, function: Callable[..., Any]) -> type | None:
+def _yielded_type(name: str, function: Callable[..., object]) -> type | None:
     try:
         annotation = typing.get_type_hints(function).get("return")
     except NameError as error:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from ..client.threads import DaemonThreads
@@ -102,7 +102,7 @@ class Once:
         if (log := self._logs.get((partition, session))) is not None:
             log.leader_epoch = leader_epoch
 
-    def run(self, records: Sequence[Record], handle: Callable[[list[Record], Any], None]) -> None:
+    def run(self, records: Sequence[Record], handle: Callable[[list[Record], object], None]) -> None:
         """``handle(records, connection)`` with those of one partition's records that are not done yet."""
         try:
             self._run(records, handle)
@@ -110,7 +110,7 @@ class Once:
             # another member inserted the partition's row between the read and the insert: read again
             self._run(records, handle)
 
-    def _run(self, records: Sequence[Record], handle: Callable[[list[Record], Any], None]) -> None:
+    def _run(self, records: Sequence[Record], handle: Callable[[list[Record], object], None]) -> None:
         first = records[0]
         partition = first.topic_partition
         log = self._logs.get((partition, first.session_id)) or _Log()

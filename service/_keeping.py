@@ -6,7 +6,6 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
-from typing import Any
 
 from ..client.errors import ConfigError
 from ..settings import MAX_INT
@@ -22,7 +21,7 @@ log = logging.getLogger("kohort.service")
 
 @asynccontextmanager
 async def serving_again(
-    serve: Callable[[], Coroutine[Any, Any, None]], stop: Callable[[str], None]
+    serve: Callable[[], Coroutine[object, object, None]], stop: Callable[[str], None]
 ) -> AsyncIterator[None]:
     """A block in which ``serve`` runs, and again when it has failed; ``stop`` ends it with the block.
 
@@ -39,7 +38,7 @@ async def serving_again(
         await serving
 
 
-async def _serve_again(serve: Callable[[], Coroutine[Any, Any, None]], ending: asyncio.Event) -> None:
+async def _serve_again(serve: Callable[[], Coroutine[object, object, None]], ending: asyncio.Event) -> None:
     clock, failures = asyncio.get_running_loop().time, 0
     while not ending.is_set():
         began = clock()

@@ -162,7 +162,7 @@ class _Collector:
     def __init__(self, snapshots: Callable[[], Sequence[Snapshot]]) -> None:
         self._snapshots = snapshots
 
-    def describe(self) -> Iterable[Any]:
+    def describe(self) -> Iterable[object]:
         """Return nothing: the families are only known when they are collected."""
         return ()
 

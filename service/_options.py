@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 from pydantic import ConfigDict
 
@@ -49,7 +49,7 @@ class ServiceSettings(SettingsModel):
     tracing: Annotated[bool, Row("an OpenTelemetry span for each call of a handler")] = False
 
 
-def check_own(given: dict[str, Any]) -> ServiceSettings:
+def check_own(given: dict[str, object]) -> ServiceSettings:
     """Check a service's own settings. Raises ConfigError."""
     own = read_settings(ServiceSettings, given, ConfigError)
     if own.tracing:
@@ -57,7 +57,7 @@ def check_own(given: dict[str, Any]) -> ServiceSettings:
     return own
 
 
-def check_consumer(config: dict[str, Any]) -> ConsumerConfig:
+def check_consumer(config: dict[str, object]) -> ConsumerConfig:
     """Check the settings of a service's consumer. Raises ConfigError."""
     checked = consumer_config(**config)
     if not checked.enable_auto_commit:

@@ -63,7 +63,7 @@ def make_handler(
     return handler
 
 
-def _check_timeout(name: str, timeout_ms: Any, is_async: bool) -> None:
+def _check_timeout(name: str, timeout_ms: object, is_async: bool) -> None:
     if not isinstance(timeout_ms, int) or isinstance(timeout_ms, bool) or timeout_ms < 1:
         raise ConfigError(
             f"handler {name}: timeout_ms={timeout_ms!r}, but it must be a whole number, at least 1"

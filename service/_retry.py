@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 from ..client.errors import ConfigError
 from ..settings import SERVICE, Row, Scope, settings_of
 
 
-def _are_errors(kinds: Any) -> bool:
+def _are_errors(kinds: object) -> bool:
     return isinstance(kinds, tuple) and all(isinstance(k, type) and issubclass(k, Exception) for k in kinds)
 
 

@@ -135,9 +135,9 @@ class ConsumerService:
         self,
         *topics: str,
         max_records: int = 500,
-        model: Any = None,
+        model: object = None,
         decode: Any = None,
-        key_decode: Any = None,
+        key_decode: object = None,
         concurrency: int = 16,
         retry: Retry | None = None,
         dead_letter: DeadLetterTopics | None = None,
@@ -167,7 +167,7 @@ class ConsumerService:
             takes_batches=True,
         )
 
-    def _register(self, topics: tuple[str, ...], **options: Any) -> Callable[[F], F]:
+    def _register(self, topics: tuple[str, ...], **options: object) -> Callable[[F], F]:
         check_topics(topics)
 
         def register(function: F) -> F:
@@ -229,7 +229,7 @@ class ConsumerService:
 
     # -- what handlers work with ----------------------------------------------------------------------------
 
-    def provide(self, value: Any, *, as_type: type | None = None) -> None:
+    def provide(self, value: object, *, as_type: type | None = None) -> None:
         """Give ``value`` to every handler and lifespan with a parameter of its type, or of ``as_type``."""
         kind = type(value) if as_type is None else as_type
         if not isinstance(value, kind):
@@ -276,7 +276,7 @@ class ConsumerService:
         else:
             self._once = Once(sink, self.group)
 
-    def reconfigure(self, **config: Any) -> None:
+    def reconfigure(self, **config: object) -> None:
         """Change settings of the consumer before the service runs. Raises ConfigError."""
         from ._options import check_consumer
 

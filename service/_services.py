@@ -6,7 +6,6 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
 
 from ..client.errors import ConfigError
 from ._keeping import serving_again
@@ -96,7 +95,7 @@ class Services:
         for service in self.services:
             service.stop(reason)
 
-    def reconfigure(self, **config: Any) -> None:
+    def reconfigure(self, **config: object) -> None:
         """Change settings of all consumers before they run. Raises ConfigError."""
         for service in self.services:
             service.reconfigure(**config)

@@ -10,7 +10,6 @@ import threading
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
 
 from ..client.errors import ConfigError
 
@@ -21,7 +20,9 @@ ONE_SIGNAL_S = 0.5
 LOADING: ContextVar[str] = ContextVar("LOADING", default="")
 
 
-def run_with_signals(serve: Callable[[], Coroutine[Any, Any, None]], stop: Callable[[str], None]) -> None:
+def run_with_signals(
+    serve: Callable[[], Coroutine[object, object, None]], stop: Callable[[str], None]
+) -> None:
     """Run ``serve()`` in an event loop of its own, with ``graceful_signals(stop)``.
 
     Raises RuntimeError where a loop runs already.

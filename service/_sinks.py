@@ -146,7 +146,7 @@ class _RollBackError(Exception):
     """Ends a transaction that must leave nothing behind."""
 
 
-def _key(group: str, partition: TopicPartition) -> dict[str, Any]:
+def _key(group: str, partition: TopicPartition) -> dict[str, object]:
     return {
         "consumer_group": group,
         "topic": partition.topic,

@@ -18,10 +18,10 @@ Table = TypeVar("Table")
 _WHOLE: Final = re.compile(r"[+-]?\d+", re.ASCII)
 _PLAIN_WHOLE: Final = re.compile(r"-?\d{1,19}", re.ASCII)
 #: Converters of plain texts, by type.
-_PLAIN: Final[dict[Any, Callable[[str], Any]]] = {int: int, bool: "true".__eq__, str: str}
+_PLAIN: Final[dict[object, Callable[[str], object]]] = {int: int, bool: "true".__eq__, str: str}
 
 _adapters: dict[type[Any], Any] = {}
-_named: dict[type[Any], dict[str, str]] = {}
+_named: dict[type[object], dict[str, str]] = {}
 
 
 class Fallback(NamedTuple):
@@ -40,7 +40,7 @@ class SettingsError(KohortError, ValueError):
 
 def read_settings(
     cls: type[Table],
-    given: Mapping[str, Any],
+    given: Mapping[str, object],
     error: type[KohortError] = SettingsError,
     fallback: Fallback = NO_FALLBACK,
 ) -> Table:
@@ -69,7 +69,7 @@ def read_settings(
     return made
 
 
-def not_overridden(given: Mapping[str, Any], further: Mapping[str, Any]) -> dict[str, Any]:
+def not_overridden(given: Mapping[str, object], further: Mapping[str, object]) -> dict[str, object]:
     """Return those of the ``further`` settings that the ``given`` ones leave in force, by field.
 
     A given security protocol without SASL, or without TLS, drops ``further`` settings of that kind. A given
@@ -102,7 +102,7 @@ def is_plain(setting: Setting, value: object) -> bool:
     )
 
 
-def _by_field(cls: type[Any], given: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+def _by_field(cls: type[Any], given: Mapping[str, object]) -> tuple[dict[str, Any], list[str]]:
     """Return values by field name, and a clause for each wrong name.
 
     If a setting is given by two of its names, the last one counts in files and on command lines; in Python it
@@ -152,7 +152,7 @@ def _unknown(name: str, fields: Mapping[str, str], cls: type[Any]) -> str:
     return f"{shown} is no {scope.noun}: {hint}"
 
 
-def _validate(cls: type[Table], values: Mapping[str, Any]) -> tuple[Table, list[str]]:
+def _validate(cls: type[Table], values: Mapping[str, object]) -> tuple[Table, list[str]]:
     """Return an instance of ``cls``, and a clause for each refused value."""
     from pydantic import TypeAdapter, ValidationError
 

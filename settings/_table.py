@@ -40,7 +40,7 @@ _UNITS: Final = {
     "_hours": "h",
     "_bytes": "bytes",
 }
-_KINDS: Final[dict[Any, str]] = {
+_KINDS: Final[dict[object, str]] = {
     int: "a whole number",
     float: "a number",
     bool: "true or false",
@@ -202,10 +202,10 @@ class Setting(NamedTuple):
         return names
 
 
-_read_off: dict[type[Any], dict[str, Setting]] = {}
+_read_off: dict[type[object], dict[str, Setting]] = {}
 
 
-def settings_of(cls: type[Any]) -> dict[str, Setting]:
+def settings_of(cls: type[object]) -> dict[str, Setting]:
     """Return the settings of a table by field name. Raises TypeError for a field without a Row."""
     if cls not in _read_off:
         hints = get_type_hints(cls, include_extras=True)
@@ -215,7 +215,7 @@ def settings_of(cls: type[Any]) -> dict[str, Setting]:
     return _read_off[cls]
 
 
-def is_unchecked(cls: type[Any]) -> bool:
+def is_unchecked(cls: type[object]) -> bool:
     """Return whether a ``cls`` does not check its values: a dataclass that is not a pydantic model."""
     return is_dataclass(cls) and not hasattr(cls, "model_fields")
 
@@ -237,7 +237,7 @@ def _scope(cls: type[Any], name: str) -> Scope:
     return scope
 
 
-def _setting(name: str, hint: Any, default: Any, scope: Scope) -> Setting:
+def _setting(name: str, hint: object, default: object, scope: Scope) -> Setting:
     optional, row = False, None
     while True:
         if get_origin(hint) is Annotated:

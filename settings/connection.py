@@ -67,7 +67,7 @@ KERBEROS: Final = "GSSAPI"
 _THIS_MACHINE: Final = ("localhost", "127.0.0.1", "::1")
 
 
-def _is_provider(value: Any) -> bool:
+def _is_provider(value: object) -> bool:
     return not isinstance(value, str) or all(value.partition(":"))
 
 
@@ -175,7 +175,7 @@ class SecurityRows:
     ] = None
 
 
-def _is_context(value: Any) -> bool:
+def _is_context(value: object) -> bool:
     # imported here because the help of commands needs these rows, but no TLS
     import ssl
 
@@ -247,7 +247,7 @@ def _check_oauth(settings: Any) -> None:
 
 
 def fallback_settings(
-    cls: type[Any], config: object = None, environ: Mapping[str, str] | None = None
+    cls: type[object], config: object = None, environ: Mapping[str, str] | None = None
 ) -> Fallback:
     """Return the settings of a table from the environment and a file. Raises SettingsError.
 
@@ -312,7 +312,7 @@ def _keys(setting: Setting) -> Iterator[str]:
         yield name.removeprefix("kafka.").replace(".", "_")
 
 
-def _to_type(setting: Setting, value: Any) -> Any:
+def _to_type(setting: Setting, value: object) -> object:
     """Convert a text to the setting's type; returns it unchanged, to be refused later, if it does not fit."""
     if not isinstance(value, str):
         return value
@@ -327,7 +327,7 @@ def _to_type(setting: Setting, value: Any) -> Any:
     return value
 
 
-def _read_toml(path: str) -> dict[str, Any]:
+def _read_toml(path: str) -> dict[str, object]:
     try:
         with Path(path).open("rb") as file:
             found = tomllib.load(file)
@@ -337,7 +337,7 @@ def _read_toml(path: str) -> dict[str, Any]:
     return dict(_flat(found))
 
 
-def _flat(table: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+def _flat(table: Mapping[str, object], before: str = "") -> Iterator[tuple[str, object]]:
     for name, value in table.items():
         if isinstance(value, dict):
             yield from _flat(value, f"{before}{name}.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict
 
@@ -18,7 +18,7 @@ class SettingsModel(BaseModel):
     )
     SCOPE: ClassVar[Scope]
 
-    def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
+    def __repr_args__(self) -> Iterator[tuple[str | None, object]]:
         known = settings_of(type(self))
         return (
             (name, value) for name, value in super().__repr_args__() if not known[str(name)].row.sensitive

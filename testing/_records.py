@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from ..client import LATEST, Cluster
 from ..consumer import AsyncGroupConsumer, Record
@@ -13,7 +12,7 @@ from ..producer import Producer
 from ..protocol import TopicPartition
 
 
-def encode(value: Any) -> bytes | None:
+def encode(value: object) -> bytes | None:
     """Bytes as they are, text as UTF-8, pydantic models and everything else as JSON; None stays None."""
     if value is None or isinstance(value, bytes):
         return value
@@ -32,7 +31,7 @@ async def create_topic(bootstrap: str, name: str, partitions: int, configs: Mapp
         await cluster.create_topics({name: partitions}, configs=dotted, if_not_exists=False)
 
 
-async def produce(bootstrap: str, topic: str, values: Iterable[Any], partition: int | None) -> None:
+async def produce(bootstrap: str, topic: str, values: Iterable[object], partition: int | None) -> None:
     """Write records; returns when all are acknowledged. Creates the topic if the broker allows that."""
     async with Cluster(bootstrap) as cluster, Producer.on_cluster(cluster, linger_ms=0) as producer:
         state = await cluster.metadata([topic], create=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ..coordinator import CoordinatorEvent
@@ -19,7 +19,7 @@ def running_broker(
     host: str = "127.0.0.1",
     port: int = 0,
     on_note: Callable[[CoordinatorEvent], None] | None = None,
-    **settings: Any,
+    **settings: object,
 ) -> Iterator[RunningBroker]:
     """A broker in its own thread and event loop, until the block ends.
 

@@ -134,7 +134,7 @@ class RunningBroker:
 
         self._wait(create_topic(self.bootstrap, name, partitions, configs))
 
-    def produce(self, topic: str, values: Iterable[Any], *, partition: int | None = None) -> None:
+    def produce(self, topic: str, values: Iterable[object], *, partition: int | None = None) -> None:
         """Write records: bytes, text, anything for JSON, pydantic models, None; or pairs (key, value).
 
         Without ``partition`` they are distributed as by Kafka's producers: by the key's hash, without a key
@@ -178,5 +178,5 @@ class RunningBroker:
 
         return self._wait(run())
 
-    def _wait(self, work: Coroutine[Any, Any, T]) -> T:
+    def _wait(self, work: Coroutine[object, object, T]) -> T:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(CALL_TIMEOUT_S)

@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 @contextmanager
 def running_cluster(
-    brokers: int = 3, *, racks: Sequence[str] = (), data: str | Path | None = None, **settings: Any
+    brokers: int = 3, *, racks: Sequence[str] = (), data: str | Path | None = None, **settings: object
 ) -> Iterator[RunningCluster]:
     """Brokers 1, 2, 3 and so on, until the block ends: each with its own thread, event loop and port.
 
@@ -234,7 +234,7 @@ class RunningCluster:
         asyncio.run(create_topic(self.bootstrap, name, partitions, configs))
         self.wait_in_sync(name)
 
-    def produce(self, topic: str, values: Iterable[Any], *, partition: int | None = None) -> None:
+    def produce(self, topic: str, values: Iterable[object], *, partition: int | None = None) -> None:
         """As ``RunningBroker.produce``; every in-sync replica acknowledges the records."""
         from ._records import produce
 
@@ -318,7 +318,7 @@ class RunningCluster:
     def _awake(self) -> list[int]:
         return [number for number in self.brokers if number not in self._held and number not in self._lone]
 
-    def _at_controller(self, work: Callable[[ClusterNode], Any]) -> Any:
+    def _at_controller(self, work: Callable[[ClusterNode], Any]) -> object:
         number = self.controller
         running = asyncio.run_coroutine_threadsafe(work(self._part(number)), self._threads[number].loop)
         return running.result(CALL_TIMEOUT_S)

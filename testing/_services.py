@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 POLL_S = 0.005
 
 #: Settings that make the consumer fast on a local broker.
-QUICK: Mapping[str, Any] = {
+QUICK: Mapping[str, object] = {
     "auto_offset_reset": "earliest",
     "heartbeat_interval_ms": 100,
     "fetch_max_wait_ms": 100,

@@ -14,7 +14,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from typing import Any, Final, TypeVar, cast
+from typing import Final, TypeVar, cast
 
 from ..admin import GroupAdmin
 from ..protocol import KohortError
@@ -67,7 +67,7 @@ class View(ABC):
     async def look(self, admin: GroupAdmin) -> None:
         """Look once. Raises KohortError."""
 
-    def tell(self, event: str, value: Any) -> None:
+    def tell(self, event: str, value: object) -> None:
         """Send an event to every page, including pages opened later; only the last of its kind is kept."""
         self._version += 1
         data = json.dumps(value, separators=(",", ":"))

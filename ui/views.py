@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final, TypeVar
 
 from ..admin import (
     Generation,
@@ -325,7 +325,10 @@ def _as_shown(found: ClusterStatus) -> tuple[ClusterStatus, list[str]]:
     return replace(found, brokers=brokers), [str(each.disk) for each in found.brokers]
 
 
-def matching(rows: Sequence[Any], text: str, name: str) -> list[Any]:
+RowT = TypeVar("RowT")
+
+
+def matching(rows: Sequence[RowT], text: str, name: str) -> list[RowT]:
     """Rows whose name contains the text, ignoring case."""
     wanted = text.casefold()
     return [row for row in rows if wanted in getattr(row, name).casefold()]

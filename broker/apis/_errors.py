@@ -61,7 +61,7 @@ class ErrorShape:
         level = self._levels(version)[0]
         return level.request, level.response
 
-    def elements(self, key: int, version: int, items: Iterable[object], code: ErrorCode) -> list[Any]:
+    def elements(self, key: int, version: int, items: Iterable[object], code: ErrorCode) -> list[object]:
         """Elements for the outermost array of the answer, with ``code`` for these of the request."""
         levels = self._levels(version)
         source = SimpleNamespace(**{levels[0].request: items})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from ...cluster import BrokerRegistration, TopicImage
@@ -12,6 +12,10 @@ from ..authorizer import OPERATIONS, ResourceType
 from ..node import Node
 from ..partitions.partition import LocalTopic, Partition
 from ._api import AnyRequest
+
+if TYPE_CHECKING:
+    from ...protocol.messages.create_partitions import CreatePartitionsAssignment
+    from ...protocol.messages.create_topics import CreatableReplicaAssignment
 
 #: No epoch known or given.
 NO_EPOCH = -1
@@ -98,7 +102,9 @@ def brokers_of(node: Node, request: AnyRequest) -> Iterator[tuple[BrokerRegistra
             yield broker, *address
 
 
-def check_placed(node: Node, assignments: Iterable[Any]) -> None:
+def check_placed(
+    node: Node, assignments: Iterable[CreatableReplicaAssignment | CreatePartitionsAssignment]
+) -> None:
     """Raise KafkaError INVALID_REPLICA_ASSIGNMENT for replicas on other brokers than this one. In a cluster
     the controller checks assignments.
     """

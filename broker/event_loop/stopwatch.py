@@ -17,11 +17,11 @@ class Stopwatch(Generic[T]):
 
     __slots__ = ("_coroutine", "running_s")
 
-    def __init__(self, coroutine: Coroutine[Any, Any, T]) -> None:
+    def __init__(self, coroutine: Coroutine[object, object, T]) -> None:
         self._coroutine = coroutine
         self.running_s = 0.0
 
-    def __await__(self) -> Generator[Any, Any, T]:
+    def __await__(self) -> Generator[object, object, T]:
         steps = self._coroutine
         value: Any = None
         error: BaseException | None = None

@@ -381,7 +381,7 @@ class Control:
                     await self._next_image.wait()
 
 
-def config_texts(configs: Mapping[str, Any]) -> dict[str, str]:
+def config_texts(configs: Mapping[str, object]) -> dict[str, str]:
     """Configs of a topic as the store has them: text, by Kafka's names."""
     return {name.replace("_", "."): as_text(value) or "" for name, value in configs.items()}
 
@@ -417,7 +417,7 @@ def _new_partitions(counts: Mapping[TopicImage, int], placed: Placed) -> list[Ne
     return [NewPartitions(topic.name, count, placed.get(topic.name)) for topic, count in counts.items()]
 
 
-def _topics_request(plans: Sequence[TopicPlan]) -> Any:
+def _topics_request(plans: Sequence[TopicPlan]) -> object:
     from ...protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 
     return CreateTopicsRequest(
@@ -434,9 +434,9 @@ def _topics_request(plans: Sequence[TopicPlan]) -> Any:
     )
 
 
-def _isr_request(node_id: int, epoch: int, changes: Sequence[IsrChange]) -> Any:
+def _isr_request(node_id: int, epoch: int, changes: Sequence[IsrChange]) -> object:
     messages = messages_of(ApiKey.ALTER_PARTITION)
-    by_topic: dict[UUID, list[Any]] = {}
+    by_topic: dict[UUID, list[object]] = {}
     for change in changes:
         by_topic.setdefault(change.topic_id, []).append(
             messages.RequestPartitionData(

@@ -27,7 +27,7 @@ DYNAMIC: Final = frozenset(name for name, one in settings_of(BrokerSettings).ite
 T = TypeVar("T")
 
 #: Field names and typed values that were set; settings of a listener are text, by Kafka's name.
-Values = dict[str, Any]
+Values = dict[str, object]
 
 
 @dataclass(slots=True)
@@ -186,7 +186,7 @@ def kafka_name(name: str) -> str:
     return _name(_keys([name])[0]) if name.startswith(PREFIX) else name.replace("_", ".")
 
 
-def _check_values(given: Mapping[str, Any]) -> Values:
+def _check_values(given: Mapping[str, object]) -> Values:
     general, of_listeners = take_listener_settings(given)
     texts = {name: as_text(value) for name, value in general.items()}
     checked = read_settings(BrokerSettings, texts)

@@ -370,7 +370,7 @@ class FolderTopics(Topics):
     def _creations(self, made: Mapping[str, TopicRecord]) -> list[Change]:
         return [Create(topic_path(name), record.stored()) for name, record in made.items()]
 
-    def _puts(self, changes: Mapping[TopicImage, Mapping[str, Any]]) -> list[Change]:
+    def _puts(self, changes: Mapping[TopicImage, Mapping[str, object]]) -> list[Change]:
         puts: list[Change] = []
         for each, fields in changes.items():
             entry = self._store.get(topic_path(each.name))
@@ -447,7 +447,7 @@ class FolderTopics(Topics):
         self.image = self.image.changed([found.having(partitions=states)])
 
 
-def first_configs(settings: BrokerSettings, name: str) -> dict[str, Any]:
+def first_configs(settings: BrokerSettings, name: str) -> dict[str, object]:
     """The first configs of a topic that came without any: coordinators' topics are compacted."""
     sizes = {
         OFFSETS_TOPIC: settings.offsets_topic_segment_bytes,

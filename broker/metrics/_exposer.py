@@ -95,7 +95,7 @@ class _Collector:
     def __init__(self, snapshot: BrokerSnapshot) -> None:
         self._snapshot = snapshot
 
-    def describe(self) -> Iterable[Any]:
+    def describe(self) -> Iterable[object]:
         """Return nothing: the families are only known when they are collected."""
         return ()
 

@@ -48,7 +48,7 @@ class ApiMeter(Counter):
         if body.error_code:
             self.fail(body.error_code)
 
-    def see_all(self, body: Any) -> None:
+    def see_all(self, body: object) -> None:
         """Count the errors of a response, wherever they are in it."""
         for path in _paths(self.key):
             elements = [body]

@@ -15,7 +15,6 @@ import socket
 import ssl
 from collections.abc import Callable, Coroutine, Generator
 from functools import partial
-from typing import Any
 
 from ...log import OPEN_FILES
 from ..reporting.log_lines import RateLimitedLog
@@ -231,15 +230,15 @@ class _Begun:
     Raises StopIteration if there was nothing to wait for.
     """
 
-    def __init__(self, work: Coroutine[Any, Any, None]) -> None:
+    def __init__(self, work: Coroutine[object, object, None]) -> None:
         self._work = work
         self._waits_for = work.send(None)
 
     async def rest(self) -> None:
         await self
 
-    def __await__(self) -> Generator[Any, None, None]:
-        step: Callable[[], Any]
+    def __await__(self) -> Generator[object, None, None]:
+        step: Callable[[], object]
         while True:
             try:
                 yield self._waits_for

@@ -13,7 +13,7 @@ import asyncio
 import os
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, Protocol, cast
+from typing import Protocol, cast
 
 from ...coordinator.engine.runner import Writes
 from ...protocol import FrameReader, Part, ProtocolError
@@ -69,7 +69,7 @@ class Host(Protocol):
     def forget(self, connection: Connection) -> None:
         """Called when the connection is closed."""
 
-    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    def spawn(self, work: Coroutine[object, object, None]) -> asyncio.Task[None]:
         """Run a coroutine; the server's stop cancels it."""
 
 

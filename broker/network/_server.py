@@ -7,7 +7,6 @@ import logging
 import socket
 from collections.abc import Coroutine
 from functools import partial
-from typing import Any
 
 from ...cluster import Endpoint
 from ...coordinator.engine.runner import when_read
@@ -173,7 +172,7 @@ class Server:
         self._slow.forget(connection)
         self.backpressure.forget(connection)
 
-    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    def spawn(self, work: Coroutine[object, object, None]) -> asyncio.Task[None]:
         task = self.loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, suppress
 from dataclasses import KW_ONLY, InitVar, dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 from uuid import UUID
 
 from ...log import (
@@ -538,7 +538,7 @@ class Partition:
             return self._flusher_of(log).wait_flushed(end_offset)
         return None
 
-    def wait_stored(self, end_offset: int, timeout_ms: float) -> Awaitable[Any] | None:
+    def wait_stored(self, end_offset: int, timeout_ms: float) -> Awaitable[object] | None:
         """Return what the response to an append with acks=all up to ``end_offset`` has to wait for: the flush
         that is due, and all in-sync replicas; None: nothing. To be called before anything else runs: the wait
         raises KafkaError (``flush_before_answer``, ``Leadership.replicated``) also if the leadership that

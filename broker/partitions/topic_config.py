@@ -6,7 +6,7 @@ lacks (tiered storage) accept only the value that means "off".
 
 import operator
 from dataclasses import dataclass, fields, replace
-from typing import Annotated, Any, ClassVar, Final, Literal
+from typing import Annotated, ClassVar, Final, Literal
 
 from ...log import CompressionType, LogConfig
 from ...protocol import GZIP_LEVEL, LZ4_LEVEL, ZSTD_LEVEL
@@ -91,7 +91,7 @@ _OF_THE_LOG: Final = {field.name for field in fields(LogConfig)} & {
 }
 
 
-def topic_defaults(settings: BrokerSettings) -> dict[str, Any]:
+def topic_defaults(settings: BrokerSettings) -> dict[str, object]:
     """Configs of a topic for which nothing was set, by field name."""
     values = {
         name: getattr(settings, config.row.default_from)

@@ -62,7 +62,7 @@ class QuotaTable:
         limits = (self.values.get(entity, {}).get(key) for entity in entities)
         return next((limit for limit in limits if limit is not None), None)
 
-    def to_stored(self) -> dict[str, Any]:
+    def to_stored(self) -> dict[str, object]:
         entries = [
             {
                 "entity": [list(part) for part in entity.parts],

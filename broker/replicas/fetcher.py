@@ -14,7 +14,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from uuid import UUID
 
 from ...client.connection import Connection
@@ -29,6 +29,9 @@ from ..partitions.partition import Partition
 from ..reporting.log_lines import RateLimitedLog
 from ..security._between_brokers import refusal
 from ..settings import BrokerSettings
+
+if TYPE_CHECKING:
+    from ...protocol.messages.fetch import EpochEndOffset, PartitionData
 
 log = logging.getLogger("kohort.broker")
 
@@ -364,7 +367,7 @@ class Fetcher:
             and partition.log_end_offset == position.fetch_offset
         )
 
-    def _append(self, partition: Partition, data: Any) -> None:
+    def _append(self, partition: Partition, data: PartitionData) -> None:
         if data.records:
             records = bytes(data.records)
             is_empty = partition.log_start_offset == partition.log_end_offset
@@ -386,7 +389,7 @@ class Fetcher:
                 min(data.log_start_offset, partition.high_watermark), now_ms=self._now_ms()
             )
 
-    def _parts_at(self, partition: Partition, diverging: Any) -> int:
+    def _parts_at(self, partition: Partition, diverging: EpochEndOffset) -> int:
         found = truncation(
             diverging.epoch,
             diverging.end_offset,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Hashable
-from typing import Any, Final
+from typing import Final
 
 from ...coordinator import CoordinatorEvent, GroupEvent, MemberFenced, RebalanceCompleted, Refusal
 from .log_lines import cut
@@ -137,7 +137,7 @@ class EventLog:
         return skipped
 
 
-def _line(event: CoordinatorEvent) -> dict[str, Any]:
+def _line(event: CoordinatorEvent) -> dict[str, object]:
     """The fields of an event's line, without empty ones."""
     # not needed for a start
     from ...coordinator.groups.details import event_fields

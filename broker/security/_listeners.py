@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, fields
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ...settings import SettingsError, as_text, read_settings
 from ._settings import SecuritySettings
@@ -181,7 +181,7 @@ class _Override(NamedTuple):
 _FIELDS = sorted((field.name for field in fields(SecuritySettings)), key=len, reverse=True)
 
 
-def take_listener_settings(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+def take_listener_settings(given: Mapping[str, object]) -> tuple[dict[str, object], dict[str, str]]:
     """Split settings into the broker's, and those for single listeners by ``NAME.MECHANISM.field``. Raises
     SettingsError for an unknown one.
     """

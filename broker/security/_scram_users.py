@@ -188,7 +188,7 @@ class ScramUsers:
             self._kept = True
         self._take(credentials)
 
-    def _stored(self, credentials: Credentials) -> dict[str, Any]:
+    def _stored(self, credentials: Credentials) -> dict[str, object]:
         users = [_stored(*key, one) for key, one in credentials.items()]
         return {"secret": base64.b64encode(self._secret).decode(), "users": users}
 
@@ -200,7 +200,7 @@ class ScramUsers:
         self._shapes = shapes
 
 
-def _stored(mechanism: str, user: str, credential: ScramCredential) -> dict[str, Any]:
+def _stored(mechanism: str, user: str, credential: ScramCredential) -> dict[str, object]:
     return {
         "user": user,
         "mechanism": mechanism,

@@ -109,7 +109,7 @@ class _Keys:
         self._stamp = (0, 0)
         self._renewal: asyncio.Task[None] | None = None
 
-    async def find(self, name: object, algorithm: str) -> Any:
+    async def find(self, name: object, algorithm: str) -> object:
         """The key that signs with ``algorithm`` under this name. Raises AuthenticationError."""
         if self._path is not None:
             while _stamp(self._path) != self._stamp and await self._renewed():
@@ -123,7 +123,7 @@ class _Keys:
             raise AuthenticationError("the token is signed with a key that is not known")
         return found
 
-    def _among(self, name: object, algorithm: str) -> Any:
+    def _among(self, name: object, algorithm: str) -> object:
         fitting = [key for key in self._keys if _fits(key, algorithm)]
         if name is None:
             return fitting[0].key if len(fitting) == 1 else None

@@ -88,7 +88,7 @@ def restorations(
             changes = []
 
 
-def _put(path: str, value: Any, stored: Callable[[str], Entry | None]) -> Change:
+def _put(path: str, value: object, stored: Callable[[str], Entry | None]) -> Change:
     return Create(path, value) if stored(path) is None else Put(path, value)
 
 

@@ -7,9 +7,12 @@ step.
 from __future__ import annotations
 
 from enum import Enum, auto
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 from ...protocol import ApiKey, ErrorCode
+
+if TYPE_CHECKING:
+    from ...protocol.messages.describe_groups import DescribedGroup
 
 
 class Reaction(Enum):
@@ -100,7 +103,7 @@ _FATAL = {
 }
 
 
-def mismatch_text(row: Any, offers: str) -> str:
+def mismatch_text(row: DescribedGroup, offers: str) -> str:
     """Text of what a group of a DescribeGroups response has in common, beside what this consumer ``offers``;
     "" if the response does not say.
     """

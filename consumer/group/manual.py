@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 from uuid import UUID
 
 from ...assignors import TopicInfo
@@ -77,7 +76,7 @@ class ManualAssignment(GroupMember):
     def announce_leave(self, reason: str, now: float) -> bool:  # noqa: ARG002 - nobody would hear it
         return False
 
-    def on_answer(self, request: Send, response: Any, now: float) -> None:  # noqa: ARG002 - never called
+    def on_answer(self, request: Send, response: object, now: float) -> None:  # noqa: ARG002 - never called
         raise AssertionError("manual assignment sends no requests")
 
     def on_failure(self, request: Send, error: Exception, now: float) -> None:  # noqa: ARG002 - never called

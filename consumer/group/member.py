@@ -12,7 +12,6 @@ from __future__ import annotations
 import random
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any
 from uuid import UUID
 
 from ...assignors import MeasuringAssignor, TopicInfo
@@ -151,7 +150,7 @@ class GroupMember(ABC):
     # what happens
 
     @abstractmethod
-    def on_answer(self, request: Send, response: Any, now: float) -> None:
+    def on_answer(self, request: Send, response: object, now: float) -> None:
         """A Send was answered. Ignored if the request is no longer the pending one."""
 
     @abstractmethod

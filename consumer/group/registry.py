@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Mapping
-from typing import Any
 from uuid import UUID
 
 from ...assignors import TopicInfo
@@ -263,7 +262,7 @@ class RegistryMembership(GroupMember):
 
     # what happens otherwise
 
-    def on_answer(self, request: Send, response: Any, now: float) -> None:  # noqa: ARG002 - never called
+    def on_answer(self, request: Send, response: object, now: float) -> None:  # noqa: ARG002 - never called
         raise AssertionError("this member sends no requests to brokers")
 
     def on_failure(self, request: Send, error: Exception, now: float) -> None:  # noqa: ARG002 - never called

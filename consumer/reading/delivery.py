@@ -259,7 +259,7 @@ class Delivery:
         self.hungry()
         return made
 
-    def _deliver_made(self, buffer: FetchBuffer) -> Any:
+    def _deliver_made(self, buffer: FetchBuffer) -> object:
         made = buffer.made.popleft()
         self.held.decoded -= made.batch.nbytes
         for run in made.runs:

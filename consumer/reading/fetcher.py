@@ -12,7 +12,6 @@ from collections import defaultdict
 from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 from ...client.errors import ConsumerClosedError, ResponseTooLargeError
 from ...client.fetch import STALE_METADATA, FetchedPartition, FetchFrom, FetchSession
@@ -140,7 +139,7 @@ class Fetcher:
                 by_node[node].append(position)
         return by_node
 
-    def _start(self, key: str | int, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    def _start(self, key: str | int, work: Callable[[], Coroutine[object, object, None]]) -> None:
         _, not_before = self._faults.get(key, (0, 0.0))
         if key not in self._busy and now_ms() >= not_before:
             task = self._busy[key] = asyncio.create_task(work(), name=f"kohort fetcher {key}")

@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any
 
 from ...client.waiting import now_ms
 from .assembly import ConsumerAssembly
 from .handover import in_callback
 
 #: The task, or the id of the thread, that closes.
-Caller = asyncio.Task[Any] | int | None
+Caller = asyncio.Task[object] | int | None
 
 #: Time for the last commit and callbacks.
 CLOSE_TIMEOUT_MS = 30_000

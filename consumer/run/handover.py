@@ -15,7 +15,6 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from contextvars import ContextVar
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any
 
 from ...client.waiting import Signal, now_ms
 from ...protocol import TopicPartition
@@ -179,7 +178,7 @@ class Handover:
             self._giving.append(giving)
             self._begin(together, self._give_up(giving))
 
-    def _begin(self, partitions: Iterable[TopicPartition], work: Coroutine[Any, Any, None]) -> None:
+    def _begin(self, partitions: Iterable[TopicPartition], work: Coroutine[object, object, None]) -> None:
         """Start a step of these partitions, after their earlier ones."""
         before = {step for p in partitions if (step := self._last.get(p)) is not None}
         step = asyncio.create_task(_after(before, work), name="kohort handover")
@@ -349,7 +348,7 @@ class Handover:
             _call.reset(before)
 
 
-async def _after(before: Iterable[asyncio.Task[None]], work: Coroutine[Any, Any, None]) -> None:
+async def _after(before: Iterable[asyncio.Task[None]], work: Coroutine[object, object, None]) -> None:
     try:
         if waiting := {step for step in before if not step.done()}:
             await asyncio.wait(waiting)

@@ -24,7 +24,7 @@ class PollWatch:
 
     max_interval_ms: float
     #: Who polled last: a task, or the id of a thread.
-    poller: asyncio.Task[Any] | int | None = None
+    poller: asyncio.Task[object] | int | None = None
     #: Returns how many records were taken one by one, which are no polls.
     taken: Callable[[], int] = lambda: 0
     _seen: int = 0
@@ -45,7 +45,7 @@ class PollWatch:
         """A poll began and ended at once, or the user did something else that counts as one."""
         self._last = now
 
-    def read_by_another(self, who: asyncio.Task[Any] | int | None) -> bool:
+    def read_by_another(self, who: asyncio.Task[object] | int | None) -> bool:
         """Return whether the last poll was by another task or thread than this one, which is still alive."""
         if isinstance(self.poller, int):
             return self.poller != who and any(t.ident == self.poller for t in threading.enumerate())
@@ -155,7 +155,7 @@ def activity_of_thread(ident: int) -> str:
     return _name_frames(reversed(frames))
 
 
-def activity_of_task(task: asyncio.Task[Any]) -> str:
+def activity_of_task(task: asyncio.Task[object]) -> str:
     """The line of user code that a task waits at."""
     frames: list[FrameType] = []
     coroutine: Any = task.get_coro()

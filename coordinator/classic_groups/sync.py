@@ -6,10 +6,10 @@ v3 instance id (KIP-345), v5 protocol type and name in request and response (KIP
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 from ...protocol import ErrorCode
-from ...protocol.messages.sync_group import SyncGroupResponse
+from ...protocol.messages.sync_group import SyncGroupRequestAssignment, SyncGroupResponse
 from ...statemachine import GroupState
 from ..engine.effects import Request
 from ..engine.readiness import append_error
@@ -79,7 +79,7 @@ def _unacceptable(group: ClassicGroup | None, request: Request) -> ErrorCode:
     return ErrorCode.NONE
 
 
-def _store(shard: GroupShard, group: ClassicGroup, assignments: Iterable[Any]) -> None:
+def _store(shard: GroupShard, group: ClassicGroup, assignments: Iterable[SyncGroupRequestAssignment]) -> None:
     """Write the leader's assignment, unless one is being written: members get what the log has."""
     given = {entry.member_id: bytes(entry.assignment or b"") for entry in assignments}
     empty = EMPTY_ASSIGNMENT if group.protocol_type == CONSUMER else b""

@@ -9,7 +9,8 @@ its subscription show what it has revoked.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
+from uuid import UUID
 
 from ...offsets_topic import ClassicMetadata, MemberMetadata
 from ...protocol import (
@@ -20,10 +21,10 @@ from ...protocol import (
     Subscription,
     decode_subscription,
 )
-from ...protocol.messages.heartbeat import HeartbeatResponse
+from ...protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from ...protocol.messages.join_group import JoinGroupResponse
 from ...protocol.messages.leave_group import LeaveGroupResponse, MemberResponse
-from ...protocol.messages.sync_group import SyncGroupResponse
+from ...protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from ...statemachine import AssignmentState, ConsumerGroupState
 from ..classic_groups.group import ClassicGroup
 from ..classic_groups.join import handle_join as join_classic_group
@@ -252,7 +253,7 @@ def _subscription(protocols: Sequence[tuple[str, bytes]]) -> Subscription:
 
 
 def _owned_in(group: ConsumerGroup, subscription: Subscription) -> Owned:
-    owned: dict[Any, list[int]] = {}
+    owned: dict[UUID, list[int]] = {}
     for topic, number in subscription.owned:
         topic_id = group.topics.id_of_topic(topic)
         if topic_id is not None:
@@ -263,7 +264,7 @@ def _owned_in(group: ConsumerGroup, subscription: Subscription) -> Owned:
 # --- living -------------------------------------------------------------------------------------------------
 
 
-def _sender(group: ConsumerGroup, body: Any) -> Member:
+def _sender(group: ConsumerGroup, body: HeartbeatRequest | SyncGroupRequest) -> Member:
     if body.group_instance_id is None:
         member = known_member(group, body.member_id)
     else:

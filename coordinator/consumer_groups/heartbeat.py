@@ -23,6 +23,7 @@ from ...offsets_topic import (
 from ...protocol import ApiKey, CauseKind, ErrorCode, KafkaError
 from ...protocol.messages.consumer_group_heartbeat import (
     Assignment,
+    ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
     TopicOffsets,
     TopicPartitions,
@@ -360,7 +361,9 @@ def advance(changes: Changes, member: Member, owned: Owned, *, changed: bool, gi
         changes.revoked(member)
 
 
-def _group_for(shard: GroupShard, body: Any, now_ms: int) -> tuple[Changes, Group | None]:
+def _group_for(
+    shard: GroupShard, body: ConsumerGroupHeartbeatRequest, now_ms: int
+) -> tuple[Changes, Group | None]:
     """Find or create the group of a request; also return the group of another type that it replaces."""
     found = shard.state.find(body.group_id)
     if body.member_epoch != _JOINING or not (found is None or isinstance(found, ClassicGroup)):
@@ -404,7 +407,7 @@ def check_room(shard: GroupShard, group: ConsumerGroup, size: int, known: Member
         raise KafkaError(ErrorCode.INVALID_REQUEST, text)
 
 
-def _sender(group: ConsumerGroup, body: Any, owned: Owned) -> Member | None:
+def _sender(group: ConsumerGroup, body: ConsumerGroupHeartbeatRequest, owned: Owned) -> Member | None:
     """Find the member that sent a request, or that its sender replaces; None for a new member."""
     joins = body.member_epoch == _JOINING
     if body.instance_id is None:
@@ -549,18 +552,18 @@ def _owned_in(told: Sequence[TopicPartitions] | None) -> Owned:
     return owned
 
 
-def _size(body: Any) -> int:
+def _size(body: ConsumerGroupHeartbeatRequest) -> int:
     """Return the size of a subscription in bytes."""
     return text_bytes((*(body.subscribed_topic_names or ()), body.subscribed_topic_regex or ""))
 
 
-def _says_nothing(body: Any) -> bool:
+def _says_nothing(body: ConsumerGroupHeartbeatRequest) -> bool:
     """Return whether a heartbeat has no news of its member."""
     _, _, _, _, *said, owned, _, _, _ = body
     return owned is None and said == _NOTHING_SAID
 
 
-def _is_full(body: Any) -> bool:
+def _is_full(body: ConsumerGroupHeartbeatRequest) -> bool:
     """Return whether this is a full request, which members send when the coordinator may not know their
     state.
     """

@@ -120,7 +120,7 @@ class Replicas(Protocol):
 class Handle(Protocol):
     """Receives the response to a request, once."""
 
-    def set(self, body: Any, /) -> None: ...
+    def set(self, body: object, /) -> None: ...
 
 
 class Call:
@@ -132,7 +132,7 @@ class Call:
         self.body: Any = _UNANSWERED
         self._future: asyncio.Future[None] | None = None
 
-    def set(self, body: Any) -> None:
+    def set(self, body: object) -> None:
         assert self.body is _UNANSWERED, "a request is answered once"
         self.body = body
         if self._future is not None and not self._future.done():
@@ -468,7 +468,7 @@ class ShardRunner(Generic[S]):
             self._replicate(self.replicas, appends, records, offset)
 
     def _replicate(
-        self, replicas: Replicas, appends: list[Append], records: Sequence[Any], offset: int
+        self, replicas: Replicas, appends: list[Append], records: Sequence[object], offset: int
     ) -> None:
         """Tell the shard when all replicas have what was written. Responses wait for that, up to a
         timeout.

@@ -50,7 +50,7 @@ _new: Final = tuple.__new__
 _OVERDUE: Final = append_error(ErrorCode.REQUEST_TIMED_OUT)
 
 Handler: TypeAlias = "Callable[[Shard[S], Request, int], None]"
-Refusal: TypeAlias = Callable[[Request, int], Any]
+Refusal: TypeAlias = Callable[[Request, int], object]
 
 
 class FanOut(NamedTuple):
@@ -106,7 +106,7 @@ class Kind(Generic[S]):
     """
 
     apis: Mapping[int, Api[S]] = field(default_factory=dict)
-    applies: Mapping[type[Any], Callable[[S, Sequence[Any], int, int], None]] = field(default_factory=dict)
+    applies: Mapping[type[object], Callable[[S, Sequence[Any], int, int], None]] = field(default_factory=dict)
     ends_transaction: Callable[[S, int, bool], None] | None = None
     timers: Mapping[str, Callable[[Shard[S], TimerKey, int], None]] = field(default_factory=dict)
     activate: Callable[[Shard[S], int], None] = _nothing
@@ -148,7 +148,7 @@ class CoordinatorTopic(Generic[S]):
         self.applies = {record: apply for kind in self.kinds for record, apply in kind.applies.items()}
         self.timers = {name: fire for kind in self.kinds for name, fire in kind.timers.items()}
 
-    def refusal(self, request: Request, error: int) -> Any:
+    def refusal(self, request: Request, error: int) -> object:
         return self.apis[request.api_key].refusal(request, error)
 
     def unready_error(self, api_key: int, unready: Unready) -> ErrorCode:
@@ -213,7 +213,7 @@ class Shard(Generic[S]):
             self._settle(append.key, now_ms)
 
     def appended_all(
-        self, appends: Sequence[Append], records: Sequence[Any], base_offset: int, now_ms: int
+        self, appends: Sequence[Append], records: Sequence[object], base_offset: int, now_ms: int
     ) -> None:
         """Do the same as ``appended`` for each ticket in turn; ``records`` are theirs. They are applied
         together if no step follows any of them and none is a marker.
@@ -308,7 +308,7 @@ class Shard(Generic[S]):
 
     # --- load and unload ----------------------------------------------------------------------------------
 
-    def apply(self, records: Sequence[Any], offset: int, producer_id: int = NO_PRODUCER) -> None:
+    def apply(self, records: Sequence[object], offset: int, producer_id: int = NO_PRODUCER) -> None:
         """Apply records of the log, just written or loaded. Durable state changes only here, by the end of a
         transaction, and in the topic's ``load``, which takes in plain batches.
 
@@ -361,9 +361,9 @@ class Shard(Generic[S]):
     def append(
         self,
         key: str | None,
-        records: tuple[Any, ...],
+        records: tuple[object, ...],
         then: Callable[[ErrorCode, int], None] | None = None,
-        answers: tuple[tuple[Request, Any], ...] = (),
+        answers: tuple[tuple[Request, object], ...] = (),
         *,
         producer_id: int = NO_PRODUCER,
         producer_epoch: int = NO_PRODUCER,
@@ -397,7 +397,7 @@ class Shard(Generic[S]):
         else:
             self._deferred.setdefault(key, []).append(request)
 
-    def reply(self, request: Request, body: Any) -> None:
+    def reply(self, request: Request, body: object) -> None:
         reply = _new(Reply, (request.handle, body))
         if request.awaited:
             self._effects.insert(self._awaited, reply)
@@ -408,7 +408,7 @@ class Shard(Generic[S]):
     def refuse(self, request: Request, error: int) -> None:
         self.reply(request, self.topic.refusal(request, error))
 
-    def reply_after(self, ticket: int, request: Request, body: Any) -> None:
+    def reply_after(self, ticket: int, request: Request, body: object) -> None:
         """Answer when all that was appended after ``ticket`` is durable; at once if nothing was."""
         if self.last_ticket > ticket:
             last = self._writes[self.last_ticket]
@@ -416,7 +416,7 @@ class Shard(Generic[S]):
         else:
             self.reply(request, body)
 
-    def reply_when_written(self, key: str, request: Request, body: Any) -> None:
+    def reply_when_written(self, key: str, request: Request, body: object) -> None:
         """Answer when the pending writes of a key are durable; at once if there are none."""
         if key in self._stalled:
             self.refuse(request, _OVERDUE)

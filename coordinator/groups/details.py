@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import fields
-from typing import Any, Final
+from typing import Final
 
 from ...protocol import ErrorCode
 from ..engine.events import CoordinatorEvent
@@ -22,7 +22,7 @@ MAX_LISTED: Final = 200
 MAX_BYTES: Final = 32_000
 
 
-def event_fields(event: CoordinatorEvent) -> dict[str, Any]:
+def event_fields(event: CoordinatorEvent) -> dict[str, object]:
     """The fields that only this kind of event has, without assignments."""
     found = {
         field.name: getattr(event, field.name)
@@ -59,5 +59,5 @@ def details_json(entry: HistoryEntry) -> str:
         listed //= 2
 
 
-def _json(found: dict[str, Any]) -> str:
+def _json(found: dict[str, object]) -> str:
     return json.dumps(found, separators=(",", ":"))

@@ -31,7 +31,7 @@ MAX_TEXT: Final = 300
 MAX_CAUSE: Final = 2_000
 
 # by kind of event, computed once: the names of its text fields, and a getter of them
-_text_fields: dict[str, tuple[tuple[str, ...], attrgetter[Any]]] = {}
+_text_fields: dict[str, tuple[tuple[str, ...], attrgetter[object]]] = {}
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from .._segment import Segment
 from ._read_only import READ_ONLY
 
 #: Kind and fields of each entry of a file; a reader returns them for a file's path and name.
-_Entries: TypeAlias = Iterator[tuple[str, dict[str, Any]]]
+_Entries: TypeAlias = Iterator[tuple[str, dict[str, object]]]
 _Reader: TypeAlias = Callable[[str, str], _Entries]
 
 
