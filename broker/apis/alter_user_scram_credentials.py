@@ -83,7 +83,7 @@ def _to_credential(before: _Credentials, item: _Change) -> tuple[tuple[str, str]
         text = f"mechanism {item.mechanism}: 1 and 2 are known (SHA-256, -512)"
         raise KafkaError(ErrorCode.UNSUPPORTED_SASL_MECHANISM, text)
     key = mechanism, item.name
-    if isinstance(item, ScramCredentialDeletion):
+    if not isinstance(item, ScramCredentialUpsertion):
         if key not in before:
             text = f"user {item.name!r} has no {mechanism} credential"
             raise KafkaError(ErrorCode.RESOURCE_NOT_FOUND, text)
