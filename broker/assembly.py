@@ -26,7 +26,8 @@ from .event_loop.stopwatch import clock
 from .metadata.features import TRANSACTION_VERSION, Features
 from .metadata.group_configs import GroupConfigs
 from .metadata.live_settings import LiveSettings, SharedSettings
-from .metadata.topics import FolderTopics
+from .metadata.lone_control import LoneControl
+from .metadata.topics import Topics
 from .metrics import (
     BrokerMetrics,
     BrokerSnapshot,
@@ -48,7 +49,6 @@ from .transactions import end_in, end_unknown, largest_record, start_transaction
 
 if TYPE_CHECKING:
     from .metadata.cluster_node import ClusterNode
-    from .metadata.cluster_topics import ClusterTopics
     from .replicas.replicas import MovingShards, Replicas
 
 #: How long a broker that stops waits for others to take over leadership, in seconds.
@@ -86,6 +86,7 @@ class BrokerAssembly:
         self.server = Server(settings, users, metrics.clients, *address)
         self._folder = DataFolder.open(data, node_id=settings.node_id, cluster_id=cluster_id, fs=fs)
         cluster: ClusterNode | None = None
+        self._lone: LoneControl | None = None
         try:
             metadata = self._metadata = make_store(self._folder.path) if store is None else store
             users.open(Document(metadata, "scram-users"))
@@ -97,19 +98,19 @@ class BrokerAssembly:
                 [lambda: self.server.quotas.reconfigure(settings)],
             )
             live.load()
-            topics: FolderTopics | ClusterTopics
+            topics = Topics(self._folder, settings, now_ms, metrics.flush_times, replicated=store is not None)
             if store is None:
                 assert isinstance(metadata, FolderStore)
-                topics = FolderTopics(self._folder, metadata, settings, now_ms, metrics.flush_times)
-                topics.open()
+                self._lone = LoneControl(topics, metadata, settings)
+                self._lone.open()
                 producer_ids = ProducerIds(metadata)
             else:
                 from .metadata.cluster_node import ClusterNode
-                from .metadata.cluster_topics import ClusterTopics
                 from .metadata.producer_id_note import ProducerIdNote
 
                 cluster = ClusterNode(store, settings, now_ms, self._folder)
-                topics = ClusterTopics(self._folder, cluster.control, settings, now_ms, metrics.flush_times)
+                topics.control = cluster.control
+                topics.logs.take_in_replicas()
                 note = ProducerIdNote(self._folder)
                 producer_ids = ProducerIds(metadata, note.read(), note.write)
             live.on_change.append(topics.settings_changed)
@@ -128,12 +129,11 @@ class BrokerAssembly:
         self._replicas: Replicas | None = None
         if cluster is None:
             offsets = topics.logs.topic(OFFSETS_TOPIC)
-            assert offsets is not None, "FolderTopics.open creates it"
+            assert offsets is not None, "LoneControl.open creates it"
             offsets_log = OffsetsStore(offsets.partitions, load_bytes=settings.offsets_load_buffer_size)
         else:
             from .replicas.replicas import MovingShards, Replicas, replicated_log
 
-            assert isinstance(topics, ClusterTopics)
             loop = asyncio.get_running_loop()
             self._moving = {
                 OFFSETS_TOPIC: MovingShards(
@@ -162,7 +162,6 @@ class BrokerAssembly:
                 now_ms,
                 lambda: int(loop.time() * 1_000),
                 self._moving,
-                lambda names: self.coordinator.topics_deleted(names),
             )
             cluster.follow = self._replicas.follow
             cluster.follow_in_slices = self._replicas.follow_in_slices
@@ -186,6 +185,7 @@ class BrokerAssembly:
             fsync=settings.kohort_offsets_ack_flush,
             replicas=self._moving.get(OFFSETS_TOPIC),
         )
+        topics.on_deleted = self.coordinator.topics_deleted
         quotas = ClientQuotas(
             table,
             QuotaWindows(settings.quota_window_num, settings.quota_window_size_seconds),
@@ -224,7 +224,7 @@ class BrokerAssembly:
             throttle=Throttle(quotas),
             fetch_sessions=fetch_sessions,
         )
-        if not isinstance(topics, FolderTopics):
+        if cluster is not None:
             self.transactions.start_replicated(
                 replicated_log(TRANSACTIONS_TOPIC, topics, settings), self._moving[TRANSACTIONS_TOPIC]
             )
@@ -254,17 +254,17 @@ class BrokerAssembly:
         await self.server.listen(self._router)
 
     async def start(self) -> None:
-        topics, cluster = self.node.topics, self.node.cluster
-        if isinstance(topics, FolderTopics):
+        topics, cluster, lone = self.node.topics, self.node.cluster, self._lone
+        if lone is not None:
             self.server.start()
-            self.coordinator.topics_deleted(topics.lately_deleted)
+            self.coordinator.topics_deleted(lone.lately_deleted)
             await self.coordinator.load_all()
             if topics.get(TRANSACTIONS_TOPIC) is not None:
                 await start_transactions(self.node)
             if not self.node.logs.clean:
                 await end_unknown(self.node)
             if not self.coordinator.is_loading:
-                await topics.forget_deleted()
+                await lone.forget_deleted()
         else:
             assert cluster is not None, "it has the topics of a cluster"
             assert self._replicas is not None, "it has the topics of a cluster"
@@ -379,18 +379,14 @@ def _authorizer(metadata: MetadataStore, settings: BrokerSettings) -> Authorizer
 
 
 def _replica_figures(node: Node) -> ReplicaFigures:
-    if node.cluster is not None:
-        from .metadata.cluster_topics import ClusterTopics
-
-        assert isinstance(node.topics, ClusterTopics)
-        cluster, now = node.cluster, clock()
-        return node.topics.figures(is_controller=cluster.control.is_active)._replace(
-            leader_throttled_rate=cluster.leader_throttle.used(now),
-            follower_throttled_rate=cluster.follower_throttle.used(now),
-        )
-    partitions = list(node.logs.partitions())
-    damaged = sum(one.damage is not None for one in partitions)
-    return ReplicaFigures(len(partitions), offline_partitions=damaged, partitions=len(partitions))
+    found = node.topics.figures(is_controller=node.control.is_active)
+    if node.cluster is None:
+        return found
+    cluster, now = node.cluster, clock()
+    return found._replace(
+        leader_throttled_rate=cluster.leader_throttle.used(now),
+        follower_throttled_rate=cluster.follower_throttle.used(now),
+    )
 
 
 #: Counters of groups that are shown as they are.

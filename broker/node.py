@@ -13,6 +13,7 @@ from ..transactions import TransactionCoordinator
 from .authorizer import Authorizer
 from .clients.fetch_sessions import FetchSessions
 from .event_loop.time_slices import LongWork
+from .metadata.controller_requests import ControllerRequests
 from .metadata.features import Features
 from .metadata.group_configs import GroupConfigs
 from .metadata.live_settings import LiveSettings
@@ -26,7 +27,6 @@ from .settings import BrokerSettings
 if TYPE_CHECKING:
     # what only a broker of a cluster needs
     from .metadata.cluster_node import ClusterNode
-    from .metadata.controller_client import Control
 
 
 @dataclass(slots=True)
@@ -62,9 +62,9 @@ class Node:
     metadata_change: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @property
-    def control(self) -> Control | None:
-        """The way to the controller; None for a broker that is alone."""
-        return None if self.cluster is None else self.cluster.control
+    def control(self) -> ControllerRequests:
+        """The way to the controller."""
+        return self.topics.control
 
     @property
     def image(self) -> ClusterImage:

@@ -17,7 +17,6 @@ from ..coordinator import Marker
 from ..offsets_topic import OffsetsStore
 from ..protocol import ApiKey, ErrorCode, KafkaError, KohortError, TopicPartition, messages_of
 from ..transactions import EPOCH_BUMP_VERSION, Add, TransactionMarker
-from .metadata.topics import FolderTopics
 from .node import Node
 from .partitions.disk_watch import DiskWatch
 from .partitions.local_logs import LocalLogs
@@ -188,8 +187,7 @@ async def start_transactions(node: Node) -> None:
     KAFKA_STORAGE_ERROR.
     """
     if node.topics.get(TRANSACTIONS_TOPIC) is None:
-        assert isinstance(node.topics, FolderTopics), "in a cluster the controller makes it"
-        node.topics.create_internal(TRANSACTIONS_TOPIC, node.settings.transaction_state_log_num_partitions)
+        await node.control.create_internal(TRANSACTIONS_TOPIC)
     topic = node.logs.topic(TRANSACTIONS_TOPIC)
     assert topic is not None, "it was made just now, if it was not there"
     await node.transactions.start(

@@ -14,6 +14,7 @@ from ._document import Document
 from ._files import StateFileError
 from ._folder_store import FolderStore
 from ._image import (
+    INTERNAL,
     NO_LEADER,
     UNKNOWN_EPOCH,
     BrokerRegistration,
@@ -83,6 +84,7 @@ __all__ = [
     "CONTROLLER_EPOCH",
     "DELETED_TOPICS",
     "DOCUMENTS",
+    "INTERNAL",
     "NO_LEADER",
     "PRODUCER_IDS",
     "TOPICS",

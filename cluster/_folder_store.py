@@ -111,8 +111,8 @@ class FolderStore(TreeStore):
         self.commit_now(*changes)
 
     def commit_now(self, *changes: Change) -> None:
-        """Do as ``commit``, synchronously, for the start and for commands, where no event loop runs; a store
-        on a network cannot offer it.
+        """Do as ``commit``, synchronously, for decisions of a broker that is alone, and for commands, where
+        no event loop runs; a store on a network cannot offer it.
 
         Also raises ValueError for changes that are not all in one file.
         """

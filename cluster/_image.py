@@ -7,7 +7,7 @@ however many topics there are.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from operator import attrgetter
 from types import MappingProxyType
@@ -23,6 +23,9 @@ V = TypeVar("V")
 NO_LEADER: Final = -1
 #: The leader epoch of a partition whose log has not been opened since the start.
 UNKNOWN_EPOCH: Final = -1
+
+#: Topics that brokers write themselves.
+INTERNAL: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 
 #: Parts of a map; a change copies only those that it touches.
 _SHARDS: Final = 256
@@ -102,13 +105,14 @@ class TopicImage:
     id: UUID
     configs: Mapping[str, Any]
     partitions: Sequence[PartitionState]
-    _: KW_ONLY
-    internal: bool = False
+    #: Whether clients are told that brokers write it themselves.
+    internal: bool = field(init=False)
     order: int = field(default=-1, init=False)
     described: PreparedArray | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self.partitions = tuple(self.partitions)
+        self.internal = self.name in INTERNAL
 
     def __repr__(self) -> str:
         return f"TopicImage({self.name}, {len(self.partitions)} partitions)"

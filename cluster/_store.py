@@ -166,7 +166,7 @@ class WritesAtOnce(Protocol):
     """A store on this machine's disk."""
 
     def commit_now(self, *changes: Change) -> None:
-        """Do as ``commit``, synchronously, for the start and for commands, where no event loop runs; a store
-        on a network cannot offer it.
+        """Do as ``commit``, synchronously, for decisions of a broker that is alone, and for commands, where
+        no event loop runs; a store on a network cannot offer it.
         """
         ...

@@ -33,9 +33,6 @@ from .layout import (
 
 log = logging.getLogger("kohort.cluster")
 
-#: Topics of the coordinators.
-_INTERNAL: Final = ("__consumer_offsets", "__transaction_state")
-
 #: Errors of parsing a malformed entry.
 _UNREADABLE: Final = (ValueError, KeyError, TypeError, AttributeError)
 
@@ -339,7 +336,7 @@ class ClusterView:
             for number, replicas in enumerate(assignment.replicas)
         ]
         configs = {} if config is None else dict(config.value["config"])
-        return TopicImage(name, assignment.id, configs, states, internal=name in _INTERNAL)
+        return TopicImage(name, assignment.id, configs, states)
 
     def _is_gone(self, before: TopicImage, stored: TopicImage | None) -> bool:
         """Return whether a topic was deleted, and perhaps made anew. An entry that is merely missing, or that

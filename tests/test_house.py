@@ -130,7 +130,7 @@ HEAVY = (
     "numpy",
     "kazoo",
     "kohort.cluster._view",
-    "kohort.cluster.controller",
+    "kohort.cluster.controller._controller",
 )
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 from uuid import UUID
 
 from ...cluster import BrokerRegistration, TopicImage
@@ -12,10 +11,6 @@ from ..authorizer import OPERATIONS, ResourceType
 from ..node import Node
 from ..partitions.partition import LocalTopic, Partition
 from ._api import AnyRequest
-
-if TYPE_CHECKING:
-    from ...protocol.messages.create_partitions import CreatePartitionsAssignment
-    from ...protocol.messages.create_topics import CreatableReplicaAssignment
 
 #: No epoch known or given.
 NO_EPOCH = -1
@@ -100,20 +95,6 @@ def brokers_of(node: Node, request: AnyRequest) -> Iterator[tuple[BrokerRegistra
     for broker, address in there if any(address for _, address in there) else [(own, own.address(listener))]:
         if address is not None:
             yield broker, *address
-
-
-def check_placed(
-    node: Node, assignments: Iterable[CreatableReplicaAssignment | CreatePartitionsAssignment]
-) -> None:
-    """Raise KafkaError INVALID_REPLICA_ASSIGNMENT for replicas on other brokers than this one. In a cluster
-    the controller checks assignments.
-    """
-    for one in assignments if node.control is None else ():
-        if list(one.broker_ids) != [node.node_id]:
-            raise KafkaError(
-                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-                f"assigned to brokers {list(one.broker_ids)}: {node.node_id} is the only one",
-            )
 
 
 def _other_epoch(leader_epoch: int, known: int) -> KafkaError:

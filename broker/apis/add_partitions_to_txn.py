@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from ...cluster import INTERNAL
 from ...protocol import ApiKey, ErrorCode, TopicPartition
 from ...protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
@@ -21,7 +22,6 @@ from ...transactions import EPOCH_BUMP_VERSION, Add
 from ..authorizer import Operation, ResourceType, right
 from ..event_loop.time_slices import in_slices
 from ..node import Node
-from ..partitions.topic_names import INTERNAL
 from ._api import Asked, Guard, Request, ServedApi
 from ._errors import ErrorShape, Level
 from ._guards import refusal

@@ -21,8 +21,8 @@ _EPOCHS_FROM = 3
 
 
 async def handle(node: Node, request: Request[AlterPartitionRequest]) -> AlterPartitionResponse:
-    control, body = node.control, request.body
-    assert control is not None, "it is served in a cluster"
+    assert node.cluster is not None, "it is served in a cluster"
+    control, body = node.cluster.control, request.body
     changes = [
         (
             topic.topic_id,

@@ -7,10 +7,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
-from ...cluster.controller import reassign_partition
-from ...protocol import ApiKey, ErrorCode, KafkaError, TopicPartition
+from ...protocol import ApiKey, ErrorCode, TopicPartition
 from ...protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
@@ -24,22 +22,32 @@ from ._api import Request, ServedApi, always, make_result
 from ._errors import at_top
 from ._guards import whole
 
-if TYPE_CHECKING:
-    from ..metadata.controller_client import Control
-
 
 async def handle(
     node: Node, request: Request[AlterPartitionReassignmentsRequest]
 ) -> AlterPartitionReassignmentsResponse:
-    body, control, slices = request.body, node.control, Slices()
-    refused = None if control is None else await _by_controller(control, body)
+    body, slices = request.body, Slices()
+    # a partition that is named again is reassigned again, as in Apache Kafka
+    rounds: list[dict[TopicPartition, Sequence[int] | None]] = []
+    times: Counter[TopicPartition] = Counter()
+    for topic in body.topics:
+        for each in topic.partitions:
+            key = TopicPartition(topic.name, each.partition_index)
+            if times[key] == len(rounds):
+                rounds.append({})
+            rounds[times[key]][key] = each.replicas
+            times[key] += 1
+    same_factor = not body.allow_replication_factor_change
+    outcomes = [await node.control.reassign(each, same_factor=same_factor) for each in rounds]
+    times.clear()
     make = partial(make_result, ReassignablePartitionResponse)
     responses = []
     for topic in body.topics:
         results = []
         for each in topic.partitions:
             key = TopicPartition(topic.name, each.partition_index)
-            error = _by_itself(node, body, key, each.replicas) if refused is None else refused[key]
+            error = outcomes[times[key]][key]
+            times[key] += 1
             results.append(make(error, partition_index=each.partition_index))
             await slices.end_if_due()
         responses.append(ReassignableTopicResponse(topic.name, results))
@@ -48,32 +56,6 @@ async def handle(
         error_message=None,
         responses=responses,
     )
-
-
-def _by_itself(
-    node: Node, body: AlterPartitionReassignmentsRequest, key: TopicPartition, replicas: Sequence[int] | None
-) -> KafkaError | None:
-    """What forbids this to a single broker; if nothing does, the partition is where it should be."""
-    try:
-        reassign_partition(node.image, key, replicas, same_factor=not body.allow_replication_factor_change)
-    except KafkaError as error:
-        return error
-    return None
-
-
-async def _by_controller(
-    control: Control, body: AlterPartitionReassignmentsRequest
-) -> dict[TopicPartition, KafkaError | None]:
-    elements = [
-        (TopicPartition(topic.name, each.partition_index), each.replicas)
-        for topic in body.topics
-        for each in topic.partitions
-    ]
-    times = Counter(key for key, _replicas in elements)
-    twice = KafkaError(ErrorCode.INVALID_REQUEST, "a partition is in the request twice")
-    wanted = {key: replicas for key, replicas in elements if times[key] == 1}
-    same_factor = not body.allow_replication_factor_change
-    return {**dict.fromkeys(times, twice), **await control.reassign(wanted, same_factor=same_factor)}
 
 
 def _with_error(

@@ -6,6 +6,7 @@ from collections import Counter
 from functools import partial
 
 from ...cluster import TopicImage
+from ...cluster.controller import NewPartitions
 from ...protocol import ApiKey, ErrorCode, KafkaError
 from ...protocol.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -20,7 +21,7 @@ from ..partitions.topic_names import COORDINATORS
 from ._api import Request, ServedApi, always, make_result
 from ._errors import Level, in_elements, same
 from ._guards import topics
-from ._lookup import check_placed, find_topic
+from ._lookup import find_topic
 from .create_topics import check_total
 
 
@@ -29,12 +30,7 @@ async def handle(node: Node, request: Request[CreatePartitionsRequest]) -> Creat
     wanted = {item.name: item for item in request.body.topics}
     times = Counter(item.name for item in request.body.topics)
     refused: dict[str, KafkaError] = {}
-    counts: dict[TopicImage, int] = {}
-    placed = {
-        item.name: [list(one.broker_ids) for one in item.assignments]
-        for item in wanted.values()
-        if item.assignments is not None
-    }
+    ready: list[NewPartitions] = []
     total = 0
     for item in wanted.values():
         try:
@@ -43,20 +39,21 @@ async def handle(node: Node, request: Request[CreatePartitionsRequest]) -> Creat
             topic = _check_item(node, item)
             more = item.count - len(topic.partitions)
             check_total(total + more)
-            if node.control is not None:
-                for error in node.control.refused_partitions({topic: item.count}, placed).values():
-                    raise error
+            chosen = None if item.assignments is None else [list(one.broker_ids) for one in item.assignments]
+            new = NewPartitions(topic.name, item.count, chosen)
+            for error in node.control.refused_partitions([new]).values():
+                raise error
             if not request.body.validate_only:
                 node.throttle.mutate(request, more, clock())
             total += more
-            counts[topic] = item.count
+            ready.append(new)
         except KafkaError as error:
             refused[item.name] = error
     try:
-        if counts and not request.body.validate_only:
-            refused |= await node.topics.add_partitions(counts, placed)
+        if ready and not request.body.validate_only:
+            refused |= await node.topics.add_partitions(ready)
     except KafkaError as error:
-        refused.update((topic.name, error) for topic in counts)
+        refused.update((new.name, error) for new in ready)
     make = partial(make_result, CreatePartitionsTopicResult)
     return CreatePartitionsResponse(results=[make(refused.get(name), name=name) for name in wanted])
 
@@ -76,13 +73,11 @@ def _check_item(node: Node, item: CreatePartitionsTopic) -> TopicImage:
             f"the number of partitions of {topic.name} says where each group or transactional id is: it "
             "stays as it was made",
         )
-    if item.assignments is not None:
-        if len(item.assignments) != more:
-            raise KafkaError(
-                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-                f"{len(item.assignments)} assignments for {more} new partitions: give one for each",
-            )
-        check_placed(node, item.assignments)
+    if item.assignments is not None and len(item.assignments) != more:
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            f"{len(item.assignments)} assignments for {more} new partitions: give one for each",
+        )
     return topic
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from ...cluster.controller import NewTopic
 from ...protocol import ApiKey, ErrorCode, KafkaError, PreparedArray
 from ...protocol.messages.create_topics import (
     CreatableTopic,
@@ -18,13 +19,11 @@ from ...settings import SettingsError
 from ..authorizer import Access, Operation, ResourceType, right
 from ..event_loop.stopwatch import clock
 from ..event_loop.time_slices import in_slices
-from ..metadata.topics import TopicPlan
 from ..node import Node
 from ._api import AnyRequest, Asked, Guard, Request, ServedApi, always, make_result
 from ._config_view import topic_rows
 from ._errors import TOPICS_BY_NAME, in_elements
 from ._guards import each, refusal
-from ._lookup import check_placed
 
 #: Most partitions one request may ask for, as in Apache Kafka.
 MAX_PARTITIONS_IN_REQUEST = 10_000
@@ -39,7 +38,7 @@ async def handle(node: Node, request: Request[CreateTopicsRequest]) -> CreateTop
     wanted = list({item.name: item for item in reversed(request.body.topics)}.values())[::-1]
     total = sum(_asked_for(node, item) for item in wanted if times[item.name] == 1)
     refused: dict[str, KafkaError] = {}
-    plans: list[TopicPlan] = []
+    plans: list[NewTopic] = []
     async for item in in_slices(wanted):
         try:
             if times[item.name] > 1:
@@ -69,12 +68,11 @@ async def handle(node: Node, request: Request[CreateTopicsRequest]) -> CreateTop
 
 
 async def create_all(
-    node: Node, request: AnyRequest, plans: list[TopicPlan], *, validate_only: bool = False
+    node: Node, request: AnyRequest, plans: list[NewTopic], *, validate_only: bool = False
 ) -> dict[str, KafkaError]:
     """Create the topics that can be created; return the errors of the others, by name."""
     refused = node.topics.refusals(plans)
-    if node.control is not None:
-        refused |= node.control.refused_topics([plan for plan in plans if plan.name not in refused])
+    refused |= node.control.refused_topics([plan for plan in plans if plan.name not in refused])
     if validate_only:
         return refused
     ready = []
@@ -107,7 +105,7 @@ def _asked_for(node: Node, item: CreatableTopic) -> int:
     return len(item.assignments) or max(0, count)
 
 
-def _plan_topic(node: Node, item: CreatableTopic) -> TopicPlan:
+def _plan_topic(node: Node, item: CreatableTopic) -> NewTopic:
     """Check a topic in Apache Kafka's order: the name, configs, replicas, partitions. Raises KafkaError."""
     node.topics.check_free(item.name)
     nulls = [config.name for config in item.configs if config.value is None]
@@ -118,12 +116,12 @@ def _plan_topic(node: Node, item: CreatableTopic) -> TopicPlan:
     except SettingsError as error:
         raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from None
     factor = item.replication_factor
-    return TopicPlan(
+    return NewTopic(
         item.name,
-        _partition_count(node, item),
-        configs,
-        node.settings.default_replication_factor if factor == _DEFAULT else factor,
-        _chosen_replicas(item),
+        partitions=_partition_count(node, item),
+        replication_factor=node.settings.default_replication_factor if factor == _DEFAULT else factor,
+        assignments=_chosen_replicas(item),
+        configs=configs,
     )
 
 
@@ -135,12 +133,12 @@ def _chosen_replicas(item: CreatableTopic) -> list[list[int]] | None:
 
 def _partition_count(node: Node, item: CreatableTopic) -> int:
     if item.assignments:
-        _check_assignments(node, item)
+        _check_assignments(item)
         return len(item.assignments)
-    if node.control is None and item.replication_factor not in (_DEFAULT, 1):
+    if item.replication_factor < _DEFAULT or item.replication_factor == 0:
         raise KafkaError(
             ErrorCode.INVALID_REPLICATION_FACTOR,
-            f"replication factor {item.replication_factor}: there is one broker, ask for 1 or -1",
+            f"replication factor {item.replication_factor}: ask for 1 or more, or -1 for the default",
         )
     if item.num_partitions < _DEFAULT or item.num_partitions == 0:
         raise KafkaError(
@@ -150,7 +148,7 @@ def _partition_count(node: Node, item: CreatableTopic) -> int:
     return _asked_for(node, item)
 
 
-def _check_assignments(node: Node, item: CreatableTopic) -> None:
+def _check_assignments(item: CreatableTopic) -> None:
     if item.replication_factor != _DEFAULT or item.num_partitions != _DEFAULT:
         raise KafkaError(
             ErrorCode.INVALID_REQUEST,
@@ -160,10 +158,9 @@ def _check_assignments(node: Node, item: CreatableTopic) -> None:
         raise KafkaError(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT, "assigned partitions must be 0, 1, 2 and so on"
         )
-    check_placed(node, item.assignments)
 
 
-def _shown_configs(node: Node, plan: TopicPlan) -> PreparedArray:
+def _shown_configs(node: Node, plan: NewTopic) -> PreparedArray:
     rows = topic_rows(node, plan.configs)
     return PreparedArray(
         [

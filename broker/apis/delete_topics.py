@@ -49,10 +49,6 @@ async def handle(node: Node, request: Request[DeleteTopicsRequest]) -> DeleteTop
             responses.append(make(error, name=name, topic_id=topic_id))
     if deleted:
         await node.topics.delete(deleted.values())
-        if node.cluster is None:
-            # committed offsets are removed in the same turn: nobody sees one without the other. In a cluster
-            # they went with the image, and by now there may be others, of a new topic with the name
-            node.coordinator.topics_deleted([topic.name for topic in deleted.values()])
         await node.topics.clear()
     return DeleteTopicsResponse(responses=responses)
 

@@ -5,7 +5,7 @@ Java's admin clients use it to describe topics.
 
 from __future__ import annotations
 
-from ...cluster import NO_LEADER, PartitionState, TopicImage
+from ...cluster import INTERNAL, NO_LEADER, PartitionState, TopicImage
 from ...protocol import ApiKey, ErrorCode, KafkaError
 from ...protocol.messages.describe_topic_partitions import (
     Cursor,
@@ -18,7 +18,7 @@ from ...protocol.messages.describe_topic_partitions import (
 from ..authorizer import Operation, ResourceType, right
 from ..event_loop.time_slices import in_slices
 from ..node import Node
-from ..partitions.topic_names import INTERNAL, check_name
+from ..partitions.topic_names import check_name
 from ._api import Asked, Guard, Request, ServedApi
 from ._errors import TOPICS_BY_NAME, in_elements
 from ._guards import with_operations

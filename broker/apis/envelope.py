@@ -15,8 +15,8 @@ from ._guards import whole
 
 
 async def handle(node: Node, request: Request[EnvelopeRequest]) -> EnvelopeResponse:
-    control, body = node.control, request.body
-    assert control is not None, "it is served in a cluster"
+    assert node.cluster is not None, "it is served in a cluster"
+    control, body = node.cluster.control, request.body
     brokers = node.settings.inter_broker_listener_name.upper()
     if brokers and request.context.listener != brokers:
         # on a listener of clients, even a super user may not act for other clients

@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from ...cluster import NO_LEADER, PartitionState, TopicImage
+from ...cluster.controller import NewTopic
 from ...protocol import ApiKey, ErrorCode, KafkaError, PreparedArray
 from ...protocol.messages.metadata import (
     MetadataRequest,
@@ -18,7 +19,7 @@ from ...protocol.messages.metadata import (
 )
 from ..authorizer import Access, Operation, ResourceType, right
 from ..event_loop.time_slices import in_slices
-from ..metadata.topics import NO_TOPIC_ID, TopicPlan
+from ..metadata.topics import NO_TOPIC_ID
 from ..node import Node
 from ..partitions.topic_names import check_name
 from ._api import Asked, Guard, Request, ServedApi
@@ -93,8 +94,8 @@ async def _create_missing(
         try:
             check_total(len(missing) * node.settings.num_partitions)
             node.topics.check_free(name)
-            settings = node.settings
-            plans.append(TopicPlan(name, settings.num_partitions, {}, settings.default_replication_factor))
+            count, factor = node.settings.num_partitions, node.settings.default_replication_factor
+            plans.append(NewTopic(name, partitions=count, replication_factor=factor))
         except KafkaError as error:
             refused[name] = error
     refused |= await create_all(node, request, plans)

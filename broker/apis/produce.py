@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
+from ...cluster import INTERNAL
 from ...log import RecordsError
 from ...protocol import (
     BATCH_OVERHEAD,
@@ -36,7 +37,6 @@ from ..authorizer import Operation, ResourceType, right
 from ..event_loop.time_slices import in_slices
 from ..node import Node
 from ..partitions.partition import Partition
-from ..partitions.topic_names import INTERNAL
 from ..transactions import Writer
 from ._api import Asked, Guard, Request, ServedApi
 from ._errors import Level, in_elements, same

@@ -17,6 +17,7 @@ from uuid import UUID
 from ...client import BrokerConnectionError, Channel
 from ...client.connection import Connection
 from ...cluster import (
+    ClusterImage,
     ClusterView,
     ConflictError,
     MetadataStore,
@@ -24,34 +25,27 @@ from ...cluster import (
     Put,
     Registration,
     TopicDeletion,
-    TopicImage,
     deleted_topic_path,
 )
 from ...cluster.controller import (
     Controller,
     Decision,
     IsrChange,
-    NewPartitions,
     NewTopic,
+    Refusals,
     Rules,
-    add_partitions,
-    alter_configs,
     alter_isr,
     create_topics,
-    delete_topics,
-    elect_leaders,
     leaders_to_move,
-    reassign,
 )
-from ...protocol import ApiKey, ErrorCode, KafkaError, TopicPartition, messages_of
+from ...protocol import ApiKey, ErrorCode, KafkaError, messages_of
 from ...protocol.messages.envelope import EnvelopeRequest
 from ...settings import as_text
 from ..clients.client_state import Peer
-from ..partitions.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from ..security._between_brokers import refusal
 from ..settings import BrokerSettings
 from .broker_watch import BrokerWatch
-from .topics import Placed, TopicPlan, first_configs
+from .controller_requests import ControllerRequests, refusals_in
 
 log = logging.getLogger("kohort.broker")
 
@@ -66,11 +60,8 @@ _SEEN_S: Final = 1.0
 #: Errors of a broker that is no longer controller, or cannot be reached: another one will be elected.
 _MOVED: Final = (ErrorCode.NOT_CONTROLLER, ErrorCode.BROKER_NOT_AVAILABLE)
 
-#: Outcomes by name: the reason of a refusal, None for success.
-_Refusals = Mapping[str, KafkaError | None]
 
-
-class Control:
+class Control(ControllerRequests):
     """This broker's controller, and requests to the controller. ``connect`` opens a connection to a broker of
     the image. ``answer`` answers a client's frame as this broker's router does; the router's creator sets it.
     """
@@ -86,6 +77,7 @@ class Control:
         now_ms: Callable[[], int],
         connect: Callable[[int], Awaitable[Connection]],
     ) -> None:
+        super().__init__(settings)
         # only the controller watches
         session_s = settings.zookeeper_session_timeout_ms / 1_000
         self._watch = BrokerWatch(connect, lambda: self.controller.wake(), session_s)
@@ -102,7 +94,6 @@ class Control:
         self._store = store
         self._view = view
         self._registration = registration
-        self._settings = settings
         self._connect = connect
         self._connecting = asyncio.Lock()
         # to the controller: clients' requests may take long, and changes of in-sync replicas must not wait
@@ -118,8 +109,19 @@ class Control:
 
     @property
     def is_active(self) -> bool:
-        """Return whether this broker is the controller."""
         return self.controller.is_active
+
+    @property
+    def image(self) -> ClusterImage:
+        return self._view.image
+
+    def stored_configs(self, configs: Mapping[str, object]) -> Mapping[str, object]:
+        return config_texts(configs)
+
+    async def decide(self, decision: Callable[[ClusterImage, Rules], Decision[A]]) -> A:
+        answer = await self.controller.ask(decision)
+        await self._catch_up()
+        return answer
 
     def start(self) -> None:
         """Stand for election."""
@@ -216,43 +218,24 @@ class Control:
 
         return await self._at_controller(lambda: self.decide_isr(node_id, epoch, changes), there)
 
-    async def create_topics(self, plans: Sequence[TopicPlan]) -> dict[str, KafkaError]:
-        """Create topics; return the errors of those that cannot be created. By then this broker has seen the
-        others. Raises KafkaError.
-        """
+    async def create_topics(self, wanted: Sequence[NewTopic]) -> dict[str, KafkaError]:
+        """See ``ControllerRequests``; also for a broker that is not the controller."""
+        topics = self._with_configs(wanted)
 
-        async def there(connection: Connection, timeout_ms: float) -> _Refusals:
-            answer = await connection.request(_topics_request(plans), timeout_ms=timeout_ms)
+        async def there(connection: Connection, timeout_ms: float) -> Refusals[str]:
+            answer = await connection.request(_topics_request(topics), timeout_ms=timeout_ms)
             return {
                 each.name: KafkaError(ErrorCode(each.error_code), each.error_message or "")
                 for each in answer.topics
                 if each.error_code
             }
 
-        async def here() -> _Refusals:
-            return await self.controller.ask(lambda image, _: create_topics(image, _new_topics(plans)))
+        async def here() -> Refusals[str]:
+            return await self.controller.ask(lambda image, _: create_topics(image, topics))
 
         answer = await self._at_controller(here, there)
         await self._catch_up()
-        return _refusals_in(answer)
-
-    async def create_internal(self, name: str) -> None:
-        """Create a topic of a coordinator, unless it exists. Raises KafkaError: INVALID_REPLICATION_FACTOR as
-        long as there are too few brokers, and others.
-        """
-        settings = self._settings
-        counts = {
-            OFFSETS_TOPIC: (settings.offsets_topic_num_partitions, settings.offsets_topic_replication_factor),
-            TRANSACTIONS_TOPIC: (
-                settings.transaction_state_log_num_partitions,
-                settings.transaction_state_log_replication_factor,
-            ),
-        }
-        partitions, factor = counts[name]
-        plan = TopicPlan(name, partitions, first_configs(settings, name), factor)
-        for error in (await self.create_topics([plan])).values():
-            if error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
-                raise error
+        return refusals_in(answer)
 
     # -- as the controller: these raise NOT_CONTROLLER on other brokers -------------------------------------
 
@@ -265,33 +248,7 @@ class Control:
         wanted = [IsrChange(*each) for each in changes]
         return await self.controller.ask(lambda image, rules: alter_isr(image, node_id, epoch, wanted, rules))
 
-    def refused_topics(self, plans: Sequence[TopicPlan]) -> dict[str, KafkaError]:
-        """Errors of topics that cannot be created at present."""
-        return _refusals_in(create_topics(self._view.image, _new_topics(plans)).answer)
-
-    def refused_partitions(self, counts: Mapping[TopicImage, int], placed: Placed) -> dict[str, KafkaError]:
-        """Errors of topics that cannot have this many partitions at present."""
-        return _refusals_in(add_partitions(self._view.image, _new_partitions(counts, placed)).answer)
-
-    async def add_partitions(self, counts: Mapping[TopicImage, int], placed: Placed) -> dict[str, KafkaError]:
-        """Increase topics to these numbers of partitions; return the errors of those that cannot be."""
-        wanted = _new_partitions(counts, placed)
-        answer = await self._ask_decision(lambda image, _: add_partitions(image, wanted))
-        return _refusals_in(answer)
-
-    async def alter_topics(self, changes: Mapping[TopicImage, Mapping[str, Any]]) -> None:
-        """Replace the configs of topics; typed, by field name."""
-        wanted = {topic.id: config_texts(configs) for topic, configs in changes.items()}
-        await self._ask_decision(lambda image, _: alter_configs(image, wanted))
-
-    async def delete_topics(self, topics: Collection[TopicImage]) -> None:
-        names = [topic.name for topic in topics]
-        await self._ask_decision(lambda image, _: delete_topics(image, names))
-
     async def report_removed(self, topic_ids: Collection[UUID]) -> None:
-        """Note that this broker has no files left of deleted topics. What cannot be noted now is tried again
-        by the caller.
-        """
         for topic_id in topic_ids:
             path = deleted_topic_path(topic_id)
             entry = self._store.get(path)
@@ -303,28 +260,7 @@ class Control:
             except (ConflictError, OSError) as error:
                 log.info("the removal of files of %s is not noted yet: %s", left.name, error)
 
-    async def elect(
-        self, partitions: Collection[TopicPartition] | None, *, unclean: bool
-    ) -> Mapping[TopicPartition, KafkaError | None]:
-        """Elect preferred leaders, or any; see ``elect_leaders``."""
-        return await self._ask_decision(
-            lambda image, rules: elect_leaders(image, partitions, rules, unclean=unclean)
-        )
-
-    async def reassign(
-        self, wanted: Mapping[TopicPartition, Sequence[int] | None], *, same_factor: bool = False
-    ) -> Mapping[TopicPartition, KafkaError | None]:
-        """Give partitions other replicas, or cancel that (None); see ``reassign``."""
-        return await self._ask_decision(
-            lambda image, rules: reassign(image, wanted, rules, same_factor=same_factor)
-        )
-
     # -- inside ----------------------------------------------------------------------------------------------
-
-    async def _ask_decision(self, decide: Callable[[Any, Rules], Decision[A]]) -> A:
-        answer = await self.controller.ask(decide)
-        await self._catch_up()
-        return answer
 
     async def _at_controller(
         self,
@@ -395,40 +331,18 @@ def _rules(settings: BrokerSettings) -> Rules:
     )
 
 
-def _refusals_in(answer: _Refusals) -> dict[str, KafkaError]:
-    return {name: error for name, error in answer.items() if error is not None}
-
-
-def _new_topics(plans: Sequence[TopicPlan]) -> list[NewTopic]:
-    return [
-        NewTopic(
-            plan.name,
-            plan.id,
-            plan.partitions,
-            plan.replication_factor,
-            plan.assignments,
-            config_texts(plan.configs),
-        )
-        for plan in plans
-    ]
-
-
-def _new_partitions(counts: Mapping[TopicImage, int], placed: Placed) -> list[NewPartitions]:
-    return [NewPartitions(topic.name, count, placed.get(topic.name)) for topic, count in counts.items()]
-
-
-def _topics_request(plans: Sequence[TopicPlan]) -> object:
+def _topics_request(topics: Sequence[NewTopic]) -> object:
     from ...protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 
     return CreateTopicsRequest(
         topics=[
             CreatableTopic(
-                plan.name,
-                plan.partitions,
-                plan.replication_factor,
-                configs=[CreatableTopicConfig(*item) for item in config_texts(plan.configs).items()],
+                topic.name,
+                topic.partitions,
+                topic.replication_factor,
+                configs=[CreatableTopicConfig(*item) for item in topic.configs.items()],
             )
-            for plan in plans
+            for topic in topics
         ],
         timeout_ms=int(_FIND_S * 1_000),
     )

@@ -1,88 +1,82 @@
-"""The topics of the cluster: created, changed and deleted.
-
-A change of many topics is one step of the metadata store, durable before any of it is visible; then the image
-is replaced, and this broker's logs follow.
+"""The topics of the cluster, on one of its brokers: they follow the cluster's image, and the controller
+changes them.
 """
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import uuid
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
-from ...cluster import (
-    BLOCK_SIZE,
-    DELETED_TOPICS,
-    NO_LEADER,
-    PRODUCER_IDS,
-    TOPICS,
-    UNKNOWN_EPOCH,
-    BrokerRegistration,
-    Change,
-    ClusterImage,
-    Create,
-    Delete,
-    FolderStore,
-    PartitionState,
-    Put,
-    TopicImage,
-    TopicRecord,
-    deleted_topic_path,
-    topic_path,
-)
-from ...log import DataFolder, is_full
+from ...cluster import NO_LEADER, UNKNOWN_EPOCH, ClusterImage, TopicImage
+from ...cluster.controller import NewPartitions, NewTopic
+from ...log import DataFolder
 from ...protocol import ErrorCode, KafkaError
 from ...settings import SettingsError, read_settings
-from ..event_loop.time_slices import in_slices
-from ..metrics import Histogram
+from ..metrics import Histogram, ReplicaFigures
 from ..partitions.local_logs import LocalLogs
 from ..partitions.partition import Partition
 from ..partitions.topic_config import TopicConfig, topic_defaults
-from ..partitions.topic_names import INTERNAL, OFFSETS_TOPIC, TRANSACTIONS_TOPIC, check_name, fold_name
+from ..partitions.topic_names import check_name, fold_name
 from ..settings import BrokerSettings
 
-#: New topics that get their logs in one go: about a millisecond.
-_ADDED_AT_ONCE = 200
+if TYPE_CHECKING:
+    from .controller_requests import ControllerRequests
 
-#: The first producer id given out in a folder that another broker wrote.
-_FAR_PRODUCER_ID = 1_000_000_000
-
-#: Replicas that a client chose for new partitions, by topic.
-Placed: TypeAlias = Mapping[str, Sequence[Sequence[int]]]
+log = logging.getLogger("kohort.broker")
 
 #: The id that stands for no topic.
 NO_TOPIC_ID = uuid.UUID(int=0)
 
 
-@dataclass(frozen=True, slots=True)
-class TopicPlan:
-    """A topic that may be created."""
+class Topics:
+    """All topics, in ``image``, and their logs on this broker, in ``logs``. Configs in ``image`` are typed,
+    by field name, as everywhere in the broker; the image of a shared store has Kafka's names and text.
 
-    name: str
-    partitions: int
-    configs: dict[str, Any]
-    replication_factor: int = 1
-    #: Replicas of each partition, if the client chose them.
-    assignments: Sequence[Sequence[int]] | None = None
-    id: uuid.UUID = field(default_factory=lambda: _new_id())
-
-
-class Topics(ABC):
-    """All topics, in ``image``, and their logs on this broker, in ``logs``. Subclasses know how topics
-    change.
+    ``replicated``: other brokers may have replicas. The owner sets ``control``.
     """
 
-    def __init__(self, image: ClusterImage, logs: LocalLogs, settings: BrokerSettings) -> None:
+    control: ControllerRequests
+
+    def __init__(
+        self,
+        folder: DataFolder,
+        settings: BrokerSettings,
+        now_ms: Callable[[], int],
+        flush_times: Histogram,
+        *,
+        replicated: bool,
+    ) -> None:
         #: The cluster as it is now; replaced as a whole.
-        self.image = image
-        self.logs = logs
+        self.image = ClusterImage(folder.cluster_id, NO_LEADER, {})
+        self.logs = LocalLogs(
+            folder,
+            settings,
+            now_ms,
+            flush_times,
+            lambda partition: self.on_damage(partition),
+            replicated=replicated,
+        )
+        #: Called with each partition that cannot be served any more.
+        self.on_damage: Callable[[Partition], None] = lambda _: None
+        #: Called with the names of topics that were deleted.
+        self.on_deleted: Callable[[list[str]], None] = lambda _: None
+        #: How often replicas left, and joined, the in-sync replicas of partitions that this broker leads.
+        self.isr_shrinks = self.isr_expands = 0
+        self._node_id = settings.node_id
         self._settings = settings
+        self._usual = _usual_config(settings)
+        # names that exist, or will in a moment, as they are compared
         self._folded: dict[str, str] = {}
+        self._clearing = asyncio.Lock()
+        # the shared store's image that was followed last
+        self._seen = self.image
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.image})"
+        return f"Topics({self.image})"
 
     # -- looking ---------------------------------------------------------------------------------------------
 
@@ -112,9 +106,52 @@ class Topics(ABC):
         found = self.image.topic_by_id(topic_id)
         return None if found is None else found.name
 
-    @abstractmethod
     def with_epochs(self, topic: TopicImage) -> TopicImage:
-        """The topic with all leader epochs. Raises KafkaError if a file with one cannot be opened."""
+        """The topic with the leader epochs that its files here have. Raises KafkaError if a file with one
+        cannot be opened.
+        """
+        unread = [n for n, state in enumerate(topic.partitions) if state.leader_epoch == UNKNOWN_EPOCH]
+        led = ((n, self.logs.led(topic.name, n)) for n in unread)
+        epochs = {n: partition.leader_epoch for n, partition in led if partition is not None}
+        if not epochs:
+            return topic
+        # the image shows by now which partitions were found to be damaged
+        found = self.image.topic(topic.name)
+        assert found is not None, "nothing is deleted meanwhile"
+        states = list(found.partitions)
+        for n, epoch in epochs.items():
+            states[n] = states[n]._replace(leader_epoch=epoch)
+        topic = found.having(partitions=states)
+        self.image = self.image.changed([topic])
+        return topic
+
+    def figures(self, *, is_controller: bool) -> ReplicaFigures:
+        """Figures of replicas, from the image."""
+        led = under_replicated = under_min_isr = offline = here = 0
+        for topic in self.image.topics():
+            least = 0
+            for state in topic.partitions:
+                offline += state.leader == NO_LEADER
+                here += self._node_id in state.replicas
+                if state.leader == self._node_id:
+                    least = least or self.config(topic.configs).min_insync_replicas
+                    led += 1
+                    under_replicated += len(state.isr) < len(state.replicas)
+                    under_min_isr += len(state.isr) < min(least, len(state.replicas))
+        return ReplicaFigures(
+            led,
+            under_replicated,
+            under_min_isr,
+            self.isr_shrinks,
+            self.isr_expands,
+            int(is_controller),
+            offline if is_controller else 0,
+            partitions=here,
+        )
+
+    def config(self, configs: Mapping[str, Any]) -> TopicConfig:
+        """The config of a topic for which these were set."""
+        return replace(self._usual, **configs) if configs else self._usual
 
     # -- changing --------------------------------------------------------------------------------------------
 
@@ -140,7 +177,7 @@ class Topics(ABC):
                 )
         return given
 
-    def refusals(self, plans: Sequence[TopicPlan]) -> dict[str, KafkaError]:
+    def refusals(self, plans: Sequence[NewTopic]) -> dict[str, KafkaError]:
         """Return the errors of plans that can no longer be carried out, by name: other topics may exist
         by now.
         """
@@ -156,320 +193,151 @@ class Topics(ABC):
                 refused[plan.name] = error
         return refused
 
+    def reserve(self, names: Collection[str]) -> None:
+        """Refuse these names from now on: topics that are about to appear have them."""
+        self._folded.update((fold_name(name), name) for name in names)
+
     async def create(self, name: str, partitions: int, configs: Mapping[str, str]) -> TopicImage:
         """Create a topic. Raises KafkaError, and SettingsError for the configs."""
         self.check_free(name)
-        await self.carry_out([TopicPlan(name, partitions, self.check_configs(configs))])
+        await self.carry_out([NewTopic(name, partitions=partitions, configs=self.check_configs(configs))])
         made = self.image.topic(name)
         assert made is not None, "it was just made"
         return made
 
-    @abstractmethod
-    async def carry_out(self, plans: Sequence[TopicPlan]) -> dict[str, KafkaError]:
+    async def carry_out(self, plans: Sequence[NewTopic]) -> dict[str, KafkaError]:
         """Create planned topics; return the errors of those that turned out to be impossible. Raises
         KafkaError, and then creates none.
         """
+        return await self.control.create_topics(plans)
 
-    @abstractmethod
-    async def alter(self, changes: Mapping[TopicImage, dict[str, Any]]) -> None:
+    async def alter(self, changes: Mapping[TopicImage, Mapping[str, object]]) -> None:
         """Replace the configs of topics, durably. Raises KafkaError, and then changes nothing."""
+        await self.control.alter_topics(changes)
 
-    @abstractmethod
-    async def add_partitions(
-        self, counts: Mapping[TopicImage, int], placed: Placed | None = None
-    ) -> dict[str, KafkaError]:
-        """Increase topics to these numbers of partitions; return the errors of those for which that turned
-        out to be impossible. Raises KafkaError, and then adds none.
+    async def add_partitions(self, wanted: Sequence[NewPartitions]) -> dict[str, KafkaError]:
+        """Add partitions to topics; return the errors of those for which that turned out to be impossible.
+        Raises KafkaError, and then adds none.
         """
+        return await self.control.add_partitions(wanted)
 
-    @abstractmethod
     async def delete(self, topics: Collection[TopicImage]) -> None:
         """Delete topics; ``clear`` removes their files. Raises KafkaError, and then deletes none."""
+        await self.control.delete_topics(topics)
 
-    @abstractmethod
     async def clear(self) -> None:
         """Remove the files of deleted topics."""
+        # one after the other: the second of two would make the same names durable again
+        async with self._clearing:
+            left = await self.logs.clear()
+            if deleted := self._deletions_here():
+                left = self.logs.settle() if left is None else left
+                if left is not None:
+                    await self.control.report_removed([each for each in deleted if each not in left])
 
     def settings_changed(self) -> None:
         """Apply changed defaults of topics."""
+        self._usual = _usual_config(self._settings)
         for each in self.all():
-            # in a cluster this broker may have no partition of a topic
+            # this broker may have no partition of a topic
             if self.logs.topic(each.name) is not None:
                 self.logs.reconfigure(each.name, self.config(each.configs))
 
-    # -- for the homes ---------------------------------------------------------------------------------------
+    # -- following -------------------------------------------------------------------------------------------
 
-    def config(self, configs: Mapping[str, Any]) -> TopicConfig:
-        return TopicConfig(**{**topic_defaults(self._settings), **configs})
-
-
-class FolderTopics(Topics):
-    """Topics of a single broker, in its data folder."""
-
-    def __init__(
-        self,
-        folder: DataFolder,
-        store: FolderStore,
-        settings: BrokerSettings,
-        now_ms: Callable[[], int],
-        flush_times: Histogram | None = None,
-    ) -> None:
-        node_id = settings.node_id
-        image = ClusterImage(folder.cluster_id, node_id, {node_id: BrokerRegistration(node_id)})
-        logs = LocalLogs(folder, settings, now_ms, flush_times or Histogram(), self._damaged)
-        super().__init__(image, logs, settings)
-        self._store = store
-        self._here = (node_id,)
-        #: Topics whose deletion the last run may not have finished: groups may still have offsets of them.
-        self.lately_deleted: Collection[str] = ()
-        # the groups are not loaded yet: they may have offsets of deleted topics
-        self._loading = True
-        # deleted topics of which nothing remains: the next step forgets them
-        self._settled: set[str] = set()
-
-    def with_epochs(self, topic: TopicImage) -> TopicImage:
-        """The topic with all leader epochs. Raises KafkaError if a file with one cannot be opened."""
-        if all(state.leader_epoch != UNKNOWN_EPOCH for state in topic.partitions):
-            return topic
-        epochs = [self.logs.partition(topic.name, n).leader_epoch for n in range(len(topic.partitions))]
-        # the image shows by now which partitions were found to be damaged
-        found = self.image.topic(topic.name)
-        assert found is not None, "nothing is deleted meanwhile"
-        states = [
-            state._replace(leader_epoch=epoch) for state, epoch in zip(found.partitions, epochs, strict=True)
-        ]
-        topic = found.having(partitions=states)
-        self.image = self.image.changed([topic])
-        return topic
-
-    # -- starting --------------------------------------------------------------------------------------------
-
-    def open(self) -> None:
-        """Load the data folder, and create ``__consumer_offsets`` if it is missing.
-
-        After an unclean stop every log is recovered; otherwise a log is opened when it is needed. Raises
-        StateFileError, and KafkaError.
-        """
-        records = {name: self._record(name) for name in self._store.children(TOPICS)}
-        deleted = self._deleted_topics()
-        self.lately_deleted = {name for name in deleted.values() if name is not None and name not in records}
-        unknown = self.logs.take_in(records.keys(), deleted)
-        found = {
-            name: TopicRecord(topic_id, count, first_configs(self._settings, name))
-            for name, (topic_id, count) in unknown.items()
-        }
-        records |= found
-        self._add(records)
-        if not self.logs.clean:
-            for partition in self.logs.partitions():
-                try:
-                    partition.open()
-                except KafkaError as error:
-                    if not is_full(error):
-                        raise
-                    # it is read when it is asked for and there is room
-                    self.logs.disk.on_refused(error)
-        if found:
-            newest = max(map(self.logs.newest_producer_id, found))
-            self._store.commit_now(*self._creations(found), *self._ids_behind(newest))
-        if OFFSETS_TOPIC not in records:
-            self.create_internal(OFFSETS_TOPIC, self._settings.offsets_topic_num_partitions)
-
-    def create_internal(self, name: str, partitions: int) -> None:
-        """Create a topic of a coordinator. Raises KafkaError KAFKA_STORAGE_ERROR."""
-        made = {name: TopicRecord(_new_id(), partitions, first_configs(self._settings, name))}
-        try:
-            self._store.commit_now(*self._creations(made))
-        except OSError as error:
-            raise self._nothing_changes(error) from error
-        self._add(made)
-
-    async def forget_deleted(self) -> None:
-        """Forget the topics that were being deleted when the last run stopped: all groups are loaded, and
-        have no offsets of them any more. Raises OSError.
-        """
-        self._loading = False
-        if self._store.children(DELETED_TOPICS):
-            self._settle(self.logs.settle())
-            await self._commit()
-
-    # -- changing --------------------------------------------------------------------------------------------
-
-    async def carry_out(self, plans: Sequence[TopicPlan]) -> dict[str, KafkaError]:
-        """Create planned topics. Raises KafkaError KAFKA_STORAGE_ERROR, and then creates none."""
-        made = {
-            plan.name: TopicRecord(
-                plan.id, plan.partitions, {**first_configs(self._settings, plan.name), **plan.configs}
-            )
-            for plan in plans
-        }
-        await self._change(self._creations(made))
-        # created in one step, visible in slices: requests need not wait until all of them have their logs
-        self._folded.update((fold_name(name), name) for name in made)
-        records = list(made.items())
-        async for start in in_slices(range(0, len(records), _ADDED_AT_ONCE)):
-            self._add(dict(records[start : start + _ADDED_AT_ONCE]))
-        return {}
-
-    async def alter(self, changes: Mapping[TopicImage, dict[str, Any]]) -> None:
-        """Replace the configs of topics, durably. Raises KafkaError, and then changes nothing."""
-        await self._change(self._puts({each: {"configs": configs} for each, configs in changes.items()}))
-        self.image = self.image.changed(
-            [self._now(each).having(configs=configs) for each, configs in changes.items()]
+    def follow(self, image: ClusterImage) -> list[TopicImage]:
+        """Adapt topics and logs here to an image of the shared store; return the topics that changed."""
+        before, self._seen = self._seen, image
+        changed = [topic for topic in image.topics() if before.topic(topic.name) is not topic]
+        gone = [topic for topic in before.topics() if image.topic_by_id(topic.id) is None]
+        typed = []
+        for topic in changed:
+            known = before.topic(topic.name)
+            self._count(known, topic)
+            typed.append(topic.having(configs=self._typed_configs(topic, known)))
+        now = self.image.changed(
+            typed,
+            deleted=[self.image.topic(each.name) or each for each in gone],
+            brokers=image.brokers,
+            controller_id=image.controller_id,
         )
-        for each, configs in changes.items():
-            self.logs.reconfigure(each.name, self.config(configs))
+        now.cluster_id, now.deletions = image.cluster_id, image.deletions
+        self.become(now, typed, gone)
+        return typed
 
-    async def add_partitions(
-        self, counts: Mapping[TopicImage, int], _placed: Placed | None = None
-    ) -> dict[str, KafkaError]:
-        """Increase topics to these numbers. Raises KafkaError KAFKA_STORAGE_ERROR, and then adds none."""
-        await self._change(self._puts({each: {"partitions": count} for each, count in counts.items()}))
-        grown = []
-        for each, count in counts.items():
-            now = self._now(each)
-            more = self._states(self.logs.grow(each.name, range(len(now.partitions), count)))
-            grown.append(now.having(partitions=[*now.partitions, *more]))
-        self.image = self.image.changed(grown)
-        return {}
-
-    async def delete(self, topics: Collection[TopicImage]) -> None:
-        """Delete topics; ``clear`` removes their files. Raises KafkaError, and then deletes none."""
-        changes: list[Change] = []
-        for each in topics:
-            changes += [Delete(topic_path(each.name)), Create(deleted_topic_path(each.id), each.name)]
-        await self._change(changes)
-        self.image = self.image.changed(deleted=topics)
-        for each in topics:
-            self._folded.pop(fold_name(each.name), None)
-        for each in topics:
-            self.logs.delete(each.name)
-
-    async def clear(self) -> None:
-        """Remove the files of deleted topics."""
-        self._settle(await self.logs.clear())
+    def become(
+        self, image: ClusterImage, changed: Collection[TopicImage], gone: Collection[TopicImage] = ()
+    ) -> None:
+        """Replace the image; the logs here of topics that have changed or are gone follow."""
+        before, self.image = self.image, image
+        for topic in gone:
+            self._folded.pop(fold_name(topic.name), None)
+            if self.logs.topic(topic.name) is not None:
+                self.logs.delete(topic.name, is_stray=topic.id not in image.deletions)
+        if gone:
+            self.on_deleted([topic.name for topic in gone])
+        if self._deletions_here():
+            self.logs.has_leftovers.set()
+        for topic in changed:
+            self._folded[fold_name(topic.name)] = topic.name
+            if not self._has_as_before(topic, before.topic(topic.name)):
+                self._have(topic)
 
     # -- inside ----------------------------------------------------------------------------------------------
 
-    async def _change(self, changes: Sequence[Change]) -> None:
-        try:
-            await self._commit(*changes)
-        except OSError as error:
-            raise self._nothing_changes(error) from error
+    def _deletions_here(self) -> list[uuid.UUID]:
+        """Ids of deleted topics of which this broker has not reported yet that it has nothing left."""
+        return [each for each, brokers in self.image.deletions.items() if self._node_id in brokers]
 
-    def _nothing_changes(self, error: OSError) -> KafkaError:
-        self.logs.disk.on_refused(error)
-        return unchanged(error)
+    def _count(self, before: TopicImage | None, after: TopicImage) -> None:
+        """Count in-sync replicas that left and joined, in partitions that this broker leads."""
+        for was, now in zip(() if before is None else before.partitions, after.partitions, strict=False):
+            if was.leader == now.leader == self._node_id:
+                self.isr_shrinks += not set(was.isr) <= set(now.isr)
+                self.isr_expands += not set(now.isr) <= set(was.isr)
 
-    async def _commit(self, *changes: Change) -> None:
-        """Commit changes, and forget the deleted topics of which nothing remains."""
-        settled = self._settled
-        await self._store.commit(*changes, *(Delete(f"{DELETED_TOPICS}/{each}") for each in settled))
-        self._settled = self._settled - settled
+    def _have(self, topic: TopicImage) -> None:
+        """Create the replicas of a topic that are assigned to this broker, and remove all others."""
+        local = self.logs.topic(topic.name)
+        here = {n: state for n, state in enumerate(topic.partitions) if self._node_id in state.replicas}
+        config = self.config(topic.configs)
+        if local is None:
+            if not here:
+                return
+            self.logs.add(topic.name, topic.id, config, here)
+        else:
+            if local.config != config:
+                self.logs.reconfigure(topic.name, config)
+            self.logs.remove(local, [n for n in local.partitions if n not in here])
+            self.logs.grow(topic.name, [n for n in here if n not in local.partitions])
 
-    def _creations(self, made: Mapping[str, TopicRecord]) -> list[Change]:
-        return [Create(topic_path(name), record.stored()) for name, record in made.items()]
-
-    def _puts(self, changes: Mapping[TopicImage, Mapping[str, object]]) -> list[Change]:
-        puts: list[Change] = []
-        for each, fields in changes.items():
-            entry = self._store.get(topic_path(each.name))
-            if entry is None:
-                raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {each.name!r}")
-            puts.append(Put(topic_path(each.name), {**entry.value, **fields}, entry.version))
-        return puts
-
-    def _ids_behind(self, newest: int) -> list[Change]:
-        """Return the change that makes producer ids begin after those of another broker, and far above those
-        that it will give out if it gets the folder back, since it cannot know the ids given out here.
+    def _has_as_before(self, topic: TopicImage, before: TopicImage | None) -> bool:
+        """Return whether the replicas here need no change: where brokers come and go, most topics have other
+        leaders and in-sync replicas alone.
         """
-        entry = self._store.get(PRODUCER_IDS)
-        first = max((newest // BLOCK_SIZE + 1) * BLOCK_SIZE, _FAR_PRODUCER_ID)
-        if entry is None:
-            return [Create(PRODUCER_IDS, first)]
-        return [Put(PRODUCER_IDS, first)] if entry.value < first else []
+        if before is None or before.id != topic.id or before.configs != topic.configs:
+            return False
+        if [each.replicas for each in before.partitions] != [each.replicas for each in topic.partitions]:
+            return False
+        is_here = any(self._node_id in each.replicas for each in topic.partitions)
+        return is_here == (self.logs.topic(topic.name) is not None)
 
-    def _settle(self, left: Collection[uuid.UUID] | None) -> None:
-        """Note that nothing remains of deleted topics except these: the others can be forgotten."""
-        if left is None or self._loading:
-            return
-        kept = {str(topic_id) for topic_id in left}
-        self._settled = {each for each in self._store.children(DELETED_TOPICS) if each not in kept}
-
-    def _record(self, name: str) -> TopicRecord:
-        entry = self._store.get(topic_path(name))
-        assert entry is not None, "it is among the children"
+    def _typed_configs(self, topic: TopicImage, before: TopicImage | None) -> Mapping[str, Any]:
+        known = self.image.topic(topic.name)
+        if known is not None and before is not None and before.configs == topic.configs:
+            return known.configs  # only its replicas have changed, as is more frequent
         try:
-            return TopicRecord.parse(entry.value)
-        except (ValueError, KeyError, TypeError) as error:
-            raise self._store.unreadable(topic_path(name), error) from error
-
-    def _deleted_topics(self) -> dict[uuid.UUID, str | None]:
-        found = {}
-        for topic_id in self._store.children(DELETED_TOPICS):
-            entry = self._store.get(f"{DELETED_TOPICS}/{topic_id}")
-            assert entry is not None, "it is among the children"
-            found[uuid.UUID(topic_id)] = entry.value
-        return found
-
-    def _add(self, records: Mapping[str, TopicRecord]) -> None:
-        """Add topics that are in the store."""
-        made = []
-        usual = self.config({})
-        for name, record in records.items():
-            config = replace(usual, **record.configs) if record.configs else usual
-            local = self.logs.add(name, record.id, config, range(record.partitions))
-            states = self._states(local)
-            made.append(TopicImage(name, record.id, record.configs, states, internal=name in INTERNAL))
-            self._folded[fold_name(name)] = name
-        self.image = self.image.changed(made)
-
-    def _states(self, partitions: Iterable[Partition]) -> list[PartitionState]:
-        """The states of new partitions, led by this broker."""
-        new = PartitionState(self.image.controller_id, 0, self._here, self._here)
-        unread = new._replace(leader_epoch=UNKNOWN_EPOCH)
-        return [new if each.epoch_is_known else unread for each in partitions]
-
-    def _now(self, topic: TopicImage) -> TopicImage:
-        """The current state of a topic."""
-        found = self.image.topic(topic.name)
-        return topic if found is None else found
-
-    def _damaged(self, partition: Partition) -> None:
-        """Show a partition whose files cannot be served without a leader."""
-        found = self.image.topic(partition.topic.name)
-        if found is None or found.id != partition.topic.id:
-            return
-        states = list(found.partitions)
-        states[partition.index] = states[partition.index]._replace(
-            leader=NO_LEADER, isr=(), offline=states[partition.index].replicas
-        )
-        self.image = self.image.changed([found.having(partitions=states)])
+            checked = read_settings(TopicConfig, topic.configs)
+        except SettingsError as error:
+            log.error("configs of the topic %s cannot be read, its defaults count: %s", topic.name, error)
+            return {}
+        return {name: getattr(checked, name) for name in (key.replace(".", "_") for key in topic.configs)}
 
 
-def first_configs(settings: BrokerSettings, name: str) -> dict[str, object]:
-    """The first configs of a topic that came without any: coordinators' topics are compacted."""
-    sizes = {
-        OFFSETS_TOPIC: settings.offsets_topic_segment_bytes,
-        TRANSACTIONS_TOPIC: settings.transaction_state_log_segment_bytes,
-    }
-    if name not in sizes:
-        return {}
-    configs = {"cleanup_policy": "compact", "segment_bytes": sizes[name], "compression_type": "producer"}
-    if name == TRANSACTIONS_TOPIC:
-        # with a larger min.insync.replicas than there are replicas nothing could be written
-        least = min(settings.transaction_state_log_min_isr, settings.transaction_state_log_replication_factor)
-        configs |= {
-            "compression_type": "uncompressed",
-            "min_insync_replicas": least,
-            "unclean_leader_election_enable": False,
-        }
-    return configs
-
-
-def unchanged(error: OSError) -> KafkaError:
-    """KAFKA_STORAGE_ERROR, for metadata that cannot be saved."""
-    return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"nothing is changed: {error}")
+def _usual_config(settings: BrokerSettings) -> TopicConfig:
+    """The config of a topic for which nothing was set."""
+    defaults: Mapping[str, Any] = topic_defaults(settings)
+    return TopicConfig(**defaults)
 
 
 def _too_like(name: str, beside: str) -> KafkaError:
@@ -479,13 +347,6 @@ def _too_like(name: str, beside: str) -> KafkaError:
     )
 
 
-def _new_id() -> uuid.UUID:
-    """A topic id; like Apache Kafka none whose text begins with a hyphen, which tools take for an option."""
-    while True:
-        made = uuid.uuid4()
-        if made.bytes[0] >> 2 != _HYPHEN:
-            return made
-
-
-#: The six bits that base64url writes as a hyphen.
-_HYPHEN = 62
+def unchanged(error: OSError) -> KafkaError:
+    """KAFKA_STORAGE_ERROR, for metadata that cannot be saved."""
+    return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"nothing is changed: {error}")

@@ -21,7 +21,8 @@ from functools import partial
 from typing import Final
 from uuid import UUID
 
-from ...log import DataFolder, DataFolderError, PartitionLog, Stray
+from ...cluster import INTERNAL
+from ...log import DataFolder, DataFolderError, PartitionLog, Stray, is_full
 from ...protocol import CorruptBatchError, ErrorCode, KafkaError, TopicPartition
 from ..event_loop.time_slices import in_slices
 from ..metrics import Histogram
@@ -29,7 +30,7 @@ from ..settings import BrokerSettings
 from .disk_watch import DiskWatch
 from .partition import LocalTopic, Partition
 from .topic_config import TopicConfig
-from .topic_names import INTERNAL, OFFSETS_TOPIC
+from .topic_names import OFFSETS_TOPIC
 
 log = logging.getLogger("kohort.broker")
 
@@ -39,7 +40,7 @@ _MAX_NAMED: Final = 20
 
 class LocalLogs:
     """Partitions by topic and number, and the source of their files (``Files``). ``on_damage`` is called with
-    each partition that cannot be served.
+    each partition that cannot be served. ``replicated``: other brokers may have replicas.
     """
 
     def __init__(
@@ -49,6 +50,8 @@ class LocalLogs:
         now_ms: Callable[[], int],
         flush_times: Histogram,
         on_damage: Callable[[Partition], None],
+        *,
+        replicated: bool = False,
     ) -> None:
         #: See Files.
         self.disk = DiskWatch(folder.path)
@@ -57,6 +60,7 @@ class LocalLogs:
         self._now_ms = now_ms
         self._flush_times = flush_times
         self._on_damage = on_damage
+        self._replicated = replicated
         self._topics: dict[str, LocalTopic] = {}
         # partitions with files of the last run
         self._found: set[TopicPartition] = set()
@@ -178,9 +182,9 @@ class LocalLogs:
         }
 
     def sort_unclaimed(self, deleted: Collection[UUID]) -> None:
-        """Have ``clear`` remove the partitions of deleted topics on the disk, and put all others aside that
-        the image does not assign to this broker: metadata that are older than the files look the same as a
-        replica that was given to others.
+        """Have ``Topics.clear`` remove the partitions of deleted topics on the disk, and put all others aside
+        that the image does not assign to this broker: metadata that are older than the files look the same as
+        a replica that was given to others.
         """
         gone = []
         for key, found in list(self._unclaimed.items()):
@@ -235,19 +239,31 @@ class LocalLogs:
             self._strays.add(key)
         self.has_leftovers.set()
 
-    def add(self, name: str, topic_id: UUID, config: TopicConfig, indexes: Iterable[int]) -> list[Partition]:
-        """Create these partitions of a new topic and return them."""
+    def recover(self) -> None:
+        """Open every log, if the last stop was not clean. Raises KafkaError."""
+        for partition in () if self.clean else self.partitions():
+            try:
+                partition.open()
+            except KafkaError as error:
+                if not is_full(error):
+                    raise
+                # it is read when it is asked for and there is room
+                self.disk.on_refused(error)
+
+    def add(self, name: str, topic_id: UUID, config: TopicConfig, indexes: Iterable[int]) -> None:
+        """Create these partitions of a new topic."""
         self._topics[name] = LocalTopic(
             name, topic_id, config, name in INTERNAL, flush_times=self._flush_times
         )
-        return self.grow(name, indexes)
+        self.grow(name, indexes)
 
-    def grow(self, name: str, indexes: Iterable[int]) -> list[Partition]:
-        """Add these partitions of a topic and return them."""
+    def grow(self, name: str, indexes: Iterable[int]) -> None:
+        """Add these partitions of a topic."""
         topic = self._topics[name]
-        made = [Partition(topic, index, self, on_disk=self._claim(topic, index)) for index in indexes]
-        topic.partitions.update((each.index, each) for each in made)
-        return made
+        for index in indexes:
+            topic.partitions[index] = Partition(
+                topic, index, self, on_disk=self._claim(topic, index), replicated=self._replicated
+            )
 
     def reconfigure(self, name: str, config: TopicConfig) -> None:
         """Put a changed config of a topic in force."""
@@ -257,15 +273,15 @@ class LocalLogs:
             partition.reconfigure()
 
     def delete(self, name: str, *, is_stray: bool = False) -> None:
-        """Have ``clear`` remove a topic's partitions, or put them aside as strays; requests that wait for its
-        records find it gone.
+        """Have ``Topics.clear`` remove a topic's partitions, or put them aside as strays; requests that wait
+        for its records find it gone.
         """
         topic = self._topics[name]
         self.remove(topic, list(topic.partitions), is_stray=is_stray)
         del self._topics[name]
 
     def remove(self, topic: LocalTopic, indexes: Iterable[int], *, is_stray: bool = False) -> None:
-        """Have ``clear`` remove the files of some partitions of a topic, or put them aside."""
+        """Have ``Topics.clear`` remove the files of some partitions of a topic, or put them aside."""
         gone = [topic.partitions.pop(index) for index in indexes]
         for partition in gone:
             key = TopicPartition(topic.name, partition.index)

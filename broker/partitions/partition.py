@@ -141,6 +141,8 @@ class Partition:
     _files: Files
     _: KW_ONLY
     on_disk: InitVar[bool]
+    #: Other brokers may have replicas: the leader decides what is committed, and there is none at first.
+    replicated: bool = False
     #: In the order in which they came.
     waiters: dict[Waiter, None] = field(default_factory=dict, init=False)
     unverified: UnverifiedWrites = field(default_factory=UnverifiedWrites, init=False)
@@ -148,6 +150,7 @@ class Partition:
     #: The files; None if nothing was ever written, or they have not been needed yet.
     log: PartitionLog | None = field(default=None, init=False)
     _damage: str | None = field(default=None, init=False)
+    # None: not read so far
     _leader_epoch: int | None = field(default=0, init=False)
     _unopened: bool = field(default=False, init=False)
     # a thread reads the files
@@ -155,11 +158,9 @@ class Partition:
     #: What this broker knows of the replicas while it leads a partition of a cluster; else None.
     leadership: Leadership | None = field(default=None, init=False)
     #: Whether this broker leads it; otherwise clients can neither read nor write.
-    is_led: bool = field(default=True, init=False)
+    is_led: bool = field(init=False)
     #: It was deleted, or moved to other brokers.
     gone: bool = field(default=False, init=False)
-    # other brokers may have replicas: the leader decides what is committed
-    _replicated: bool = field(default=False, init=False)
     _flusher: Flusher | None = field(default=None, init=False)
     _told: tuple[str, int] | None = field(default=None, init=False)
     # first batches that were refused because the folder could not be created
@@ -167,8 +168,10 @@ class Partition:
 
     def __post_init__(self, on_disk: bool) -> None:
         self.marker_order = MarkerOrder(self.producers)
+        self.is_led = not self.replicated
         if on_disk:
-            self._leader_epoch, self._unopened = None, True
+            self._unopened = True
+            self._leader_epoch = 0 if self.replicated else None
 
     def __repr__(self) -> str:
         return f"Partition({self.topic.name}-{self.index}, {self.log}, {len(self.waiters)} waiting)"
@@ -186,11 +189,6 @@ class Partition:
     @property
     def size_bytes(self) -> int:
         return 0 if self.log is None else self.log.size_bytes
-
-    @property
-    def epoch_is_known(self) -> bool:
-        """Return whether ``leader_epoch`` is known without reading the files."""
-        return self._leader_epoch is not None
 
     @property
     def leader_epoch(self) -> int:
@@ -223,12 +221,6 @@ class Partition:
         return 0 if log is None else log.last_stable_offset
 
     # -- in a cluster ----------------------------------------------------------------------------------------
-
-    def replicate(self) -> None:
-        """Become a replica, which neither leads nor follows so far."""
-        self._replicated = True
-        self.is_led = self.leadership is not None
-        self._leader_epoch = self._leader_epoch or 0
 
     def lead(self, leader_epoch: int, make: Callable[[int, int], Leadership]) -> None:
         """Lead the partition from now on, under a new leader epoch. ``make`` gets the log's end and the high
@@ -317,7 +309,7 @@ class Partition:
 
     def _end_leadership(self) -> None:
         leadership, self.leadership = self.leadership, None
-        self.is_led = not self._replicated
+        self.is_led = not self.replicated
         self.unverified = UnverifiedWrites()
         if leadership is not None:
             leadership.end(not_leader(self.topic.name, self.index))
@@ -400,7 +392,7 @@ class Partition:
         """Advance the high watermark to everything that was appended or, with ``kohort.visibility=flushed``,
         to everything on the disk, and notify waiting requests. In a cluster the replicas decide.
         """
-        if self._replicated:
+        if self.replicated:
             self._on_growth(log)
             return
         if log.advance_high_watermark(log.recovery_point if log.config.shows_flushed else log.log_end_offset):
@@ -492,7 +484,7 @@ class Partition:
 
     def append_built(self, batch: bytearray, *, now_ms: int) -> int:
         """See PartitionLog.append_built; as ``append`` otherwise."""
-        if self.log is None or self._damage is not None or self._replicated:
+        if self.log is None or self._damage is not None or self.replicated:
             if self.leadership is not None:
                 self.leadership.replication.check_acks_all()
             return self.append(batch, now_ms=now_ms, from_client=False).base_offset
@@ -711,7 +703,7 @@ class Partition:
         """Log a damaged batch once, however often clients ask for it, and return their error. If another
         replica may have it undamaged, take this one out of service.
         """
-        if self._replicated and (self.leadership is None or self._others_could_lead):
+        if self.replicated and (self.leadership is None or self._others_could_lead):
             self._on_damage(error)
             return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
         place = (error.path, error.position)

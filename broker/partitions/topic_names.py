@@ -14,7 +14,6 @@ OFFSETS_TOPIC = "__consumer_offsets"
 TRANSACTIONS_TOPIC = "__transaction_state"
 #: Topics of this broker's coordinators: they cannot be deleted, or get more partitions.
 COORDINATORS = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC})
-INTERNAL = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC, "__share_group_state"})
 
 #: Kafka's own metadata log: never a topic here.
 _RESERVED = "__cluster_metadata"

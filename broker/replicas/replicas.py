@@ -17,7 +17,7 @@ from ...replication import IsrChangeRequest, Replication
 from ..clients.fetch_sessions import FetchSessions
 from ..event_loop.time_slices import Slices
 from ..metadata.cluster_node import ClusterNode
-from ..metadata.cluster_topics import ClusterTopics
+from ..metadata.topics import Topics
 from ..partitions.leadership import Leadership, Then
 from ..partitions.local_logs import LocalLogs
 from ..partitions.partition import Partition, not_leader
@@ -45,19 +45,16 @@ class _PendingChange(NamedTuple):
 
 
 class Replicas:
-    """Follows images. ``shards`` are the coordinators by the name of their topics; ``topics_deleted`` is
-    called with the names of deleted topics.
-    """
+    """Follows images. ``shards`` are the coordinators by the name of their topics."""
 
     def __init__(
         self,
         cluster: ClusterNode,
-        topics: ClusterTopics,
+        topics: Topics,
         settings: BrokerSettings,
         now_ms: Callable[[], int],
         clock_ms: Callable[[], int],
         shards: Mapping[str, MovingShards],
-        topics_deleted: Callable[[list[str]], None],
     ) -> None:
         self._cluster = cluster
         self._topics = topics
@@ -65,7 +62,6 @@ class Replicas:
         self._now_ms = now_ms
         self._clock_ms = clock_ms
         self._shards = shards
-        self._topics_deleted = topics_deleted
         self._led: dict[Partition, Leadership] = {}
         # the broker from which each is fetched
         self._followed: dict[Partition, int] = {}
@@ -136,10 +132,7 @@ class Replicas:
         """Adapt topics and logs here to the image; return the topics whose partitions may have to be led or
         followed in another way.
         """
-        changed: Iterable[TopicImage]
-        changed, deleted = self._topics.follow(image)
-        if deleted:
-            self._topics_deleted([topic.name for topic in deleted])
+        changed: Iterable[TopicImage] = self._topics.follow(image)
         self._see_brokers(image)
         self._drop_gone()
         if self._lost:
@@ -464,7 +457,7 @@ class MovingShards:
             log.exception("%s-%d could not be loaded: its groups are not served", self._topic, partition)
 
 
-def replicated_log(topic: str, topics: ClusterTopics, settings: BrokerSettings) -> OffsetsStore:
+def replicated_log(topic: str, topics: Topics, settings: BrokerSettings) -> OffsetsStore:
     """The log of a coordinator's topic, which may not exist yet."""
     default = {
         OFFSETS_TOPIC: settings.offsets_topic_num_partitions,

@@ -85,7 +85,7 @@ class Router:
 
     def _served_apis(self) -> Mapping[int, AnyApi]:
         if not self._apis:
-            found, alone = self._load(), self._node.control is None
+            found, alone = self._load(), self._node.cluster is None
             self._apis = {key: api for key, api in found.items() if not (alone and api.cluster_only)}
         return self._apis
 
@@ -212,14 +212,14 @@ class Router:
             return encode_response(api.key, 0, header.correlation_id, unknown_version())
         api.require(header.api_version)
         body = decode_request(frame, header)
-        control = self._node.control
+        cluster = self._node.cluster
         if (
-            control is not None
+            cluster is not None
             and api.by_controller is not None
-            and not control.is_active
+            and not cluster.control.is_active
             and api.by_controller(self._node, body)
         ):
-            return await self._forward(control, bytes(frame), header, body, peer)
+            return await self._forward(cluster.control, bytes(frame), header, body, peer)
         context = peer.context(header.client_id)
         request = Request(api, header.api_version, body, context, peer.endpoint, self._apis, peer.refused)
         meter = peer.meter = self._node.metrics.requests.of(header.api_key)
@@ -234,7 +234,7 @@ class Router:
         handled_s = clock()
         if response is not None:
             meter.see_all(response)
-        if self._node.quotas.active and not (control is not None and _is_of_broker(api, body)):
+        if self._node.quotas.active and not (cluster is not None and _is_of_broker(api, body)):
             spent_s = read_s + stopwatch.running_s
             answer = self._within_quotas(header, request, response, peer, size, spent_s)
             meter.throttle.record(peer.delay_ms / 1000)

@@ -1,14 +1,18 @@
-"""The controller: one broker that decides for the cluster. Its decisions are pure functions.
+"""The controller: it decides for the cluster, and its decisions are pure functions.
 
-Only a broker of a cluster imports this.
+A broker that is alone decides by the same functions. What only a broker of a cluster needs is imported on
+first use.
 """
 
-from ._controller import DELETIONS_KEPT_S, Controller
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from .decisions import (
     Decision,
     IsrChange,
     NewPartitions,
     NewTopic,
+    Refusals,
     Rules,
     add_partitions,
     alter_configs,
@@ -25,7 +29,19 @@ from .decisions import (
 )
 from .partitions import settled
 from .placement import place
-from .writes import steps
+
+if TYPE_CHECKING:
+    from ._controller import DELETIONS_KEPT_S, Controller
+    from .writes import steps
+
+_MODULES = {"DELETIONS_KEPT_S": "_controller", "Controller": "_controller", "steps": "writes"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return getattr(importlib.import_module(f".{_MODULES[name]}", __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 __all__ = [
     "DELETIONS_KEPT_S",
@@ -34,6 +50,7 @@ __all__ = [
     "IsrChange",
     "NewPartitions",
     "NewTopic",
+    "Refusals",
     "Rules",
     "add_partitions",
     "alter_configs",

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, NamedTuple, TypeVar
-from uuid import UUID
+from typing import Any, Final, Generic, NamedTuple, TypeVar
+from uuid import UUID, uuid4
 
 from ...protocol import ErrorCode, KafkaError, TopicPartition
 from .._image import NO_LEADER, UNKNOWN_EPOCH, BrokerRegistration, ClusterImage, PartitionState, TopicImage
@@ -20,6 +20,9 @@ from .placement import leaders_of, place
 
 A = TypeVar("A")
 K = TypeVar("K")
+
+#: The six bits that base64url writes as a hyphen.
+_HYPHEN: Final = 62
 
 #: Results by request: None for success.
 Refusals = dict[K, KafkaError | None]
@@ -45,14 +48,16 @@ class Decision(NamedTuple, Generic[A]):
 
 @dataclass(frozen=True, slots=True)
 class NewTopic:
-    """A topic to be created; ``assignments`` are the replicas of each partition, if the client chose them."""
+    """A topic to be created; ``assignments`` are the replicas of each partition, if the client chose them.
+    Configs are in the form that the image has.
+    """
 
     name: str
-    id: UUID
+    id: UUID = field(default_factory=lambda: new_topic_id())
     partitions: int = 1
     replication_factor: int = 1
     assignments: Sequence[Sequence[int]] | None = None
-    configs: Mapping[str, str] = field(default_factory=dict)
+    configs: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +78,14 @@ class IsrChange(NamedTuple):
     partition_epoch: int
     isr: Sequence[tuple[int, int]]
     recovering: bool = False
+
+
+def new_topic_id() -> UUID:
+    """A topic id; like Apache Kafka none whose text begins with a hyphen, which tools take for an option."""
+    while True:
+        made = uuid4()
+        if made.bytes[0] >> 2 != _HYPHEN:
+            return made
 
 
 # -- brokers -------------------------------------------------------------------------------------------------
@@ -154,17 +167,16 @@ def create_topics(image: ClusterImage, wanted: Sequence[NewTopic]) -> Decision[R
     """
     answer: Refusals[str] = {}
     made: list[TopicImage] = []
-    led = leaders_of(image.topics())
+    placing = _Placing(image)
     for each in wanted:
         try:
             if image.topic(each.name) is not None or each.name in answer:
                 raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {each.name} is there already")
-            states = _new_states(image, each.partitions, each.replication_factor, each.assignments, (), led)
+            states = placing.place(each.partitions, each.replication_factor, each.assignments)
         except KafkaError as error:
             answer.setdefault(each.name, error)
             continue
         answer[each.name] = None
-        led.update(state.replicas[0] for state in states)
         made.append(TopicImage(each.name, each.id, each.configs, states))
     return Decision(answer, made)
 
@@ -175,7 +187,7 @@ def add_partitions(image: ClusterImage, wanted: Sequence[NewPartitions]) -> Deci
     """
     answer: Refusals[str] = {}
     grown: list[TopicImage] = []
-    led = leaders_of(image.topics())
+    placing = _Placing(image)
     for each in wanted:
         topic = image.topic(each.name)
         try:
@@ -193,17 +205,16 @@ def add_partitions(image: ClusterImage, wanted: Sequence[NewPartitions]) -> Deci
                     ErrorCode.INVALID_PARTITIONS,
                     f"{each.name} has {len(there)} partitions: it can have more, not {each.count}",
                 )
-            states = _new_states(image, count, len(there[0]), each.assignments, there, led)
+            states = placing.place(count, len(there[0]), each.assignments, there)
         except KafkaError as error:
             answer.setdefault(each.name, error)
             continue
         answer[each.name] = None
-        led.update(state.replicas[0] for state in states)
         grown.append(topic.having(partitions=[*topic.partitions, *states]))
     return Decision(answer, grown)
 
 
-def alter_configs(image: ClusterImage, wanted: Mapping[UUID, Mapping[str, str]]) -> Decision[None]:
+def alter_configs(image: ClusterImage, wanted: Mapping[UUID, Mapping[str, Any]]) -> Decision[None]:
     """Replace all configs of these topics. Skips topics that no longer exist."""
     found = {topic_id: image.topic_by_id(topic_id) for topic_id in wanted}
     return Decision(
@@ -219,37 +230,48 @@ def delete_topics(image: ClusterImage, names: Iterable[str]) -> Decision[Refusal
     return Decision(answer, (), [topic for topic in found.values() if topic is not None])
 
 
-def _new_states(
-    image: ClusterImage,
-    count: int,
-    replication_factor: int,
-    assignments: Sequence[Sequence[int]] | None,
-    before: Sequence[Sequence[int]],
-    led: Mapping[int, int],
-) -> list[PartitionState]:
-    """States of ``count`` new partitions. Raises KafkaError."""
-    if assignments is not None:
-        count = count if before else len(assignments)
-    if count < 1:
-        raise KafkaError(ErrorCode.INVALID_PARTITIONS, f"a topic cannot have {count} partitions")
-    may_lead = {node_id: each for node_id, each in image.brokers.items() if not each.shutting_down}
-    if assignments is None:
-        placed = place(may_lead, count, replication_factor, before=before, led=led)
-    else:
-        placed = [_check_replicas(image, replicas) for replicas in assignments]
-        sizes = {len(replicas) for replicas in (*before, *placed)}
-        if len(placed) != count or len(sizes) != 1:
-            raise _bad_assignment(
-                f"{len(placed)} new partitions have {sorted(sizes)} replicas: name {count}, with equally many"
-            )
-    states = []
-    for replicas in placed:
+class _Placing:
+    """Places new partitions of one decision, each topic beside those before it."""
+
+    def __init__(self, image: ClusterImage) -> None:
+        self._image = image
+        self._may_lead = {n: each for n, each in image.brokers.items() if not each.shutting_down}
+        # partitions by preferred leader; one broker has them all
+        self._led = leaders_of(image.topics() if len(image.brokers) > 1 else ())
+        self._states: dict[tuple[int, ...], PartitionState] = {}
+
+    def place(
+        self,
+        count: int,
+        replication_factor: int,
+        assignments: Sequence[Sequence[int]] | None,
+        before: Sequence[Sequence[int]] = (),
+    ) -> list[PartitionState]:
+        """States of ``count`` new partitions of a topic that has those of ``before``. Raises KafkaError."""
+        if assignments is not None:
+            count = count if before else len(assignments)
+        if count < 1:
+            raise KafkaError(ErrorCode.INVALID_PARTITIONS, f"a topic cannot have {count} partitions")
+        if assignments is None:
+            placed = place(self._may_lead, count, replication_factor, before=before, led=self._led)
+        else:
+            placed = [_check_replicas(self._image, replicas) for replicas in assignments]
+            sizes = {len(replicas) for replicas in (*before, *placed)}
+            if len(placed) != count or len(sizes) != 1:
+                raise _bad_assignment(
+                    f"{len(placed)} new partitions have {sorted(sizes)} replicas: name {count}, with equally "
+                    "many"
+                )
+        states = [self._states.get(replicas) or self._new_state(replicas) for replicas in placed]
+        self._led.update(replicas[0] for replicas in placed)
+        return states
+
+    def _new_state(self, replicas: tuple[int, ...]) -> PartitionState:
         new = PartitionState(NO_LEADER, UNKNOWN_EPOCH, (), replicas)
-        state = settled(new, new, image.brokers)
+        state = self._states[replicas] = settled(new, new, self._image.brokers)
         if state.leader == NO_LEADER:
             raise _bad_assignment(f"of the brokers {list(replicas)} none is there, or all are about to stop")
-        states.append(state)
-    return states
+        return state
 
 
 def _check_replicas(image: ClusterImage, replicas: Sequence[int]) -> tuple[int, ...]:

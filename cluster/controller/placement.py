@@ -29,6 +29,8 @@ def place(
             ErrorCode.INVALID_REPLICATION_FACTOR,
             f"a replication factor of {replication_factor} is not possible with {len(brokers)} brokers",
         )
+    if len(brokers) == 1:
+        return [tuple(brokers)] * count
     ring = _ring(brokers.values())
     leaders = Counter(replicas[0] for replicas in before)
     held = Counter(node_id for replicas in before for node_id in replicas)

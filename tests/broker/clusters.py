@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from kohort.broker import Broker
-from kohort.broker.metadata.topics import TopicPlan
 from kohort.cluster import MetadataStore, PartitionState
+from kohort.cluster.controller import NewTopic
 from kohort.testing.memory_store import MemoryHome, MemoryStore
 from tests.ports import free_port
 
@@ -68,7 +68,8 @@ class Nodes:
 
     async def create(self, topic: str, partitions: int = 1, configs: dict[str, Any] | None = None) -> None:
         """Create a topic with three replicas, and wait until every broker knows it."""
-        plan = TopicPlan(topic, partitions, configs or {}, min(3, len(self.brokers)))
+        factor = min(3, len(self.brokers))
+        plan = NewTopic(topic, partitions=partitions, replication_factor=factor, configs=configs or {})
         for broker in list(self.brokers.values()):
             cluster = broker.cluster
             assert cluster is not None

@@ -1,6 +1,6 @@
 """Three brokers in one process: what they tell of each other.
 
-Covers: broker/metadata/cluster_node.py, broker/metadata/cluster_topics.py.
+Covers: broker/metadata/cluster_node.py, broker/metadata/topics.py.
 Covers: broker/metadata/controller_client.py.
 """
 

@@ -14,7 +14,7 @@ import pytest
 from kazoo.client import KazooClient
 
 from kohort.broker import Broker
-from kohort.broker.metadata.topics import first_configs
+from kohort.broker.metadata.controller_requests import first_configs
 from kohort.broker.partitions.topic_names import TRANSACTIONS_TOPIC
 from kohort.cli import main
 from kohort.client import Cluster, Sasl

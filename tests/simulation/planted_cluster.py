@@ -124,7 +124,7 @@ CLUSTER_BUGS = (
     ),
     _Bug(
         "a broker keeps what was given to others",
-        "broker.metadata.cluster_topics:ClusterTopics._have",
+        "broker.metadata.topics:Topics._have",
         "[n for n in local.partitions if n not in here]",
         "[]",
     ),

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, Protocol, TypeAlias
 
-from ....broker.metadata.topics import TopicPlan
 from ....broker.partitions.partition import Partition
 from ....client.metadata import Address
+from ....cluster.controller import NewTopic
 from ....coordinator.engine.runner import ShardRunner
 from ....log import CorruptLogError
 from ....protocol import KohortError, TopicPartition
@@ -195,9 +195,12 @@ class BrokerWorld(BrokerSchedule[B]):
         self._wait(_FORM_MS, self._not_led)
         self.healed = False
 
-    def _topic_plans(self) -> list[TopicPlan]:
+    def _topic_plans(self) -> list[NewTopic]:
         plan = self.plan
-        return [TopicPlan(name, count, plan.configs, plan.brokers) for name, count in plan.topics.items()]
+        return [
+            NewTopic(name, partitions=count, replication_factor=plan.brokers, configs=plan.configs)
+            for name, count in plan.topics.items()
+        ]
 
     def _not_formed(self) -> Left:
         for broker in self.brokers.values():

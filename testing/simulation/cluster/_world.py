@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Final
 from uuid import UUID
 
-from ....broker.metadata.topics import TopicPlan
 from ....broker.partitions.partition import Partition
 from ....broker.partitions.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from ....cluster import PartitionState
+from ....cluster.controller import NewTopic
 from ....cluster.layout import BROKERS as BROKER_ENTRIES
 from ....cluster.layout import PARTITION_STATES, PartitionKey, parse_states
 from ....log import CorruptLogError, decode_records
@@ -158,7 +158,7 @@ class ClusterWorld(BrokerWorld[ClusterPlan]):
 
     # --- the run ------------------------------------------------------------------------------------------
 
-    def _topic_plans(self) -> list[TopicPlan]:
+    def _topic_plans(self) -> list[NewTopic]:
         plans = super()._topic_plans()
         if self.plan.unclean:
             configs = {**self.plan.configs, "unclean_leader_election_enable": True}

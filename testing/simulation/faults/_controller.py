@@ -60,7 +60,7 @@ class ControllerRequests:
         """The controller, the partition of an incident, and its state there."""
         for broker in self._world.brokers.values():
             parts = broker.parts
-            if parts is not None and parts.node.control is not None and parts.node.control.is_active:
+            if parts is not None and parts.node.control.is_active:
                 topic = parts.node.topics.image.topic(self._topics[incident.who % len(self._topics)])
                 if topic is not None:
                     index = incident.who // 4 % len(topic.partitions)
@@ -72,7 +72,6 @@ class ControllerRequests:
     ) -> None:
         assert broker.parts is not None
         control = broker.parts.node.control
-        assert control is not None, "it is the controller"
         self._world.say(f"{key} is to have replicas {replicas}")
         try:
             await control.reassign({key: replicas})

@@ -141,7 +141,6 @@ async def test_who_may_not_describe_the_group_is_told_nothing() -> None:
         metrics=BrokerMetrics(),
         quotas=ClientQuotas(QuotaTable()),
         features=Features(1, cast(Any, None)),
-        control=None,
         cluster=None,
     )
     router = Router(cast(Node, node), served_apis)

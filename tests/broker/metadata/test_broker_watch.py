@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from kohort.broker.metadata import broker_watch as _broker_watch
-from kohort.broker.metadata.topics import TopicPlan
 from kohort.broker.replicas import fetcher as _fetcher
+from kohort.cluster.controller import NewTopic
 from tests.broker.clusters import Nodes, cluster, in_sync
 
 
@@ -59,7 +59,7 @@ def test_a_broker_that_only_listens_no_more_keeps_what_nobody_else_can_lead_and_
         async with cluster(2, min_insync_replicas=1) as nodes:
             victim = follower_of_the_controller(nodes)
             [other] = nodes.brokers.keys() - {victim}
-            alone = TopicPlan("alone", 1, {}, assignments=[[victim]])
+            alone = NewTopic("alone", assignments=[[victim]])
             assert await nodes.any().topics.carry_out([alone]) == {}
             await nodes.create("orders", 4)
             await in_sync(nodes, count=2)

@@ -1,6 +1,6 @@
 """Files of a cluster's broker go only by a deletion that somebody asked for, whatever the metadata say.
 
-Covers: broker/metadata/cluster_topics.py, broker/partitions/local_logs.py, broker/metadata/newer_epochs.py.
+Covers: broker/metadata/topics.py, broker/partitions/local_logs.py, broker/metadata/newer_epochs.py.
 Covers: broker/metadata/stray_coordinators.py, broker/metadata/cluster_node.py.
 Covers: broker/metadata/producer_id_note.py.
 """

@@ -1,6 +1,6 @@
 """Topics that come, grow and go: what is left of them, what it costs, what a crash or a disk makes of it.
 
-Covers: broker/metadata/topics.py, broker/partitions/local_logs.py.
+Covers: broker/metadata/topics.py, broker/metadata/lone_control.py, broker/partitions/local_logs.py.
 """
 
 from __future__ import annotations
@@ -17,9 +17,12 @@ import pytest
 
 from kohort.broker import Broker, BrokerSettings
 from kohort.broker.event_loop import time_slices as _turns
-from kohort.broker.metadata import topics as _topics
-from kohort.broker.metadata.topics import FolderTopics, TopicPlan
+from kohort.broker.metadata import lone_control as _lone_control
+from kohort.broker.metadata.lone_control import LoneControl
+from kohort.broker.metadata.topics import Topics
+from kohort.broker.metrics import Histogram
 from kohort.cluster import Create, FolderStore, deleted_topic_path
+from kohort.cluster.controller import NewTopic
 from kohort.log import DataFolder
 from kohort.log._files import OsFileSystem
 from kohort.protocol import ApiKey, ErrorCode, KafkaError
@@ -54,14 +57,23 @@ def syncs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return seen
 
 
+def opened(folder: DataFolder) -> tuple[Topics, LoneControl]:
+    """The topics of a data folder, as a broker that is alone opens it."""
+    settings = BrokerSettings()
+    topics = Topics(folder, settings, lambda: 1_700_000_000_000, Histogram(), replicated=False)
+    control = LoneControl(topics, FolderStore(folder.path), settings)
+    control.open()
+    return topics, control
+
+
 async def test_others_go_on_while_many_topics_are_made_and_none_of_the_names_is_free(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_turns, "SLICE_S", 0.0)
-    monkeypatch.setattr(_topics, "_ADDED_AT_ONCE", 1)
+    monkeypatch.setattr(_lone_control, "_ADDED_AT_ONCE", 1)
     async with Broker(data=tmp_path) as broker:
         making = asyncio.create_task(
-            broker.topics.carry_out([TopicPlan(f"t.{number}", 1, {}) for number in range(9)])
+            broker.topics.carry_out([NewTopic(f"t.{number}") for number in range(9)])
         )
         for _ in range(3):
             await asyncio.sleep(0)
@@ -82,7 +94,7 @@ def test_metadata_does_not_know_a_topic_that_is_just_being_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_turns, "SLICE_S", 0.0)
-    monkeypatch.setattr(_topics, "_ADDED_AT_ONCE", 1)
+    monkeypatch.setattr(_lone_control, "_ADDED_AT_ONCE", 1)
 
     def ask(wire: Wire, name: str) -> int:
         asked = part(ApiKey.METADATA, 12, "MetadataRequestTopic", name=name, topic_id=None)
@@ -189,16 +201,15 @@ class TestMadeAnew:
     async def test_a_deletion_is_remembered_while_the_groups_are_loaded(self, tmp_path: Path) -> None:
         FolderStore(tmp_path).commit_now(Create(deleted_topic_path(uuid4()), "of the last run"))
         folder = DataFolder.open(tmp_path)
-        topics = FolderTopics(folder, FolderStore(tmp_path), BrokerSettings(), lambda: 1_700_000_000_000)
+        topics, control = opened(folder)
         try:
-            topics.open()
             orders = await topics.create("orders", 1, {})
             topics.logs.partition("orders", 0).append(batch(1), now_ms=1_700_000_000_000)
             await topics.delete([orders])
             await topics.clear()
             await topics.create("later", 1, {})
             assert sorted(deleted_topics(tmp_path)) == ["of the last run", "orders"]
-            await topics.forget_deleted()
+            await control.forget_deleted()
             assert deleted_topics(tmp_path) == []
         finally:
             topics.logs.close()
@@ -208,8 +219,7 @@ class TestMadeAnew:
         self, tmp_path: Path
     ) -> None:
         folder = DataFolder.open(tmp_path)
-        topics = FolderTopics(folder, FolderStore(tmp_path), BrokerSettings(), lambda: 1_700_000_000_000)
-        topics.open()
+        topics, _ = opened(folder)
         topic = await topics.create("orders", 1, {})
         orders = topics.logs.partition("orders", 0)
         orders.append(batch(1), now_ms=1_700_000_000_000)

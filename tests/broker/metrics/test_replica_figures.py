@@ -1,6 +1,6 @@
 """Metrics of replicas: who leads, what lacks replicas or a leader, who is controller; the session.
 
-Covers: broker/metadata/cluster_topics.py.
+Covers: broker/metadata/topics.py.
 """
 
 from __future__ import annotations

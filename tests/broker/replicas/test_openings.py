@@ -128,7 +128,7 @@ async def test_a_topic_that_is_deleted_meanwhile_keeps_its_folder_until_nobody_r
         assert (tmp_path / str(node_id) / "orders-0").exists()
         reads.go_on.set()
         await nodes.until(lambda: not (tmp_path / str(node_id) / "orders-0").exists())
-        await nodes.until(lambda: not controller.topics.image.deletions)
+        await nodes.until(lambda: not any(controller.topics.image.deletions.values()))
 
 
 async def test_a_stop_before_all_are_read_is_not_clean(

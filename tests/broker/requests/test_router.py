@@ -54,7 +54,7 @@ def routed(handler: Any, *, authorizer: Authorizer | None = None, also: Sequence
     node = cast(
         Node,
         SimpleNamespace(
-            control=None,
+            cluster=None,
             authorizer=authorizer,
             metrics=BrokerMetrics(),
             quotas=ClientQuotas(QuotaTable()),
@@ -210,7 +210,7 @@ def taken(*frames: bytes) -> tuple[list[Any], Peer]:
         quotas=quotas,
         coordinator=taking,
         features=features,
-        control=None,
+        cluster=None,
     )
     router = Router(cast(Node, node), served_apis)
     for each in frames:
