@@ -36,7 +36,6 @@ spark.master local[2]
 spark.log.level OFF
 spark.sql.shuffle.partitions 2
 spark.python.authenticate.socketTimeout 10m
-spark.driver.extraJavaOptions -XX:TieredStopAtLevel=1
 spark.databricks.delta.snapshotPartitions 1
 """
 
