@@ -179,12 +179,23 @@ class RunningCluster:
             self._stores[number].resume()
 
     def cut(self, first: int, second: int) -> None:
-        """Cut the connections between two brokers until ``heal``. Clients still reach both."""
+        """Cut the connections between two brokers until ``heal``. Clients still reach both.
+
+        Nothing passes after the return, unless one of the brokers is suspended.
+        """
         pair = frozenset((first, second))
         self._cuts.add(pair)
+        closing: list[threading.Event] = []
         for between, loop, connection in self._links:
-            if between == pair:
+            if between == pair and not loop.is_closed():
+                closed = threading.Event()
                 loop.call_soon_threadsafe(connection.close, "cut by the test")
+                loop.call_soon_threadsafe(closed.set)
+                if loop.is_running():
+                    closing.append(closed)
+        if not pair & self._held.keys():
+            for closed in closing:
+                closed.wait(CALL_TIMEOUT_S)
 
     def cut_off(self, number: int) -> None:
         """Cut a broker off from other brokers and from the metadata store until ``heal``. Its session lives

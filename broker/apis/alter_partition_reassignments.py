@@ -5,8 +5,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from functools import partial
+from itertools import count
 
 from ...protocol import ApiKey, ErrorCode, TopicPartition
 from ...protocol.messages.alter_partition_reassignments import (
@@ -27,30 +26,30 @@ async def handle(
     node: Node, request: Request[AlterPartitionReassignmentsRequest]
 ) -> AlterPartitionReassignmentsResponse:
     body, slices = request.body, Slices()
-    # a partition that is named again is reassigned again, as in Apache Kafka
-    rounds: list[dict[TopicPartition, Sequence[int] | None]] = []
-    times: Counter[TopicPartition] = Counter()
-    for topic in body.topics:
-        for each in topic.partitions:
-            key = TopicPartition(topic.name, each.partition_index)
-            if times[key] == len(rounds):
-                rounds.append({})
-            rounds[times[key]][key] = each.replicas
-            times[key] += 1
-    same_factor = not body.allow_replication_factor_change
-    outcomes = [await node.control.reassign(each, same_factor=same_factor) for each in rounds]
-    times.clear()
-    make = partial(make_result, ReassignablePartitionResponse)
-    responses = []
-    for topic in body.topics:
-        results = []
-        for each in topic.partitions:
-            key = TopicPartition(topic.name, each.partition_index)
-            error = outcomes[times[key]][key]
-            times[key] += 1
-            results.append(make(error, partition_index=each.partition_index))
-            await slices.end_if_due()
-        responses.append(ReassignableTopicResponse(topic.name, results))
+    named = [(topic.name, each) for topic in body.topics for each in topic.partitions]
+    # a partition that is named again is reassigned again, as in Apache Kafka: in another round
+    rounds: list[list[int]] = []
+    times: Counter[tuple[str, int]] = Counter()
+    for place, (name, each) in enumerate(named):
+        before = times[name, each.partition_index]
+        if before == len(rounds):
+            rounds.append([])
+        rounds[before].append(place)
+        times[name, each.partition_index] += 1
+    results: dict[int, ReassignablePartitionResponse] = {}
+    for places in rounds:
+        wanted = {
+            TopicPartition(named[n][0], named[n][1].partition_index): named[n][1].replicas for n in places
+        }
+        outcome = await node.control.reassign(wanted, same_factor=not body.allow_replication_factor_change)
+        for place, (key, error) in zip(places, outcome.items(), strict=True):
+            results[place] = make_result(ReassignablePartitionResponse, error, partition_index=key.partition)
+        await slices.end_if_due()
+    order = count()
+    responses = [
+        ReassignableTopicResponse(topic.name, [results[next(order)] for _ in topic.partitions])
+        for topic in body.topics
+    ]
     return AlterPartitionReassignmentsResponse(
         allow_replication_factor_change=body.allow_replication_factor_change,
         error_message=None,

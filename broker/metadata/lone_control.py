@@ -129,7 +129,11 @@ class LoneControl(ControllerRequests):
 
     async def decide(self, decision: Callable[[ClusterImage, Rules], Decision[A]]) -> A:
         before = self.image
-        made = self._write(decision(before, Rules()))
+        made = decision(before, Rules())
+        if not made.topics and not made.deleted:
+            # nothing is to be written; and an image for each refusal would live as long as the error does
+            return made.answer
+        made = self._write(made)
         new = [topic for topic in made.topics if before.topic(topic.name) is None]
         changed = [topic for topic in made.topics if before.topic(topic.name) is not None]
         image = before.changed(changed, deleted=made.deleted)
