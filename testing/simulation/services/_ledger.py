@@ -386,7 +386,8 @@ class ServiceLedger:
         for topic in call.body.topics:
             now_there = self._topics.topics.get(topic.name)
             # a commit for a topic that is gone, by its id, is refused however much was done there
-            is_for_former = topic.topic_id.int and (now_there is None or now_there.topic_id != topic.topic_id)
+            by_id = topic.topic_id is not None and topic.topic_id.int != 0
+            is_for_former = by_id and (now_there is None or now_there.topic_id != topic.topic_id)
             for row in topic.partitions:
                 partition = TopicPartition(topic.name, row.partition_index)
                 asked[partition] = row.committed_offset
