@@ -27,3 +27,7 @@ def test_no_schedule_of_services_breaks_an_invariant(protocol: str) -> None:
 
 def test_a_commit_for_a_topic_that_was_made_again_twice_meanwhile_breaks_no_invariant() -> None:
     simulate_service([21_000_100], protocol="consumer")
+
+
+def test_a_commit_by_name_for_a_topic_without_an_id_breaks_no_invariant() -> None:
+    simulate_service([30_000_110], protocol="classic")
