@@ -633,8 +633,10 @@ class AsyncGroupConsumer:
         )
 
     def group_metadata(self) -> GroupMetadata:
-        """Identity of this member now, for ``Producer.send_offsets``. Raises ConfigError in a group without a
-        coordinator: its offsets are not the brokers' to commit.
+        """Identity of this member now, for ``Producer.send_offsets``. A member that was removed, and has not
+        joined again, has generation -1 and its last id: the coordinator refuses what it still works on.
+
+        Raises ConfigError in a group without a coordinator: its offsets are not the brokers' to commit.
         """
         if self.config.zookeeper is not None:
             raise ConfigError(
@@ -642,9 +644,9 @@ class AsyncGroupConsumer:
                 "this one: leave coordination out"
             )
         config, membership = self.config, self._built.membership
-        return GroupMetadata(
-            config.group, membership.generation, membership.member_id, config.group_instance_id
-        )
+        # a commit without an id would be taken as that of a client that knows no members
+        member_id = membership.member_id or membership.last_member_id
+        return GroupMetadata(config.group, membership.generation, member_id, config.group_instance_id)
 
     def assignment(self) -> frozenset[TopicPartition]:
         """The partitions this member owns now."""

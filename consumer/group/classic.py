@@ -339,7 +339,7 @@ class Membership(GroupMember):
         if response.error_code:
             self._join_refused(KafkaError(response.error_code).code, response.member_id, now)
             return
-        self.member_id = response.member_id
+        self.member_id = self.last_member_id = response.member_id
         is_static = self._config.group_instance_id is not None
         if is_static and self.owned and -1 < self.generation < response.generation_id - 1:
             # another member may have read on in any partition: going on would undo its commits

@@ -41,6 +41,8 @@ class GroupMember(ABC):
         #: Generation, or member epoch; -1 without one.
         self.generation = -1
         self.member_id = ""
+        #: The id under which it was last in the group, "" before: what it still has of then is refused by it.
+        self.last_member_id = ""
         self.is_leader = False
         self.owned: frozenset[TopicPartition] = frozenset()
         #: Partitions that are still being revoked here, and no longer owned for the coordinator: nothing more

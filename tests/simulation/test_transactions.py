@@ -21,3 +21,8 @@ def test_no_schedule_of_transactions_breaks_an_invariant() -> None:
     assert stats.records > 30 * SCHEDULES
     assert stats.crashes > 3 * SCHEDULES // 2
     assert stats.network_faults > 10 * SCHEDULES
+
+
+def test_a_member_that_was_removed_commits_nothing_in_a_transaction_before_it_has_heard_of_it() -> None:
+    # its id was gone when it asked for its group's metadata: a commit without one is not fenced
+    simulate_transactions([30_000_240])

@@ -372,6 +372,12 @@ def test_what_moves_is_lost_with_the_rest_when_the_group_goes_on_without_the_mem
     assert (release.partitions, release.lost) == ((P0, P1), True)
 
 
+def test_a_member_that_was_removed_knows_under_which_id_it_was_in_the_group() -> None:
+    talk = stable(P0, P1)
+    talk.membership.commit_refused(ErrorCode.UNKNOWN_MEMBER_ID, 1, talk.now)
+    assert (talk.membership.member_id, talk.membership.last_member_id) == ("", "m1")
+
+
 def test_a_leader_that_has_just_heard_of_the_topics_assigns_at_once_and_looks_afterwards() -> None:
     talk = Talk()
     claims = encode_subscription(Subscription(("orders",), owned=(P0, P1, P2), generation=7))
