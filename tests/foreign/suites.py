@@ -249,7 +249,7 @@ _KAFKA_GO_PANICS = tuple(
 )
 _KAFKA_GO_CONCURRENTLY = "writing_and_reading_messages_concurrently_should_preserve_the_order"
 _AIOKAFKA_TLS = "its certificates are made in its Docker image"
-_KERBEROS = "Kerberos, which kohort does not have"
+_KERBEROS = "Kerberos, which kohort's broker does not take"
 _ADMIN = "test/integration/test_admin_integration.py"
 _KAFKA_PYTHON_SSL = tuple(
     f"test/integration/test_ssl_integration.py::TestSSLConnection::{test}"
