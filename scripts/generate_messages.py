@@ -60,6 +60,8 @@ INLINE = {
     "OffsetCommit",
     "OffsetFetch",
     "Produce",
+    "ShareAcknowledge",
+    "ShareFetch",
     "SyncGroup",
 }
 

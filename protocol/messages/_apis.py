@@ -63,6 +63,8 @@ class ApiKey(IntEnum):
     CONSUMER_GROUP_DESCRIBE = 69
     LIST_CONFIG_RESOURCES = 74
     DESCRIBE_TOPIC_PARTITIONS = 75
+    SHARE_FETCH = 78
+    SHARE_ACKNOWLEDGE = 79
     DESCRIBE_GROUP_HISTORY = 20001
 
 
@@ -124,5 +126,7 @@ ROWS: Final = (
     (ApiKey.CONSUMER_GROUP_DESCRIBE, "ConsumerGroupDescribe", 0, 1, 0),
     (ApiKey.LIST_CONFIG_RESOURCES, "ListConfigResources", 0, 1, 0),
     (ApiKey.DESCRIBE_TOPIC_PARTITIONS, "DescribeTopicPartitions", 0, 0, 0),
+    (ApiKey.SHARE_FETCH, "ShareFetch", 1, 2, 1),
+    (ApiKey.SHARE_ACKNOWLEDGE, "ShareAcknowledge", 1, 2, 1),
     (ApiKey.DESCRIBE_GROUP_HISTORY, "DescribeGroupHistory", 0, 0, 0),
 )
