@@ -35,6 +35,10 @@ FOUND = {
         3_894,
         0,
     ),
+    "offsets expire in the turn in which a held-up coordinator ends the sessions of all members": (
+        30_005_379,
+        0,
+    ),
 }
 
 

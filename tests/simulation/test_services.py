@@ -31,3 +31,7 @@ def test_a_commit_for_a_topic_that_was_made_again_twice_meanwhile_breaks_no_inva
 
 def test_a_commit_by_name_for_a_topic_without_an_id_breaks_no_invariant() -> None:
     simulate_service([30_000_110], protocol="classic")
+
+
+def test_a_record_whose_turn_comes_at_the_end_of_a_drain_may_be_cancelled_soon() -> None:
+    simulate_service([4711], protocol="classic")

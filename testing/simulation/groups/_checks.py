@@ -14,7 +14,7 @@ from ....coordinator import (
     MemberReplaced,
     RebalanceCompleted,
 )
-from ....coordinator.classic_groups.group import CLASSIC_TYPE, SESSION, ClassicGroup, Member, live
+from ....coordinator.classic_groups.group import CLASSIC_TYPE, SESSION, ClassicGroup, live
 from ....coordinator.consumer_groups.group import (
     CONSUMER_TYPE,
     HOLD,
@@ -65,6 +65,8 @@ class Checks:
         self._handed_out: dict[str, int] = {}
         self._heard: dict[tuple[str, str], int] = {}
         self._settled: dict[str, tuple[int, dict[TopicPartition, str]]] = {}
+        # the topics that members of a stable classic group subscribe to
+        self._stable_topics: dict[str, frozenset[str]] = {}
         # when a group was last seen with members, on the coordinator's clock; -1: it does not matter
         self._peopled: dict[str, int] = {}
         self._before: Durable | None = None
@@ -262,12 +264,13 @@ class Checks:
         (before, *_) = self._seen.get(group_id, (None,))
         if isinstance(before, ConsumerGroup) and not before.subscribes_to(partition.topic):
             return True
+        stable_topics = self._stable_topics.get(group_id)
+        if stable_topics is not None and partition.topic not in stable_topics:
+            return True
         group = live(shard, group_id)
         if group is None or not group.members:
             return now_ms - self._peopled.get(group_id, -1) >= retention_ms
-        read = any(partition.topic in _topics_of(member, group) for member in group.members.values())
-        stable = GroupState.STABLE in (group.state, self._states.get(group_id, (group, None))[1])
-        return not read and stable
+        return group.state is GroupState.STABLE and partition.topic not in _topics_of(group)
 
     def on_crash(self, *, torn: bool) -> None:
         """The coordinator's run has ended; ``torn``: in the middle of something."""
@@ -277,7 +280,15 @@ class Checks:
                 # who joined since then is forgotten; without a protocol, the age counts from the commit
                 self._peopled[group_id] = stored.state_timestamp_ms if stored.protocol_type else -1
         self._known = None
-        for each in (self._seen, self._settled, self._states, self._generations, self._heard):
+        by_group = (
+            self._seen,
+            self._settled,
+            self._states,
+            self._stable_topics,
+            self._generations,
+            self._heard,
+        )
+        for each in by_group:
             each.clear()
 
     def on_gone(self) -> None:
@@ -333,6 +344,7 @@ class Checks:
             self._schedule.stats.rebalances += 1
         elif isinstance(note, GroupRemoved):
             self._generations.pop(note.group, None)
+            self._stable_topics.pop(note.group, None)
         elif isinstance(note, MemberGone) and note.cause_kind is CauseKind.SESSION_EXPIRED:
             self._check_expired(note)
 
@@ -381,6 +393,10 @@ class Checks:
                 self._schedule.fail("S5", f"{group_id} went from {row[0].value} to {row[1].value}")
         if known is group and group.generation < self._generations.get(group_id, 0):
             self._schedule.fail("S3", f"{group_id} fell back to generation {group.generation}")
+        if state is not GroupState.STABLE:
+            self._stable_topics.pop(group_id, None)
+        elif group_id not in self._stable_topics:
+            self._stable_topics[group_id] = _topics_of(group)
         self._generations[group_id] = group.generation
         instances = [m.instance_id for m in group.members.values() if m.instance_id is not None]
         if len(set(instances)) < len(instances):
@@ -591,5 +607,7 @@ def _may_commit(group: ConsumerGroup, body: Any) -> bool:
     )
 
 
-def _topics_of(member: Member, group: ClassicGroup) -> frozenset[str]:
-    return subscribed_topics(member.metadata(group.protocol_name)) or frozenset()
+def _topics_of(group: ClassicGroup) -> frozenset[str]:
+    members = group.members.values()
+    topics = (subscribed_topics(member.metadata(group.protocol_name)) for member in members)
+    return frozenset().union(*(each for each in topics if each is not None))

@@ -143,6 +143,8 @@ class ServiceLedger:
         self._sees: dict[str, int] = {}
         #: Records that are being handled.
         self.at_work: dict[HandledEntry, None] = {}
+        #: When a process first began with the furthest record of a partition: rising times and offsets.
+        self._furthest: dict[tuple[ProcessNote, TopicPartition], list[tuple[int, int]]] = {}
         #: When a record of each partition was last done.
         self.moved_ms: dict[TopicPartition, int] = {}
         #: Whether a process may begin with records of a partition now, where somebody knows that.
@@ -255,6 +257,9 @@ class ServiceLedger:
             if not entry.postponed and not self.owns(process, entry.partition):
                 self._schedule.found("S4", f"{process.name} begins {entry} and is not the partition's owner")
             entry.running[process] = now
+            furthest = self._furthest.setdefault((process, entry.partition), [])
+            if not furthest or entry.offset > furthest[-1][1]:
+                furthest.append((now, entry.offset))
             entry.begun.setdefault(process, now)
             self.at_work[entry] = None
 
@@ -285,12 +290,22 @@ class ServiceLedger:
                 and short
                 and had_ms < schedule.plan.drain_ms - _ROUNDING_MS
             ):
-                if any(e.hangs for e in self.running(process)):
+                if any(e.hangs for e in self.running(process)) or self._began_in_drain(process, entry):
                     continue
                 text = f"{process.name} is cancelled {had_ms} ms after it began with {entry}"
                 schedule.found(
                     "S13", f"{text}; it takes {entry.work_ms} ms, the drain is {schedule.plan.drain_ms}"
                 )
+
+    def _began_in_drain(self, process: ProcessNote, entry: HandledEntry) -> bool:
+        """Return whether a drain that ends now began before this record, whose turn came in it.
+
+        Of what waits, a drain drops only records behind all that had begun. So the record's turn came in the
+        drain if a later one of its partition had begun before.
+        """
+        drain_began_ms = self._schedule.heap.now - self._schedule.plan.drain_ms + _ROUNDING_MS
+        furthest = self._furthest.get((process, entry.partition), ())
+        return any(at_ms <= drain_began_ms and offset > entry.offset for at_ms, offset in furthest)
 
     def set_aside(self, topic: str, data: bytes) -> None:
         """A dead letter was written to its topic."""
