@@ -49,7 +49,7 @@ ANY = 32_767
 #: By API, the array of the response that is encoded once and then copied (see ``PreparedArray``).
 PREPARED = {"CreateTopics": "configs", "DescribeConfigs": "configs", "Metadata": "partitions"}
 #: By API, the array of the response that may be so large that a broker does other work between its elements.
-IN_STEPS = {"ConsumerGroupDescribe": "members", "DescribeGroups": "members"}
+IN_STEPS = {"ConsumerGroupDescribe": "members", "DescribeGroups": "members", "ShareGroupDescribe": "members"}
 #: The most frequent APIs. Their functions contain the code of helpers instead of calls, which takes a third less time.
 INLINE = {
     "Fetch",

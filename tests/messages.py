@@ -93,7 +93,7 @@ def kafka_class(name: str) -> Any:
         module = kafka_module(f"kafka.protocol.{package}")
         if hasattr(module, name):
             return getattr(module, name)
-    if name.startswith(("DescribeGroupHistory", "ConsumerGroup")):
+    if name.startswith(("DescribeGroupHistory", "ConsumerGroup")) or "ShareGroup" in name:
         base = kafka_module("kafka.protocol.api_message").ApiMessage
         return types.new_class(name, (base,), {"load_json": "kohort.protocol"})
     return None
