@@ -1,4 +1,5 @@
-"""Share partitions at the leader of a partition: which member has which record, and what is done (KIP-932).
+"""Share partitions at the leader of a partition: which member has which record, and what is done; and the
+sessions in which members read them (KIP-932).
 
 No I/O and no clock: times are arguments, and what has to be stored is returned as a ``StateWrite``.
 """
@@ -14,8 +15,17 @@ from .partition import (
     StateWrite,
     StoredState,
 )
+from .sessions import (
+    CLOSING_EPOCH,
+    OPENING_EPOCH,
+    ShareSession,
+    ShareSessions,
+    TopicPlace,
+)
 
 __all__ = [
+    "CLOSING_EPOCH",
+    "OPENING_EPOCH",
     "AcknowledgeType",
     "AcknowledgedRange",
     "AcquiredRange",
@@ -23,8 +33,11 @@ __all__ = [
     "BatchOffsets",
     "ShareLimits",
     "SharePartition",
+    "ShareSession",
+    "ShareSessions",
     "StateBatch",
     "StateWrite",
     "StoredState",
+    "TopicPlace",
     "check_ranges",
 ]

@@ -215,6 +215,30 @@ class SharePartition:
         """Whether a fetch may acquire something, if the log has records at ``next_offset``."""
         return self.next_offset < self.end_offset or self._has_room(limits)
 
+    def next_wanted(self, offset: int, limits: ShareLimits) -> int | None:
+        """Return the first offset from ``offset`` on that a fetch could acquire: what lies before need not be
+        read. None if there is none, whatever the log has.
+        """
+        for run in self._from(max(offset, self.next_offset)):
+            if run.state is _S.AVAILABLE and run.before is None:
+                return max(run.first, offset, self.start_offset)
+        return max(offset, self.end_offset) if self._has_room(limits) else None
+
+    def count_wanted(self, first: int, last: int) -> int:
+        """Return how many offsets from ``first`` to ``last`` a fetch could acquire."""
+        count = 0
+        for run in self._from(first):
+            if run.first > last:
+                break
+            if run.state is _S.AVAILABLE and run.before is None:
+                count += min(run.last, last) - max(run.first, first) + 1
+        return count + max(last - max(self.end_offset, first) + 1, 0)
+
+    @property
+    def in_flight(self) -> tuple[int, int]:
+        """The number of runs in flight, and of the records in them."""
+        return len(self._runs), self.end_offset - self.start_offset
+
     def acquired_by(self, member: str) -> int:
         """Return the number of offsets that a member has now."""
         return sum(len(run) for run in self._runs if run.state is _S.ACQUIRED and run.member == member)
@@ -280,6 +304,26 @@ class SharePartition:
                         self._change(run, _trigger(kind, run, limits))
                         changed.append(run)
         return self._write(changed) if changed else None
+
+    def take_back(self, member: str, ranges: Iterable[AcquiredRange]) -> None:
+        """Take from a member what it was given in an answer that did not reach it: the delivery does not
+        count. Nothing has to be stored, as acquiring stored nothing.
+        """
+        for first, last, count in ranges:
+            held = [
+                (max(run.first, first), min(run.last, last))
+                for run in self._from(first)
+                if run.first <= last
+                and run.state is _S.ACQUIRED
+                and run.member == member
+                and run.delivery_count == count
+            ]
+            for part in held:
+                for run in self._split(*part):
+                    run.state = SHARE_RECORD.next(run.state, _T.TAKE_BACK)
+                    run.member, run.deadline_ms = _NOBODY, 0
+                    run.delivery_count -= 1
+                    self._look_from = min(self._look_from, run.first)
 
     def release_member(self, member: str, limits: ShareLimits) -> StateWrite | None:
         """Take from a member whatever it has, as when its session ends. None if it has nothing."""

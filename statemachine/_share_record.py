@@ -49,6 +49,7 @@ class ShareRecordTrigger(Enum):
     RELEASE = "release"
     REJECT = "reject"
     RENEW = "renew"
+    TAKE_BACK = "take_back"
     EXHAUST = "exhaust"
     DISCARD = "discard"
 
@@ -64,6 +65,12 @@ SHARE_RECORD_TRANSITIONS: Final[tuple[Transition[ShareRecordState, ShareRecordTr
         _S.ACQUIRED,
         _S.AVAILABLE,
         "its member gives it back or closes its session, or the lock ends; more deliveries are allowed",
+    ),
+    Transition(
+        _T.TAKE_BACK,
+        _S.ACQUIRED,
+        _S.AVAILABLE,
+        "the answer that gave it to its member was not sent: the delivery does not count",
     ),
     Transition(_T.EXHAUST, _S.ACQUIRED, _S.ARCHIVED, "the same, after its last delivery"),
     Transition(_T.REJECT, _S.ACQUIRED, _S.ARCHIVED, "its member rejects it, or found no record there"),

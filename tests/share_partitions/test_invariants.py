@@ -67,6 +67,15 @@ class World:
         if strict:
             assert sum(last - first + 1 for first, last, _ in taken.ranges) <= most
 
+    def answer_is_lost(self) -> None:
+        """A fetch whose answer does not reach its member leaves everything as it was."""
+        member = self.random.choice(MEMBERS)
+        before = (self.partition.next_offset, self.partition.done_count, dict(self.rows))
+        read = [each for each in LOG if each.last >= self.partition.next_offset]
+        taken = self.partition.acquire(member, read, LIMITS, self.now_ms, most=self.random.randint(1, 20))
+        self.partition.take_back(member, taken.ranges)
+        assert (self.partition.next_offset, self.partition.done_count, self.rows) == before
+
     def acknowledge(self) -> None:
         member, first = (
             self.random.choice(MEMBERS),
@@ -180,6 +189,14 @@ class World:
             if offset not in unsettled and not row.owner and offset not in done
         ]
         assert partition.next_offset == min((each for each in free), default=partition.end_offset)
+        first, last = sorted(self.random.choices(range(END), k=2))
+        assert partition.count_wanted(first, last) == sum(first <= offset <= last for offset in free)
+        within = [offset for offset in free if offset >= first]
+        has_room = partition.end_offset - start < LIMITS.record_locks
+        if has_room or (within and within[0] < partition.end_offset):
+            assert partition.next_wanted(first, LIMITS) == min(within, default=max(END, first))
+        else:
+            assert partition.next_wanted(first, LIMITS) is None
 
 
 def offsets(write: StateWrite) -> set[int]:
@@ -189,6 +206,7 @@ def offsets(write: StateWrite) -> set[int]:
 STEPS = (
     World.fetch,
     World.fetch,
+    World.answer_is_lost,
     World.acknowledge,
     World.acknowledge,
     World.close_session,

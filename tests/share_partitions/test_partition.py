@@ -323,6 +323,31 @@ def test_a_closed_session_gives_back_what_its_member_has() -> None:
     assert give(partition, "b", log(5, 5)) == [(0, 0, 2), (2, 4, 2)]
 
 
+def test_an_answer_that_did_not_reach_its_member_is_no_delivery() -> None:
+    partition = SharePartition(0)
+    taken = give(partition, "a", log(10), 6)
+    partition.take_back("a", taken)
+    assert taken == [(0, 9, 1)]
+    assert (partition.acquired_by("a"), partition.next_offset) == (0, 0)
+    assert partition.expire(LIMITS, 99_999) is None
+    assert give(partition, "b", log(10)) == [(0, 9, 1)]
+    store(partition, say(partition, "b", 2, 3, RELEASE))
+    assert give(partition, "a", log(10)) == [(2, 3, 2)]
+    partition.take_back("a", [AcquiredRange(2, 3, 2), AcquiredRange(4, 9, 1)])
+    assert partition.acquired_by("b") == 8, "it takes nothing from others"
+    assert give(partition, "b", log(10)) == [(2, 3, 2)]
+
+
+def test_what_need_not_be_read_is_passed() -> None:
+    partition, few = SharePartition(0), ShareLimits(record_locks=10)
+    give(partition, "a", log(10))
+    store(partition, say(partition, "a", 2, 3, RELEASE))
+    store(partition, say(partition, "a", 8, 8, RELEASE))
+    assert [partition.next_wanted(offset, LIMITS) for offset in (0, 3, 4, 9, 50)] == [2, 3, 8, 10, 50]
+    assert [partition.next_wanted(offset, few) for offset in (0, 3, 4, 9)] == [2, 3, 8, None]
+    assert [partition.count_wanted(*pair) for pair in ((0, 9), (3, 7), (8, 12), (4, 7))] == [3, 1, 4, 0]
+
+
 def test_records_that_the_log_has_dropped_are_passed() -> None:
     partition = SharePartition(0)
     give(partition, "a", log(5, 5))
