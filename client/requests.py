@@ -17,7 +17,7 @@ from .pool import Channel
 T = TypeVar("T")
 
 #: Key types of FindCoordinator.
-GROUP, TRANSACTION = 0, 1
+GROUP, TRANSACTION, SHARE = 0, 1, 2
 
 
 class Requests(Protocol):

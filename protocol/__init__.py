@@ -72,6 +72,7 @@ from ._messages import (
 )
 from ._native_parts import has_native, implementation
 from ._reader import TopicPartition, WireReader
+from ._share_keys import SharePartitionKey
 from ._subscription import (
     SUBSCRIPTION_VERSION,
     Assignment,
@@ -125,6 +126,7 @@ __all__ = [
     "RequestContext",
     "RequestHeader",
     "Sendable",
+    "SharePartitionKey",
     "Subscription",
     "TimedRecord",
     "TopicPartition",

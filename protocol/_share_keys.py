@@ -1,0 +1,39 @@
+"""The key of a share partition at share coordinators (KIP-932), in FindCoordinator and in hashes.
+
+``group:topic-id:partition``: the id in base64url without padding, the number in decimal digits. The group may
+contain colons, the other two cannot.
+"""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from typing import NamedTuple, Self
+from uuid import UUID
+
+
+class SharePartitionKey(NamedTuple):
+    """A share partition: what one share group knows of one partition of a topic."""
+
+    group_id: str
+    topic_id: UUID
+    partition: int
+
+    def __str__(self) -> str:
+        topic_id = urlsafe_b64encode(self.topic_id.bytes).rstrip(b"=").decode()
+        return f"{self.group_id}:{topic_id}:{self.partition}"
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Return the share partition with this key. Raises ValueError if it is not written as keys are."""
+        wrong = ValueError(f"{text!r} is not group:topic-id:partition")
+        parts = text.rsplit(":", 2)
+        if len(parts) < len(cls._fields) or not parts[0].strip():
+            raise wrong
+        try:
+            key = cls(parts[0], UUID(bytes=urlsafe_b64decode(parts[1] + "==")), int(parts[2]))
+        except ValueError as error:
+            raise wrong from error
+        # neither reader is strict, and another spelling has another hash
+        if key.partition < 0 or str(key) != text:
+            raise wrong
+        return key

@@ -1,0 +1,199 @@
+"""DeleteShareGroupState (86), versions 0 to 0. Written by scripts/generate_messages.py: do not edit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from struct import Struct
+from typing import Any
+from uuid import UUID
+
+from .wire import (
+    NO_UUID,
+    NamedTuple,
+    _new,
+    null_in,
+    read_compact_count,
+    read_compact_string,
+    read_uuid,
+    skip_tags,
+    write_compact_count,
+    write_compact_string,
+)
+
+_I = Struct(">i")
+_IH = Struct(">ih")
+_IX = Struct(">ix")
+
+
+class PartitionData(NamedTuple):
+    """PartitionData of DeleteShareGroupState."""
+
+    partition: int = 0
+
+
+class DeleteStateData(NamedTuple):
+    """DeleteStateData of DeleteShareGroupState."""
+
+    topic_id: UUID | None = None
+    partitions: Sequence[PartitionData] = ()
+
+
+class DeleteShareGroupStateRequest(NamedTuple):
+    """DeleteShareGroupState request, v0-0."""
+
+    group_id: str = ""
+    topics: Sequence[DeleteStateData] = ()
+
+
+DeleteShareGroupStateRequest.API_KEY = 86  # type: ignore[attr-defined]
+
+
+class PartitionResult(NamedTuple):
+    """PartitionResult of DeleteShareGroupState."""
+
+    partition: int = 0
+    error_code: int = 0
+    error_message: str | None = None
+
+
+class DeleteStateResult(NamedTuple):
+    """DeleteStateResult of DeleteShareGroupState."""
+
+    topic_id: UUID | None = None
+    partitions: Sequence[PartitionResult] = ()
+
+
+class DeleteShareGroupStateResponse(NamedTuple):
+    """DeleteShareGroupState response, v0-0."""
+
+    results: Sequence[DeleteStateResult] = ()
+
+
+DeleteShareGroupStateResponse.API_KEY = 86  # type: ignore[attr-defined]
+
+
+def _read_request_flexible(
+    data: Any, at: int, version: int, left: int
+) -> tuple[DeleteShareGroupStateRequest, int]:
+    del version
+    group_id_1, at = read_compact_string(data, at)
+    if group_id_1 is None:
+        raise null_in("DeleteShareGroupStateRequest.group_id")
+    size, at, left = read_compact_count(data, at, left, 18, "DeleteShareGroupStateRequest.topics")
+    topics_2: Any = None if size < 0 else []
+    for _ in range(size):
+        topic_id_4 = read_uuid(data[at : at + 16])
+        at += 16
+        size, at, left = read_compact_count(data, at, left, 5, "DeleteShareGroupStateRequest.partitions")
+        partitions_5: Any = None if size < 0 else []
+        for _ in range(size):
+            (partition_7,) = _I.unpack_from(data, at)
+            at += 4
+            if data[at]:
+                at = skip_tags(data, at)
+            else:
+                at += 1
+            item6 = _new(PartitionData, (partition_7,))
+            partitions_5.append(item6)
+        if partitions_5 is None:
+            raise null_in("DeleteShareGroupStateRequest.partitions")
+        if data[at]:
+            at = skip_tags(data, at)
+        else:
+            at += 1
+        item3 = _new(DeleteStateData, (topic_id_4, partitions_5))
+        topics_2.append(item3)
+    if topics_2 is None:
+        raise null_in("DeleteShareGroupStateRequest.topics")
+    if data[at]:
+        at = skip_tags(data, at)
+    else:
+        at += 1
+    return _new(DeleteShareGroupStateRequest, (group_id_1, topics_2)), at
+
+
+def _write_request_flexible(out: bytearray, body: Any, version: int) -> None:
+    del version
+    write_compact_string(out, body.group_id)
+    topics_1 = body.topics
+    write_compact_count(out, topics_1)
+    for item2 in topics_1 or ():
+        uuid = item2.topic_id
+        out += NO_UUID if uuid is None else uuid.bytes
+        partitions_3 = item2.partitions
+        write_compact_count(out, partitions_3)
+        for item4 in partitions_3 or ():
+            out += _IX.pack(item4.partition)
+        out.append(0)
+    out.append(0)
+
+
+def read_request(version: int) -> Any:
+    return _read_request_flexible
+
+
+def write_request(version: int) -> Any:
+    return _write_request_flexible
+
+
+def _read_response_flexible(
+    data: Any, at: int, version: int, left: int
+) -> tuple[DeleteShareGroupStateResponse, int]:
+    del version
+    size, at, left = read_compact_count(data, at, left, 18, "DeleteShareGroupStateResponse.results")
+    results_1: Any = None if size < 0 else []
+    for _ in range(size):
+        topic_id_3 = read_uuid(data[at : at + 16])
+        at += 16
+        size, at, left = read_compact_count(data, at, left, 8, "DeleteShareGroupStateResponse.partitions")
+        partitions_4: Any = None if size < 0 else []
+        for _ in range(size):
+            partition_6, error_code_7 = _IH.unpack_from(data, at)
+            at += 6
+            error_message_8, at = read_compact_string(data, at)
+            if data[at]:
+                at = skip_tags(data, at)
+            else:
+                at += 1
+            item5 = _new(PartitionResult, (partition_6, error_code_7, error_message_8))
+            partitions_4.append(item5)
+        if partitions_4 is None:
+            raise null_in("DeleteShareGroupStateResponse.partitions")
+        if data[at]:
+            at = skip_tags(data, at)
+        else:
+            at += 1
+        item2 = _new(DeleteStateResult, (topic_id_3, partitions_4))
+        results_1.append(item2)
+    if results_1 is None:
+        raise null_in("DeleteShareGroupStateResponse.results")
+    if data[at]:
+        at = skip_tags(data, at)
+    else:
+        at += 1
+    return _new(DeleteShareGroupStateResponse, (results_1,)), at
+
+
+def _write_response_flexible(out: bytearray, body: Any, version: int) -> None:
+    del version
+    results_1 = body.results
+    write_compact_count(out, results_1)
+    for item2 in results_1 or ():
+        uuid = item2.topic_id
+        out += NO_UUID if uuid is None else uuid.bytes
+        partitions_3 = item2.partitions
+        write_compact_count(out, partitions_3)
+        for item4 in partitions_3 or ():
+            out += _IH.pack(item4.partition, item4.error_code)
+            write_compact_string(out, item4.error_message)
+            out.append(0)
+        out.append(0)
+    out.append(0)
+
+
+def read_response(version: int) -> Any:
+    return _read_response_flexible
+
+
+def write_response(version: int) -> Any:
+    return _write_response_flexible

@@ -1,0 +1,226 @@
+"""ReadShareGroupStateSummary (87), versions 0 to 1. Written by scripts/generate_messages.py: do not edit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from struct import Struct
+from typing import Any
+from uuid import UUID
+
+from .wire import (
+    NO_UUID,
+    NamedTuple,
+    _new,
+    null_in,
+    read_compact_count,
+    read_compact_string,
+    read_uuid,
+    skip_tags,
+    write_compact_count,
+    write_compact_string,
+)
+
+_I = Struct(">i")
+_IH = Struct(">ih")
+_II = Struct(">ii")
+_IIQ = Struct(">iiq")
+_IIX = Struct(">iix")
+
+
+class PartitionData(NamedTuple):
+    """PartitionData of ReadShareGroupStateSummary."""
+
+    partition: int = 0
+    leader_epoch: int = 0
+
+
+class ReadStateSummaryData(NamedTuple):
+    """ReadStateSummaryData of ReadShareGroupStateSummary."""
+
+    topic_id: UUID | None = None
+    partitions: Sequence[PartitionData] = ()
+
+
+class ReadShareGroupStateSummaryRequest(NamedTuple):
+    """ReadShareGroupStateSummary request, v0-1."""
+
+    group_id: str = ""
+    topics: Sequence[ReadStateSummaryData] = ()
+
+
+ReadShareGroupStateSummaryRequest.API_KEY = 87  # type: ignore[attr-defined]
+
+
+class PartitionResult(NamedTuple):
+    """PartitionResult of ReadShareGroupStateSummary."""
+
+    partition: int = 0
+    error_code: int = 0
+    error_message: str | None = None
+    state_epoch: int = 0
+    leader_epoch: int = 0
+    start_offset: int = 0
+    delivery_complete_count: int = -1
+
+
+class ReadStateSummaryResult(NamedTuple):
+    """ReadStateSummaryResult of ReadShareGroupStateSummary."""
+
+    topic_id: UUID | None = None
+    partitions: Sequence[PartitionResult] = ()
+
+
+class ReadShareGroupStateSummaryResponse(NamedTuple):
+    """ReadShareGroupStateSummary response, v0-1."""
+
+    results: Sequence[ReadStateSummaryResult] = ()
+
+
+ReadShareGroupStateSummaryResponse.API_KEY = 87  # type: ignore[attr-defined]
+
+
+def _read_request_flexible(
+    data: Any, at: int, version: int, left: int
+) -> tuple[ReadShareGroupStateSummaryRequest, int]:
+    del version
+    group_id_1, at = read_compact_string(data, at)
+    if group_id_1 is None:
+        raise null_in("ReadShareGroupStateSummaryRequest.group_id")
+    size, at, left = read_compact_count(data, at, left, 18, "ReadShareGroupStateSummaryRequest.topics")
+    topics_2: Any = None if size < 0 else []
+    for _ in range(size):
+        topic_id_4 = read_uuid(data[at : at + 16])
+        at += 16
+        size, at, left = read_compact_count(data, at, left, 9, "ReadShareGroupStateSummaryRequest.partitions")
+        partitions_5: Any = None if size < 0 else []
+        for _ in range(size):
+            partition_7, leader_epoch_8 = _II.unpack_from(data, at)
+            at += 8
+            if data[at]:
+                at = skip_tags(data, at)
+            else:
+                at += 1
+            item6 = _new(PartitionData, (partition_7, leader_epoch_8))
+            partitions_5.append(item6)
+        if partitions_5 is None:
+            raise null_in("ReadShareGroupStateSummaryRequest.partitions")
+        if data[at]:
+            at = skip_tags(data, at)
+        else:
+            at += 1
+        item3 = _new(ReadStateSummaryData, (topic_id_4, partitions_5))
+        topics_2.append(item3)
+    if topics_2 is None:
+        raise null_in("ReadShareGroupStateSummaryRequest.topics")
+    if data[at]:
+        at = skip_tags(data, at)
+    else:
+        at += 1
+    return _new(ReadShareGroupStateSummaryRequest, (group_id_1, topics_2)), at
+
+
+def _write_request_flexible(out: bytearray, body: Any, version: int) -> None:
+    del version
+    write_compact_string(out, body.group_id)
+    topics_1 = body.topics
+    write_compact_count(out, topics_1)
+    for item2 in topics_1 or ():
+        uuid = item2.topic_id
+        out += NO_UUID if uuid is None else uuid.bytes
+        partitions_3 = item2.partitions
+        write_compact_count(out, partitions_3)
+        for item4 in partitions_3 or ():
+            out += _IIX.pack(item4.partition, item4.leader_epoch)
+        out.append(0)
+    out.append(0)
+
+
+def read_request(version: int) -> Any:
+    return _read_request_flexible
+
+
+def write_request(version: int) -> Any:
+    return _write_request_flexible
+
+
+def _read_response_flexible(
+    data: Any, at: int, version: int, left: int
+) -> tuple[ReadShareGroupStateSummaryResponse, int]:
+    size, at, left = read_compact_count(data, at, left, 18, "ReadShareGroupStateSummaryResponse.results")
+    results_1: Any = None if size < 0 else []
+    for _ in range(size):
+        topic_id_3 = read_uuid(data[at : at + 16])
+        at += 16
+        size, at, left = read_compact_count(
+            data, at, left, 24, "ReadShareGroupStateSummaryResponse.partitions"
+        )
+        partitions_4: Any = None if size < 0 else []
+        for _ in range(size):
+            partition_6, error_code_7 = _IH.unpack_from(data, at)
+            at += 6
+            error_message_8, at = read_compact_string(data, at)
+            state_epoch_9, leader_epoch_10, start_offset_11 = _IIQ.unpack_from(data, at)
+            at += 16
+            delivery_complete_count_12: Any = -1
+            if version >= 1:
+                (delivery_complete_count_12,) = _I.unpack_from(data, at)
+                at += 4
+            if data[at]:
+                at = skip_tags(data, at)
+            else:
+                at += 1
+            item5 = _new(
+                PartitionResult,
+                (
+                    partition_6,
+                    error_code_7,
+                    error_message_8,
+                    state_epoch_9,
+                    leader_epoch_10,
+                    start_offset_11,
+                    delivery_complete_count_12,
+                ),
+            )
+            partitions_4.append(item5)
+        if partitions_4 is None:
+            raise null_in("ReadShareGroupStateSummaryResponse.partitions")
+        if data[at]:
+            at = skip_tags(data, at)
+        else:
+            at += 1
+        item2 = _new(ReadStateSummaryResult, (topic_id_3, partitions_4))
+        results_1.append(item2)
+    if results_1 is None:
+        raise null_in("ReadShareGroupStateSummaryResponse.results")
+    if data[at]:
+        at = skip_tags(data, at)
+    else:
+        at += 1
+    return _new(ReadShareGroupStateSummaryResponse, (results_1,)), at
+
+
+def _write_response_flexible(out: bytearray, body: Any, version: int) -> None:
+    results_1 = body.results
+    write_compact_count(out, results_1)
+    for item2 in results_1 or ():
+        uuid = item2.topic_id
+        out += NO_UUID if uuid is None else uuid.bytes
+        partitions_3 = item2.partitions
+        write_compact_count(out, partitions_3)
+        for item4 in partitions_3 or ():
+            out += _IH.pack(item4.partition, item4.error_code)
+            write_compact_string(out, item4.error_message)
+            out += _IIQ.pack(item4.state_epoch, item4.leader_epoch, item4.start_offset)
+            if version >= 1:
+                out += _I.pack(item4.delivery_complete_count)
+            out.append(0)
+        out.append(0)
+    out.append(0)
+
+
+def read_response(version: int) -> Any:
+    return _read_response_flexible
+
+
+def write_response(version: int) -> Any:
+    return _write_response_flexible
