@@ -70,6 +70,7 @@ ALLOWED_MIXED = {
     "a full disk refuses a changed subscription until the faults are over": 21_000_456,
     "offsets age from their commit where a classic group took the place of an empty one": 7_000_510,
     "a coordinator stands still between a join and the answer to it": 31_008_644,
+    "a leader that starts while its topic is away learns of the new one late": 51_001_051,
 }
 
 

@@ -203,6 +203,7 @@ class ClusterWorld(BrokerWorld[ClusterPlan]):
 
     def _unsettled_at(self, topic: str, index: int, state: PartitionState) -> Left:
         name = f"{topic}-{index}"
+        self._look_for_lone_damage(name, topic, index, state)
         if set(state.isr) != set(state.replicas) or state.adding or state.removing:
             return "B8", f"of {name} is {state}"
         found = {number: self.replica(b, topic, index) for number, b in self.brokers.items()}
@@ -216,6 +217,17 @@ class ClusterWorld(BrokerWorld[ClusterPlan]):
             return "B8", f"{name} ends at {sorted(ends)}"
         end, *others = next(iter(ends))
         return None if {end} == set(others) else ("B8", f"{name} ends at {end}, and is read to {others}")
+
+    def _look_for_lone_damage(self, name: str, topic: str, index: int, state: PartitionState) -> None:
+        """Note that the last replica in sync has lost power, and the middle of its log. It serves what is
+        sound around that; nobody can copy it until its operator has removed records (DeleteRecords).
+        """
+        if self.checked and state.isr == (state.leader,):
+            leader = self.replica(self.brokers[state.leader], topic, index)
+            if leader is not None and leader.log is not None and leader.log.is_damaged:
+                self.say(f"the last replica of {name} in sync is damaged: what follows is not looked at")
+                self.stats.removals += 1
+                self.checked = False
 
     def _check(self) -> None:
         """Compare the logs of all replicas with each other and with the clients' responses."""

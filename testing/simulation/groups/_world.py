@@ -107,7 +107,8 @@ class MemberWorld(World[GroupsPlan]):
         self.consumers = Consumers(self, self.members, application)
         self.checks.removed = self.consumers.removed
         self._topics_version = object()
-        self.topics_changed = False
+        #: When a topic was last made, grown or deleted.
+        self.topics_changed_ms: int | None = None
 
     def _connections(self) -> list[SimulatedLink]:
         """Return every connection, also of ended processes: their last requests may be on the way."""
@@ -147,7 +148,7 @@ class MemberWorld(World[GroupsPlan]):
         self.say(f"{name} has {count} partitions")
         topics, old = self.consumers.topics, self.consumers.topics.pop(name, None)
         self._topics_version = object()
-        self.topics_changed = True
+        self.topics_changed_ms = self.heap.now
         if count:
             topics[name] = Topic(UUID(int=self.rng.getrandbits(128)) if old is None else old.id, count)
             for number in range(count):
@@ -236,9 +237,11 @@ class MemberWorld(World[GroupsPlan]):
 
         L1 until each group is one Stable generation of all its living members, then what is not done.
         """
-        shard = self.shard
+        shard, changed_ms = self.shard, self.topics_changed_ms
         if shard is None:
             return "L1", "the coordinator does not serve"
+        if changed_ms is not None and self.heap.now <= changed_ms + self.plan.heartbeat_ms:
+            return "L1", "members do not know yet which topics there are"
         leaving = [member for member in self.members.values() if member.leaving and member.alive]
         if leaving:
             return "L1", f"{leaving} are about to leave"
@@ -266,7 +269,7 @@ class MemberWorld(World[GroupsPlan]):
             if any(not member.idle for member in living):
                 return "L2", f"one of {living} has not finished a step"
             if (
-                self.topics_changed
+                self.topics_changed_ms is not None
                 and live(shard, name)
                 and living
                 and not any(member.membership.is_leader for member in living)
