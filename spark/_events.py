@@ -22,6 +22,8 @@ class BatchCommitted:
     ``lag_before`` and ``lag``: the number of offsets to read before and after the batch, when it was planned.
     ``rows``: None if the batch was not read completely. ``read_seconds``: the time that the slowest reader
     took to fetch and decode, which is part of ``sink_seconds``; None if it was not measured.
+    ``lag_seconds``: the age of the newest record of the partition that was furthest behind, at the commit;
+    None if not all records were read, or their timestamps are not known.
     """
 
     group: str
@@ -35,6 +37,7 @@ class BatchCommitted:
     read_seconds: float | None
     sink_seconds: float
     commit_seconds: float
+    lag_seconds: float | None = None
 
     @property
     def offsets(self) -> int:

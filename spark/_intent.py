@@ -6,6 +6,9 @@ commits the end with ``{"b":3}``. If a driver dies between the two, the next one
 the same range under the same number and token. When an operator resets the offsets, the metadata and with it
 the intent are gone. Batch numbers may then repeat, but tokens never do, so a sink can skip a batch by its
 token. Other metadata is ignored.
+
+One partition's commit also carries the log of batches, as ``"l"`` (``_batch_log.py``). It does not belong to
+the mark: commits are compared without it.
 """
 
 from __future__ import annotations
@@ -17,6 +20,10 @@ from dataclasses import dataclass
 
 from ..protocol import TopicPartition
 from ._offsets import Commits, Committed, OffsetRange, Plan
+
+#: Key of the log of batches.
+_LOG = "l"
+_BEFORE_LOG = f'"{_LOG}":"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +58,7 @@ def parse_mark(metadata: str | None) -> Mark | None:
         document = json.loads(metadata or "")
     except (ValueError, RecursionError):
         return None
-    if not isinstance(document, dict) or document.keys() not in ({"b"}, {"b", "e", "k"}):
+    if not isinstance(document, dict) or document.keys() - {_LOG} not in ({"b"}, {"b", "e", "k"}):
         return None
     batch, end, token = document["b"], document.get("e"), document.get("k", "")
     if type(batch) is not int or batch < 0 or not isinstance(token, str):
@@ -59,6 +66,32 @@ def parse_mark(metadata: str | None) -> Mark | None:
     if not (end is None or (type(end) is int and end >= 0)):
         return None
     return Mark(batch, end, token)
+
+
+def add_log(metadata: str, log: str) -> str:
+    """Return metadata of kohort, or "", with a log's text beside the mark."""
+    start = f"{metadata[:-1]}," if metadata else "{"
+    return f'{start}{_BEFORE_LOG}{log}"}}'
+
+
+def find_log(metadata: str | None) -> str | None:
+    """Return the text of the log in a commit's metadata; None if it has none."""
+    if metadata is None or _BEFORE_LOG not in metadata:
+        return None
+    try:
+        document = json.loads(metadata)
+    except (ValueError, RecursionError):
+        return None
+    log = document.get(_LOG) if isinstance(document, dict) else None
+    return log if isinstance(log, str) else None
+
+
+def remove_log(commit: Committed) -> Committed:
+    """Return the commit as it would be if it carried no log."""
+    if find_log(commit.metadata) is None:
+        return commit
+    mark = parse_mark(commit.metadata)
+    return Committed(commit.offset, "" if mark is None else format_mark(mark))
 
 
 def intents(plan: Plan) -> Commits:

@@ -9,6 +9,8 @@ from kohort.spark import OffsetRange, _intent
 from kohort.spark._intent import (
     Announced,
     Mark,
+    add_log,
+    find_log,
     format_mark,
     intents,
     next_number,
@@ -16,6 +18,7 @@ from kohort.spark._intent import (
     parse_mark,
     pending,
     positions,
+    remove_log,
 )
 from kohort.spark._offsets import Committed, Plan
 
@@ -134,3 +137,31 @@ def test_a_position_beside_a_batch_has_its_number_and_is_no_intent() -> None:
     state = {**intents(plan), **positions(plan)}
     assert pending(state) == Announced(8, "", RANGES[1:])
     assert next_number({P0: state[P0]}) == 9
+
+
+@given(st.integers(0, 2**40), st.integers(0, 2**62), st.text())
+def test_a_log_stands_beside_the_mark_and_is_not_part_of_it(batch: int, end: int, token: str) -> None:
+    for bare in (format_mark(Mark(batch)), format_mark(Mark(batch, end, token)), ""):
+        metadata = add_log(bare, "eJyr+/=")
+        assert find_log(metadata) == "eJyr+/="
+        assert parse_mark(metadata) == parse_mark(bare)
+        assert remove_log(Committed(5, metadata)) == Committed(5, bare)
+        assert remove_log(Committed(5, bare)) == Committed(5, bare)
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [None, "", "by hand", '{"b":3}', '"l":"', '["l",{"l":"x"}]', '{"x":{"l":"y"}}', "[" * 9 + '"l":"'],
+)
+def test_metadata_of_others_has_no_log(metadata: str | None) -> None:
+    assert find_log(metadata) is None
+    assert remove_log(Committed(5, metadata or "")) == Committed(5, metadata or "")
+
+
+def test_an_announced_batch_is_pending_whichever_commit_carries_the_log() -> None:
+    commits = announced(3)
+    commits[P0] = Committed(500, add_log(commits[P0].metadata, "eJyr"))
+    assert pending(commits) == Announced(3, "f00d", RANGES)
+    # an operator's reset that keeps the log takes the partition out all the same
+    commits[P0] = Committed(0, add_log("", "eJyr"))
+    assert pending(commits) == Announced(3, "f00d", RANGES[1:])
