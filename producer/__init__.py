@@ -2,6 +2,7 @@
 
 from ..client.schema_registry import RegistryError, SchemaRegistry
 from ..client.transactions import GroupMetadata
+from ..protocol import partition_of_key
 from .accumulator import ProducerRecord, RecordMetadata
 from .blocking import BlockingProducer
 from .errors import (
@@ -17,7 +18,6 @@ from .errors import (
     TransactionAbortedError,
     TransactionStateError,
 )
-from .partitioner import partition_of_key
 from .producer import Producer
 
 __all__ = [

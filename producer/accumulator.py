@@ -36,6 +36,7 @@ from ..protocol import (
     encode_records,
     seal_batch,
 )
+from ..protocol.rows import EncodedRecords
 from .errors import DeliveryTimeoutError
 
 #: Most bytes that a record takes besides its key, value and headers, and a header besides its name and value.
@@ -92,8 +93,8 @@ class RecordMetadata(NamedTuple):
 class Batch:
     """Records of one partition. ``futures`` has one for each record, or only one, for the first record.
 
-    ``size`` is an upper bound of the batch's bytes before compression. ``ended`` is done when the futures
-    are.
+    ``records`` is empty if they came ``encoded``. ``size`` is an upper bound of the batch's bytes before
+    compression. ``ended`` is done when the futures are.
     """
 
     queue: Queue
@@ -101,6 +102,7 @@ class Batch:
     ended: Any
     records: list[TimedRecord] = field(default_factory=list)
     futures: list[Any] = field(default_factory=list)
+    encoded: EncodedRecords | None = None
     size: int = BATCH_BYTES
     full: bool = False
     sequence: int = -1
@@ -117,12 +119,22 @@ class Batch:
         return self.size + HELD_BYTES * len(self.records)
 
     @property
+    def count(self) -> int:
+        """Number of records."""
+        return len(self.records) if self.encoded is None else self.encoded.record_count
+
+    @property
     def first_ms(self) -> int:
-        return self.records[0][3]
+        return self.records[0][3] if self.encoded is None else self.encoded.first_ms
+
+    @property
+    def newest_ms(self) -> int:
+        return max(record[3] for record in self.records) if self.encoded is None else self.encoded.newest_ms
 
     def pack(self) -> None:
         """Encode and compress the records; may run in a thread."""
-        plain = encode_records(self.records, self.first_ms)
+        encoded = self.encoded
+        plain = encode_records(self.records, self.first_ms) if encoded is None else encoded.data
         payload = plain if self.codec is Codec.NONE else compress(self.codec, bytes(plain))
         if len(payload) < len(plain):
             self.payload = payload
@@ -133,12 +145,22 @@ class Batch:
         """Return the batch as bytes for a request."""
         assert self.payload is not None, "packed before it is sent"
         producer = self.queue.producer or ProducerId(-1, -1)
-        count = len(self.records)
-        newest_ms = max(record[3] for record in self.records)
+        count = self.count
         attributes = self.codec | (_TRANSACTIONAL if transactional else 0)
         # seal_batch sets length and checksum; offset and leader epoch are the broker's to set
         head = BatchHeader(
-            0, 0, -1, 2, 0, attributes, count - 1, self.first_ms, newest_ms, *producer, self.sequence, count
+            0,
+            0,
+            -1,
+            2,
+            0,
+            attributes,
+            count - 1,
+            self.first_ms,
+            self.newest_ms,
+            *producer,
+            self.sequence,
+            count,
         )
         return seal_batch(head, self.payload)
 
@@ -152,7 +174,9 @@ class Batch:
         for delta, future in enumerate(self.futures):
             if not future.done():
                 at = offset + delta if offset >= 0 else -1
-                time_ms = records[delta][3] if append_ms < 0 else append_ms
+                time_ms = append_ms
+                if append_ms < 0:
+                    time_ms = records[delta][3] if records else self.first_ms
                 future.set_result(_new(RecordMetadata, (topic, number, at, time_ms)))
         self.finish()
 
@@ -300,15 +324,27 @@ class Accumulator:
         """Append records as one full batch, compressed with ``codec`` if given; return the future of the
         first record.
         """
+        batch = self._begin_full(queue, size)
+        batch.records = records
+        batch.codec = batch.codec if codec is None else codec
+        self.used += HELD_BYTES * len(records)
+        return batch.futures[0]
+
+    def add_encoded(self, queue: Queue, records: EncodedRecords) -> Any:
+        """Append records as one full batch; return the future of the first one."""
+        batch = self._begin_full(queue, len(records.data))
+        batch.encoded = records
+        return batch.futures[0]
+
+    def _begin_full(self, queue: Queue, size: int) -> Batch:
+        """Begin a batch of ``size`` bytes, to which nothing will be added, with one future."""
         if queue.waiting:
             queue.waiting[-1].full = True
         batch = self._begin(queue)
-        batch.records, batch.size, batch.full = records, BATCH_BYTES + size, True
-        batch.codec = batch.codec if codec is None else codec
-        future = self.future()
-        batch.futures.append(future)
-        self.used += size + HELD_BYTES * len(records)
-        return future
+        batch.size, batch.full = BATCH_BYTES + size, True
+        batch.futures.append(self.future())
+        self.used += size
+        return batch
 
     def _begin(self, queue: Queue) -> Batch:
         batch = Batch(queue, self.now_ms(), self.future(), codec=self.codec)
@@ -389,7 +425,7 @@ class Accumulator:
 
     def _too_late(self, batch: Batch) -> Exception:
         text = (
-            f"{len(batch.records)} records for {partition_name(batch.queue.partition)} were not acknowledged "
+            f"{batch.count} records for {partition_name(batch.queue.partition)} were not acknowledged "
             f"within delivery_timeout_ms ({self.delivery_timeout_ms:.0f})"
         )
         last = batch.last_error
@@ -487,7 +523,7 @@ class Accumulator:
         if queue.producer is None:
             queue.producer, queue.next_sequence, queue.known = self.producer, 0, self.from_zero
         batch.sequence = queue.next_sequence
-        queue.next_sequence = (queue.next_sequence + len(batch.records)) % _SEQUENCES
+        queue.next_sequence = (queue.next_sequence + batch.count) % _SEQUENCES
 
     def _wake_at(self, at_ms: float) -> None:
         self.next_ms = min(self.next_ms, at_ms)
@@ -529,7 +565,7 @@ class Accumulator:
             self.on_lost(batch, error, now_ms)
             return True
         queue.under_way.remove(batch)
-        end = (batch.sequence + len(batch.records)) % _SEQUENCES
+        end = (batch.sequence + batch.count) % _SEQUENCES
         if batch.sequence >= 0 and not batch.tries and end == queue.next_sequence:
             queue.next_sequence = batch.sequence  # it was not written, and no later batch has a number
         self._give_up(batch, error)

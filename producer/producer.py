@@ -16,7 +16,17 @@ from ..client.offsets import CommittedOffset
 from ..client.pool import SURROUNDINGS
 from ..client.transactions import GroupMetadata, Transaction
 from ..client.waiting import Backoff, now_ms
-from ..protocol import Codec, ErrorCode, Headers, KafkaError, KohortError, TimedRecord, TopicPartition
+from ..protocol import (
+    Codec,
+    ErrorCode,
+    Headers,
+    KafkaError,
+    KohortError,
+    TimedRecord,
+    TopicPartition,
+    partition_of_key,
+)
+from ..protocol.rows import EncodedRecords
 from ..settings import MAX_LONG
 from .accumulator import (
     HELD_BYTES,
@@ -35,7 +45,7 @@ from .errors import (
     TransactionAbortedError,
     TransactionStateError,
 )
-from .partitioner import Sticky, partition_of_key
+from .partitioner import Sticky
 from .sender import Sender
 from .transactions import Stage, Transactions
 
@@ -286,6 +296,21 @@ class Producer:
             await self._within_transaction(self._learn(topic, partition))
         await self._within_transaction(self._room(size, len(records)))
         future = self._accumulator.add_all(queue, checked, size)
+        self._running().wake()
+        return future  # type: ignore[no-any-return]
+
+    async def send_encoded(
+        self, topic: str, partition: int, records: EncodedRecords
+    ) -> asyncio.Future[RecordMetadata]:
+        """Accept encoded records as one batch, which must not be changed afterwards.
+
+        Returns and raises what ``send_batch`` does.
+        """
+        size = len(records.data)
+        while (queue := self._place(topic, None, partition, size)) is None:
+            await self._within_transaction(self._learn(topic, partition))
+        await self._within_transaction(self._room(size, 0))
+        future = self._accumulator.add_encoded(queue, records)
         self._running().wake()
         return future  # type: ignore[no-any-return]
 

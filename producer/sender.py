@@ -319,12 +319,10 @@ def _refusal(batch: Batch, row: Any) -> KafkaError:
     said = row.error_message or ""
     if row.record_errors:
         first = row.record_errors[0]
-        said = (
-            f"record {first.batch_index} of {len(batch.records)}: {first.batch_index_error_message or said}"
-        )
+        said = f"record {first.batch_index} of {batch.count}: {first.batch_index_error_message or said}"
     if row.error_code == ErrorCode.MESSAGE_TOO_LARGE:
         said = said or "the record is larger than the topic's max.message.bytes"
     return KafkaError(
         row.error_code,
-        f"{len(batch.records)} records for {topic}-{number} were refused{': ' * bool(said)}{said}",
+        f"{batch.count} records for {topic}-{number} were refused{': ' * bool(said)}{said}",
     )

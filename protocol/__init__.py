@@ -70,6 +70,7 @@ from ._messages import (
     response_type,
     struct_arrays,
 )
+from ._murmur2 import murmur2, partition_of_key
 from ._native_parts import has_native, implementation
 from ._reader import TopicPartition, WireReader
 from ._share_keys import SharePartitionKey
@@ -159,8 +160,10 @@ __all__ = [
     "iter_batches",
     "kafka_module",
     "messages_of",
+    "murmur2",
     "operation_bits",
     "parse_batch_header",
+    "partition_of_key",
     "prepare_request",
     "read_varint",
     "request_type",

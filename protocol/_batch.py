@@ -256,10 +256,13 @@ def stamp_built(batch: bytearray, *, base_offset: int, leader_epoch: int) -> Bat
     return _new(BatchHeader, _HEADER.unpack_from(batch))
 
 
-def encode_records(records: Sequence[TimedRecord], first_ms: int) -> bytearray:
-    """Encode the records of a batch, uncompressed, without its header. ``first_ms`` is its base timestamp."""
+def encode_records(records: Sequence[TimedRecord], first_ms: int, first_delta: int = 0) -> bytearray:
+    """Encode the records of a batch, uncompressed, without its header.
+
+    ``first_ms`` is its base timestamp, ``first_delta`` the offset delta of the first of these records.
+    """
     parts: list[bytes] = []
-    for delta, (key, value, headers, timestamp_ms) in enumerate(records):
+    for delta, (key, value, headers, timestamp_ms) in enumerate(records, first_delta):
         later_ms = timestamp_ms - first_ms
         if key is None:
             key_size, key = _NULL, b""

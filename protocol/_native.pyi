@@ -1,7 +1,9 @@
+from array import array
 from collections.abc import Sequence
 
 from ._batch import Headers
 from .records import Buffer
+from .rows import RowColumns
 
 def check_records(
     data: bytes, position: int, number: int, most: int
@@ -20,3 +22,23 @@ def read_records(
 ) -> bool: ...
 def locate_records(data: Buffer, start: int, batches: Sequence[tuple[int, int]]) -> bytes | None: ...
 def locate_headers(data: Buffer, places: bytes, ends: bytes) -> tuple[bytes, bytes] | None: ...
+def partition_rows(
+    count: int,
+    offsets: Buffer,
+    width: int,
+    data: Buffer,
+    validity: Buffer | None,
+    first: int,
+    partitions: int,
+) -> bytes: ...
+def encode_rows(
+    rows: RowColumns,
+    start: int,
+    places: array[int],
+    keyless: int,
+    now_ms: int,
+    records: list[bytearray],
+    numbers: array[int],
+    full_bytes: int,
+) -> int: ...
+def sum_rows(rows: RowColumns, seeds: array[int]) -> int: ...

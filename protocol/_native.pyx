@@ -1,15 +1,19 @@
 # cython: language_level=3, wraparound=False, cdivision=True, initializedcheck=False
-"""The records of a whole batch in C: what ``records`` and ``log._record_walk`` find in them one by one.
+"""The records of a whole batch in C: what ``records`` and ``log._record_walk`` find in them one by one, and
+what ``rows`` makes of the rows of a table.
 
 The bytes come from outside. Each is looked at only after a check that it is there. What is wrong with records that
 are not whole is for Python to find out, and times that add up to more than 64 bits are left to it.
 """
 
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_GET_SIZE, PyByteArray_Resize
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.long cimport PyLong_FromLongLong
 from cpython.unicode cimport PyUnicode_DecodeUTF8
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdio cimport snprintf
+from libc.string cimport memcpy
 
 cdef enum:
     RECORD_NUMBERS = 8
@@ -326,3 +330,366 @@ def locate_headers(data, bytes places not None, bytes ends not None):
         return counts, numbers
     finally:
         PyBuffer_Release(&buffer)
+
+
+# rows of a table as records: ``rows``
+
+cdef enum:
+    FILLING_NUMBERS = 3
+
+
+#: More rows than any memory holds, and few enough to be added up.
+cdef int64_t MOST_ROWS = <int64_t>1 << 56
+
+
+cdef object outside():
+    return IndexError("a row outside of its column")
+
+
+cdef inline int64_t integer(const uint8_t *at, int width) noexcept:
+    """A signed number of 4 or 8 bytes, which may lie anywhere."""
+    cdef int32_t narrow
+    cdef int64_t wide
+    if width == 4:
+        memcpy(&narrow, at, 4)
+        return narrow
+    memcpy(&wide, at, 8)
+    return wide
+
+
+cdef class View:
+    """A buffer that is held until nobody needs it."""
+
+    cdef Py_buffer buffer
+
+    def __cinit__(self, data, bint writable=False):
+        PyObject_GetBuffer(data, &self.buffer, PyBUF_WRITABLE if writable else PyBUF_SIMPLE)
+
+    def __dealloc__(self):
+        PyBuffer_Release(&self.buffer)
+
+
+cdef class Bits:
+    """Which rows of a column are not null."""
+
+    cdef View view
+    cdef const uint8_t *bits
+    cdef Py_ssize_t first
+
+    def __cinit__(self, validity, Py_ssize_t first, Py_ssize_t count):
+        self.first, self.bits = first, NULL
+        if first < 0 or count < 0 or first > MOST_ROWS or count > MOST_ROWS:
+            raise outside()
+        if validity is not None:
+            self.view = View(validity)
+            self.bits = <const uint8_t *>self.view.buffer.buf
+            if first + count > 8 * self.view.buffer.len:
+                raise outside()
+
+    cdef inline bint has(self, Py_ssize_t row) noexcept:
+        return self.bits is NULL or self.bits[(self.first + row) >> 3] >> ((self.first + row) & 7) & 1
+
+
+cdef class Bytes:
+    """``BytesColumn`` of ``count`` rows."""
+
+    cdef View offsets, data
+    cdef Bits valid
+    cdef const uint8_t *at
+    cdef const uint8_t *content
+    cdef int width
+
+    def __cinit__(self, column, Py_ssize_t count):
+        offsets, width, data, validity, first = column
+        self.valid = Bits(validity, first, count)
+        self.offsets, self.data, self.width = View(offsets), View(data), width
+        if self.width != 4 and self.width != 8:
+            raise ValueError("offsets have 4 or 8 bytes")
+        if count and self.valid.first + count + 1 > self.offsets.buffer.len // self.width:
+            raise outside()
+        self.at = <const uint8_t *>self.offsets.buffer.buf + self.valid.first * self.width
+        self.content = <const uint8_t *>self.data.buffer.buf
+
+    cdef inline int64_t offset(self, Py_ssize_t row) noexcept:
+        return integer(self.at + row * self.width, self.width)
+
+    cdef inline int64_t size(self, Py_ssize_t row, const uint8_t **content) except -2:
+        """Bytes of a row, which are at ``content``; -1 for null."""
+        cdef int64_t begin, end
+        if not self.valid.has(row):
+            return -1
+        begin, end = self.offset(row), self.offset(row + 1)
+        if not 0 <= begin <= end <= self.data.buffer.len:
+            raise outside()
+        content[0] = self.content + begin
+        return end - begin
+
+
+cdef class Columns:
+    """``RowColumns``; a column that is None is null in each row."""
+
+    cdef Py_ssize_t count
+    cdef Bytes keys, values, names, contents
+    cdef View ends, times
+    cdef Bits timed
+
+    def __cinit__(self, rows):
+        count, keys, values, headers, times = rows
+        self.count = count
+        if self.count < 0:
+            raise outside()
+        self.keys = None if keys is None else Bytes(keys, count)
+        self.values = None if values is None else Bytes(values, count)
+        if headers is not None and self.count:
+            ends, names, contents = headers
+            self.ends = View(ends)
+            if self.count > self.ends.buffer.len // 4:
+                raise outside()
+            last = self.end(self.count - 1)
+            self.names, self.contents = Bytes(names, last), Bytes(contents, last)
+        if times is not None:
+            data, validity, first = times
+            self.timed, self.times = Bits(validity, first, count), View(data)
+            if self.timed.first + self.count > self.times.buffer.len // 8:
+                raise outside()
+
+    cdef inline int64_t end(self, Py_ssize_t row) noexcept:
+        return integer(<const uint8_t *>self.ends.buffer.buf + 4 * row, 4)
+
+    cdef inline int64_t first_header(self, Py_ssize_t row, int64_t *end) except -1:
+        """Number of a row's first header; ``end`` is that behind its last one."""
+        cdef int64_t first
+        if self.ends is None:
+            end[0] = 0
+            return 0
+        first, end[0] = self.end(row - 1) if row else 0, self.end(row)
+        if not 0 <= first <= end[0] <= self.end(self.count - 1):
+            raise outside()
+        return first
+
+    cdef inline bint has_time(self, Py_ssize_t row, int64_t *time) noexcept:
+        if self.timed is None or not self.timed.has(row):
+            return False
+        time[0] = integer(<const uint8_t *>self.times.buffer.buf + 8 * (self.timed.first + row), 8)
+        return True
+
+
+cdef inline int64_t field_size(Bytes column, Py_ssize_t row, const uint8_t **content) except -2:
+    return -1 if column is None else column.size(row, content)
+
+
+cdef inline int varint_size(int64_t number) noexcept:
+    """Bytes of a zigzag varint."""
+    cdef uint64_t left = (<uint64_t>number << 1) ^ <uint64_t>(number >> 63)
+    cdef int size = 1
+    while left >= 0x80:
+        left >>= 7
+        size += 1
+    return size
+
+
+cdef inline uint8_t *put_number(uint8_t *at, int64_t number) noexcept:
+    cdef uint64_t left = (<uint64_t>number << 1) ^ <uint64_t>(number >> 63)
+    while left >= 0x80:
+        at[0] = <uint8_t>(left | 0x80)
+        at += 1
+        left >>= 7
+    at[0] = <uint8_t>left
+    return at + 1
+
+
+cdef inline int64_t put_size(int64_t size) noexcept:
+    """Bytes that a field of ``size`` bytes takes, or null (-1)."""
+    return varint_size(size) + (size if size > 0 else 0)
+
+
+cdef inline uint8_t *put_field(uint8_t *at, const uint8_t *content, int64_t size) noexcept:
+    at = put_number(at, size)
+    if size > 0:
+        memcpy(at, content, size)
+        at += size
+    return at
+
+
+def partition_rows(
+    Py_ssize_t count, offsets, int width, data, validity, Py_ssize_t first, uint32_t partitions
+):
+    """``rows.partition_rows`` for a column of keys, as bytes."""
+    cdef Bytes keys = Bytes((offsets, width, data, validity, first), count)
+    cdef const uint8_t *key = NULL
+    cdef int64_t size
+    cdef Py_ssize_t row
+    cdef int32_t *out
+    if not partitions:
+        raise ZeroDivisionError("no partitions")
+    found = PyBytes_FromStringAndSize(NULL, count * sizeof(int32_t))
+    out = <int32_t *>PyBytes_AS_STRING(found)
+    for row in range(count):
+        size = keys.size(row, &key)
+        out[row] = -1 if size < 0 else <int32_t>((murmur2(key, size) & 0x7FFFFFFF) % partitions)
+    return found
+
+
+cdef inline uint32_t murmur2(const uint8_t *key, int64_t size) noexcept:
+    """``_murmur2.murmur2``."""
+    cdef uint32_t multiplier = 0x5BD1E995, found = <uint32_t>0x9747B28C ^ <uint32_t>size, word
+    cdef int64_t left = size
+    cdef int shift = 0
+    while left >= 4:
+        memcpy(&word, key, 4)
+        word *= multiplier
+        found = (found * multiplier) ^ ((word ^ (word >> 24)) * multiplier)
+        key += 4
+        left -= 4
+    if left:
+        word = 0
+        while left:
+            word |= <uint32_t>key[0] << shift
+            key += 1
+            shift += 8
+            left -= 1
+        found = (found ^ word) * multiplier
+    found = (found ^ (found >> 13)) * multiplier
+    return found ^ (found >> 15)
+
+
+def encode_rows(
+    rows,
+    Py_ssize_t start,
+    places,
+    Py_ssize_t keyless,
+    int64_t now_ms,
+    list records not None,
+    numbers,
+    Py_ssize_t full_bytes,
+):
+    """``rows.encode_rows``."""
+    cdef Columns columns = Columns(rows)
+    cdef View chosen = View(places), counted = View(numbers, True)
+    cdef const uint8_t *key = NULL
+    cdef const uint8_t *value = NULL
+    cdef const uint8_t *name = NULL
+    cdef const uint8_t *content = NULL
+    cdef int64_t key_size, value_size, name_size, size, first, end = 0, nth, body, time = 0
+    cdef int64_t *number
+    cdef uint8_t *at
+    cdef Py_ssize_t row, place, before
+    cdef object batch
+    if start < 0 or columns.count > chosen.buffer.len // 4:
+        raise outside()
+    if len(records) > counted.buffer.len // (FILLING_NUMBERS * 8):
+        raise IndexError("partitions without numbers")
+    for row in range(start, columns.count):
+        place = integer(<const uint8_t *>chosen.buffer.buf + 4 * row, 4)
+        place = keyless if place < 0 else place
+        if not 0 <= place < len(records):
+            raise IndexError("a partition that is not there")
+        number = <int64_t *>counted.buffer.buf + FILLING_NUMBERS * place
+        batch = records[place]
+        if not isinstance(batch, bytearray):
+            raise TypeError("records are a bytearray")
+        if not columns.has_time(row, &time):
+            time = now_ms
+        if time < 0:
+            raise ValueError(f"timestamp_ms={time}: it must be whole milliseconds since 1970")
+        if not number[0]:
+            number[1] = number[2] = time
+        key_size = field_size(columns.keys, row, &key)
+        value_size = field_size(columns.values, row, &value)
+        first = columns.first_header(row, &end)
+        body = 1 + varint_size(time - number[1]) + varint_size(number[0])
+        body += put_size(key_size) + put_size(value_size) + varint_size(end - first)
+        for nth in range(first, end):
+            # a name is not null
+            name_size = max(columns.names.size(nth, &name), 0)
+            body += put_size(name_size) + put_size(columns.contents.size(nth, &content))
+        before = PyByteArray_GET_SIZE(batch)
+        PyByteArray_Resize(batch, before + varint_size(body) + body)
+        at = <uint8_t *>PyByteArray_AS_STRING(batch) + before
+        at = put_number(at, body)
+        at[0] = 0  # attributes
+        at = put_number(at + 1, time - number[1])
+        at = put_number(at, number[0])
+        at = put_field(at, key, key_size)
+        at = put_field(at, value, value_size)
+        at = put_number(at, end - first)
+        for nth in range(first, end):
+            name_size = max(columns.names.size(nth, &name), 0)
+            at = put_field(at, name, name_size)
+            size = columns.contents.size(nth, &content)
+            at = put_field(at, content, size)
+        number[0] += 1
+        number[2] = max(number[2], time)
+        if PyByteArray_GET_SIZE(batch) >= full_bytes:
+            return row + 1
+    return columns.count
+
+
+def sum_rows(rows, seeds):
+    """``rows.sum_rows``."""
+    cdef Columns columns = Columns(rows)
+    cdef View begun = View(seeds)
+    cdef const uint8_t *key = NULL
+    cdef const uint8_t *value = NULL
+    cdef const uint8_t *content = NULL
+    cdef int64_t key_size, value_size, size, first, end = 0, nth, time = 0
+    cdef uint64_t total = 0
+    cdef uint32_t check
+    cdef char number[32]
+    cdef Py_ssize_t row
+    if columns.count > begun.buffer.len // 4:
+        raise outside()
+    for row in range(columns.count):
+        memcpy(&check, <const uint8_t *>begun.buffer.buf + 4 * row, 4)
+        key_size = field_size(columns.keys, row, &key)
+        value_size = field_size(columns.values, row, &value)
+        first = columns.first_header(row, &end)
+        for nth in range(first, end):
+            size = max(columns.names.size(nth, &content), 0)
+            check = crc32(check, content, size)
+            size = columns.contents.size(nth, &content)
+            check = crc32(check, <uint8_t *>number, snprintf(number, sizeof(number), "h%lld", <long long>size))
+            check = crc32(check, content, max(size, 0))
+        if columns.has_time(row, &time):
+            check = crc32(check, <uint8_t *>number, snprintf(number, sizeof(number), "t%lld", <long long>time))
+        check = crc32(crc32(check, key, max(key_size, 0)), value, max(value_size, 0)) ^ <uint32_t>(value_size < 0)
+        total += <uint64_t>check + (<uint64_t>key_size << 32)
+    return total
+
+
+#: CRC-32 of zlib, four bytes at a time: what a byte makes of a sum, with no to three bytes behind it.
+cdef uint32_t CRC_OF[4][256]
+
+
+cdef void fill_crc_table() noexcept:
+    cdef uint32_t check
+    cdef int byte, bit, behind
+    for byte in range(256):
+        check = byte
+        for bit in range(8):
+            check = (check >> 1) ^ (<uint32_t>0xEDB88320 if check & 1 else <uint32_t>0)
+        CRC_OF[0][byte] = check
+    for byte in range(256):
+        for behind in range(1, 4):
+            check = CRC_OF[behind - 1][byte]
+            CRC_OF[behind][byte] = (check >> 8) ^ CRC_OF[0][check & 0xFF]
+
+
+fill_crc_table()
+
+
+cdef inline uint32_t crc32(uint32_t check, const uint8_t *data, int64_t size) noexcept:
+    check = ~check
+    while size >= 4:
+        check ^= data[0] | <uint32_t>data[1] << 8 | <uint32_t>data[2] << 16 | <uint32_t>data[3] << 24
+        check = (
+            CRC_OF[3][check & 0xFF] ^ CRC_OF[2][(check >> 8) & 0xFF]
+            ^ CRC_OF[1][(check >> 16) & 0xFF] ^ CRC_OF[0][check >> 24]
+        )
+        data += 4
+        size -= 4
+    while size > 0:
+        check = (check >> 8) ^ CRC_OF[0][(check ^ data[0]) & 0xFF]
+        data += 1
+        size -= 1
+    return ~check

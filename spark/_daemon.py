@@ -15,12 +15,16 @@ from importlib import import_module
 _WORKER = "pyspark.worker"
 _LOOKUP = "pyspark.sql.worker.lookup_data_sources"
 _PLANNING = ("kohort.spark._source_options", "kohort.spark._readers")
+_WRITING = ("kohort.spark._source", "kohort.spark._sink_options", "kohort.spark._sink")
 
 #: Modules that each kind of process needs.
 _NEEDED = {
     _WORKER: (_WORKER, "kohort.spark._frames", "kohort.spark._task"),
     "pyspark.sql.worker.create_data_source": (_WORKER, "kohort.spark._source"),
     "pyspark.sql.worker.plan_data_source_read": (_WORKER, *_PLANNING),
+    "pyspark.sql.worker.write_into_data_source": (_WORKER, *_WRITING),
+    "pyspark.sql.worker.commit_data_source_write": (_WORKER, *_WRITING),
+    "pyspark.sql.worker.python_streaming_sink_runner": (_WORKER, *_WRITING),
     _LOOKUP: (_LOOKUP,),
 }
 

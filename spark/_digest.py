@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from array import array
 from zlib import crc32
 
-from ..protocol import Headers
+from ..protocol.rows import sum_rows
+from ._rows import TopicRows
 
 _MASK = (1 << 64) - 1
 
@@ -18,32 +20,23 @@ class RowDigest:
     def __init__(self) -> None:
         self._rows = 0
         self._sum = 0
-        self._begun: dict[tuple[str, int | None], int] = {}
 
-    def add(
-        self,
-        topic: str,
-        key: bytes | None,
-        value: bytes | None,
-        partition: int | None = None,
-        headers: Headers = (),
-        timestamp_ms: int | None = None,
-    ) -> None:
-        check = self._begun.get((topic, partition))
-        if check is None:
-            check = self._begun[topic, partition] = crc32(f"{topic}/{partition}".encode())
-        for name, content in headers:
-            check = crc32(b"h%d" % (-1 if content is None else len(content)), crc32(name.encode(), check))
-            check = crc32(content or b"", check)
-        if timestamp_ms is not None:
-            check = crc32(b"t%d" % timestamp_ms, check)
-        # the lengths tell ("ab", "c") from ("a", "bc"), and nothing from an empty text
-        length = -1 if key is None else len(key)
-        check = crc32(value or b"", crc32(key or b"", check)) ^ (value is None)
-        self._sum = (self._sum + check + (length << 32)) & _MASK
-        self._rows += 1
+    def add(self, rows: TopicRows) -> None:
+        count = rows.columns.row_count
+        if rows.asked is None:
+            seeds = array("I", [_seed(rows.topic, None)]) * count
+        else:
+            asked = rows.asked.to_pylist()
+            by_partition = {partition: _seed(rows.topic, partition) for partition in set(asked)}
+            seeds = array("I", map(by_partition.__getitem__, asked))
+        self._sum = (self._sum + sum_rows(rows.columns, seeds)) & _MASK
+        self._rows += count
 
     @property
     def value(self) -> int:
         """The digest of all rows so far, of 32 bits."""
         return crc32(b"%d/%d" % (self._rows, self._sum))
+
+
+def _seed(topic: str, partition: int | None) -> int:
+    return crc32(f"{topic}/{partition}".encode())

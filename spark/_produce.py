@@ -8,24 +8,18 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 from ..client import Cluster
 from ..client.transactions import Transaction
-from ..producer import Producer, partition_of_key
-from ..producer.accumulator import record_size
-from ..protocol import (
-    Codec,
-    ErrorCode,
-    Headers,
-    KafkaError,
-    TimedRecord,
-    UnsupportedVersionError,
-)
+from ..producer import Producer
+from ..protocol import Codec, ErrorCode, KafkaError, UnsupportedVersionError
+from ..protocol.rows import FillingRecords, encode_rows
 from ..settings import MAX_INT
 from ._client import Client
 from ._group import UnknownTopicError
+from ._rows import TopicRows
 from ._transaction import NoTransactionsError, TransactionRules, describe_missing_right
 
 #: A batch is sent when it has this many bytes, by default; brokers accept 1 MiB by default.
@@ -45,14 +39,6 @@ class WriteSettings:
 
 #: Producers without transactions that the next task of this process takes over, by codec.
 _kept: WeakKeyDictionary[Client, dict[Codec, Producer]] = WeakKeyDictionary()
-
-
-@dataclass(slots=True)
-class _Batch:
-    """Records of one partition that are not sent yet."""
-
-    records: list[TimedRecord] = field(default_factory=list)
-    size: int = 0
 
 
 class RecordWriter:
@@ -76,40 +62,38 @@ class RecordWriter:
         self._transactional = rules is not None
         kept = None if rules is not None else _kept.get(client, {}).pop(settings.codec, None)
         self._producer = kept or client.run(lambda cluster: _start_producer(cluster, settings.codec, rules))
-        #: By topic and partition: a plain tuple is made faster than a TopicPartition, for each row.
-        self._filling: dict[tuple[str, int], _Batch] = {}
-        self._partitions: dict[str, int] = {}
+        self._filling: dict[str, FillingRecords] = {}
         self._first = random.randrange(MAX_INT)
         self._keyless: dict[str, int] = {}
         self._under_way: list[asyncio.Future[object]] = []
         self.records = 0
 
-    def add(
-        self,
-        topic: str,
-        key: bytes | None,
-        value: bytes | None,
-        partition: int | None = None,
-        headers: Headers = (),
-        timestamp_ms: int | None = None,
-    ) -> None:
-        place = topic, self._partition(topic, key, partition)
-        filling = self._filling.get(place)
+    def add(self, rows: TopicRows) -> None:
+        topic, columns, full_bytes = rows.topic, rows.columns, self._settings.batch_bytes
+        filling = self._filling.get(topic)
         if filling is None:
-            filling = self._filling[place] = _Batch()
-        now = time.time_ns() // 1_000_000 if timestamp_ms is None else timestamp_ms
-        filling.records.append((key, value, headers, now))
-        filling.size += record_size(key, value, headers)
-        self.records += 1
-        if filling.size >= self._settings.batch_bytes:
-            self._send(place, self._filling.pop(place))
-            # the next records without a key go to another partition
-            self._keyless[topic] = self._keyless.get(topic, self._first) + 1
+            count = self._client.run(lambda cluster: _count(cluster, topic))
+            filling = self._filling[topic] = FillingRecords.of(count)
+        count = len(filling.records)
+        places = rows.choose_partitions(count, ignore_keys=self._settings.ignore_keys)
+        now_ms = time.time_ns() // 1_000_000
+        done = 0
+        while done < columns.row_count:
+            keyless = self._keyless.get(topic, self._first) % count
+            done = encode_rows(columns, done, places, keyless, now_ms, filling, full_bytes)
+            last = places[done - 1]
+            if len(filling.records[last if last >= 0 else keyless]) >= full_bytes:
+                self._send(topic, last if last >= 0 else keyless)
+                # the next records without a key go to another partition
+                self._keyless[topic] = self._keyless.get(topic, self._first) + 1
+        self.records += columns.row_count
 
     def close(self) -> Transaction | None:
         """Send the remaining rows and wait for all acknowledgements. Return the transaction unless empty."""
-        for place, filling in self._filling.items():
-            self._send(place, filling)
+        for topic, filling in self._filling.items():
+            for partition, records in enumerate(filling.records):
+                if records:
+                    self._send(topic, partition)
         transaction = self._client.run(lambda _: self._finish())
         if not self._transactional:
             self._keep_producer()
@@ -133,20 +117,9 @@ class RecordWriter:
         await self._producer.close()
         return transaction
 
-    def _partition(self, topic: str, key: bytes | None, asked: int | None) -> int:
-        count = self._partitions.get(topic)
-        if count is None:
-            count = self._partitions[topic] = self._client.run(lambda cluster: _count(cluster, topic))
-        if asked is not None:
-            if not 0 <= asked < count:
-                raise UnknownTopicError(f"topic {topic!r} has {count} partitions, not number {asked}")
-            return asked
-        if key is None or self._settings.ignore_keys:
-            return self._keyless.get(topic, self._first) % count
-        return partition_of_key(key, count)
-
-    def _send(self, place: tuple[str, int], batch: _Batch) -> None:
-        sending = self._client.run(lambda _: self._producer.send_batch(*place, batch.records))
+    def _send(self, topic: str, partition: int) -> None:
+        records = self._filling[topic].take(partition)
+        sending = self._client.run(lambda _: self._producer.send_encoded(topic, partition, records))
         for before in self._under_way:
             if before.done():
                 before.result()

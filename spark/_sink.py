@@ -14,11 +14,11 @@ repeated.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import chain, repeat
-from typing import TYPE_CHECKING, Any, NamedTuple
+from itertools import chain
+from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
@@ -39,6 +39,7 @@ from ._digest import RowDigest
 from ._ledger_entry import MAX_PARTS, LedgerError, describe_lack_of_room
 from ._options import OptionsError
 from ._produce import RecordWriter
+from ._rows import TopicRows, split_rows
 from ._sink_options import SinkOptions
 from ._transaction import Ledger, NoTransactionsError, StepRunner, TransactionRules
 
@@ -114,14 +115,14 @@ class TopicWriter:
         digest = RowDigest() if has_ledger else None
         if writer is None:
             assert digest is not None, "only a ledger tells what stands"
-            for row in self._rows(batches):
-                digest.add(*row)
+            for rows in self._rows(batches):
+                digest.add(rows)
             return Written(0, key, compare_rows(key, at.task, order, digest.value), prefix)
         try:
-            for row in self._rows(batches):
+            for rows in self._rows(batches):
                 if digest is not None:
-                    digest.add(*row)
-                writer.add(*row)
+                    digest.add(rows)
+                writer.add(rows)
             transaction = writer.close()
         except BaseException:
             writer.abort()
@@ -201,8 +202,8 @@ class TopicWriter:
             if task >= MAX_PARTS * partitions:
                 raise LedgerError(describe_lack_of_room(task + 1, partitions))
 
-    def _rows(self, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[Any, ...]]:
-        return chain.from_iterable(_rows(batch, self.options.topic) for batch in batches)
+    def _rows(self, batches: Iterator[pa.RecordBatch]) -> Iterator[TopicRows]:
+        return chain.from_iterable(split_rows(batch, self.options.topic) for batch in batches)
 
 
 class BatchWriter(TopicWriter, DataSourceArrowWriter):
@@ -266,32 +267,3 @@ def _say_once(bootstrap: str, why: str) -> None:
         bootstrap,
         why,
     )
-
-
-def _rows(batch: pa.RecordBatch, default: str | None) -> Iterator[tuple[Any, ...]]:
-    """Iterate over the rows as arguments of ``RecordWriter.add``. Raises OptionsError without a topic."""
-    import pyarrow as pa
-
-    columns: dict[str, Iterable[Any]] = {
-        "topic": repeat(default),
-        "key": repeat(None),
-        "value": repeat(None),
-        "partition": repeat(None),
-        "headers": repeat(()),
-        "timestamp": repeat(None, batch.num_rows),
-    }
-    for name, column in zip(batch.schema.names, batch.columns, strict=True):
-        if name in ("key", "value"):
-            columns[name] = column.cast(pa.binary()).to_pylist()
-        elif name == "timestamp":
-            micros = column.cast(pa.timestamp("us", tz="UTC")).cast(pa.int64()).to_pylist()
-            columns[name] = [None if one is None else one // 1000 for one in micros]
-        elif name == "headers":
-            columns[name] = [[(one["key"], one["value"]) for one in row or ()] for row in column.to_pylist()]
-        elif name == "topic":
-            columns[name] = [one or default for one in column.to_pylist()]
-        else:
-            columns[name] = column.to_pylist()
-    if default is None and not all(columns["topic"]):
-        raise OptionsError("a row has no topic: fill column topic, or set option topic")
-    return zip(*columns.values(), strict=False)

@@ -22,9 +22,11 @@ from kohort.protocol import (
     TimedRecord,
     TopicPartition,
     decompress,
+    encode_records,
     parse_batch_header,
     verify_batch,
 )
+from kohort.protocol.rows import EncodedRecords
 
 PLACE = TopicPartition("orders", 0)
 NODE = 1
@@ -189,6 +191,25 @@ def test_a_batch_has_the_records_as_they_were_sent(codec: Codec) -> None:
     assert header.size <= batch.size
     found = ChunkReader(PLACE, bytes(sealed), 0).read()
     assert [(r.key, r.value, list(r.headers), r.timestamp_ms) for r in found] == records
+
+
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.LZ4])
+def test_records_that_come_encoded_are_a_batch_like_others(codec: Codec) -> None:
+    records: list[TimedRecord] = [(b"k", b"v" * 300, [], 2_000), (None, None, [], 3_000)]
+    plain, encoded = accumulator(codec=codec), accumulator(codec=codec)
+    plain.add_all(plain.queue(PLACE), records, sum(record_size(*record[:3]) for record in records))
+    given = EncodedRecords(encode_records(records, 2_000), 2, 2_000, 3_000)
+    answers = [encoded.add_encoded(encoded.queue(PLACE), given) for _ in range(2)]
+    ((expected,),), ((batch,),) = take(plain), take(encoded)
+    assert batch.seal(transactional=True) == expected.seal(transactional=True)
+    assert encoded.used == 2 * (BATCH_BYTES + len(given.data))
+    encoded.succeeded(batch, 10)
+    assert answers[0].result == ("orders", 0, 10, 2_000)
+    ((second,),) = take(encoded)
+    assert (second.sequence, second.count) == (2, 2)
+    encoded.on_refused(second, KafkaError(E.MESSAGE_TOO_LARGE), 0)
+    assert isinstance(answers[1].error, KafkaError)
+    assert encoded.used == 0
 
 
 def test_numbers_of_a_refused_batch_that_may_have_been_written_before_are_not_used_again() -> None:

@@ -7,8 +7,9 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kohort.producer.partitioner import Sticky, murmur2, partition_of_key
-from kohort.protocol import kafka_module
+from kohort.producer import partition_of_key
+from kohort.producer.partitioner import Sticky
+from kohort.protocol import kafka_module, murmur2
 
 
 @given(st.binary(max_size=60))

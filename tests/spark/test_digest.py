@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from kohort.spark._digest import RowDigest
+from tests.spark.sink_rows import one_row
 
 ROW: dict[str, Any] = {"topic": "out", "key": b"k", "value": b"v"}
 
@@ -12,7 +13,7 @@ ROW: dict[str, Any] = {"topic": "out", "key": b"k", "value": b"v"}
 def digest_of(*rows: dict[str, Any]) -> int:
     digest = RowDigest()
     for row in rows:
-        digest.add(**row)
+        digest.add(one_row(**row))
     return digest.value
 
 
@@ -52,3 +53,8 @@ def test_another_row_has_another_digest(change: dict[str, Any]) -> None:
 
 def test_a_row_that_comes_twice_or_not_at_all_changes_the_digest() -> None:
     assert len({digest_of(), digest_of(ROW), digest_of(ROW, ROW)}) == 3
+
+
+def test_a_digest_is_that_of_former_versions_whose_ledgers_are_read() -> None:
+    row = {"headers": [("h", b"1"), ("ä", None)], "timestamp_ms": 1_700_000_000_123, "partition": 3}
+    assert digest_of(ROW, ROW | {"key": None, "value": None}, ROW | row) == 3_818_738_382

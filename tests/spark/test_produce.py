@@ -8,12 +8,15 @@ import pytest
 from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as Place
 
-from kohort.protocol import Codec, TopicPartition
+from kohort.producer import Producer
+from kohort.protocol import Codec
+from kohort.protocol.rows import EncodedRecords
 from kohort.spark import UnknownTopicError
 from kohort.spark._client import Client, ConnectionOptions
 from kohort.spark._produce import RecordWriter, WriteSettings
 from tests.spark.conftest import Side
 from tests.spark.loops import NewTopic
+from tests.spark.sink_rows import one_row
 
 pytestmark = pytest.mark.kafka
 
@@ -55,9 +58,11 @@ def test_records_come_back_as_they_were_written(codec: Codec, side: Side, new_to
     # the broker must not take records of that age for old ones
     topic = new_topic("out", partitions=1, retention_ms="-1")
     writer = RecordWriter(side.client, WriteSettings(codec))
-    writer.add(topic, b"k", b"v" * 1000, headers=[("a", b"1"), ("b", None)], timestamp_ms=1_700_000_000_123)
-    writer.add(topic, None, None, timestamp_ms=1_700_000_000_023)
-    writer.add(topic, b"", b"")
+    writer.add(
+        one_row(topic, b"k", b"v" * 1000, headers=[("a", b"1"), ("b", None)], timestamp_ms=1_700_000_000_123)
+    )
+    writer.add(one_row(topic, None, None, timestamp_ms=1_700_000_000_023))
+    writer.add(one_row(topic, b"", b""))
     writer.close()
     found = [(r.key, r.value, r.headers) for r in read_back(side.bootstrap, topic, 3)]
     assert found == [(b"k", b"v" * 1000, [("a", b"1"), ("b", None)]), (None, None, []), (b"", b"", [])]
@@ -69,7 +74,7 @@ def test_keys_go_where_other_producers_send_them(side: Side, new_topic: NewTopic
     ours, theirs = new_topic("ours", partitions=7), new_topic("theirs", partitions=7)
     writer = RecordWriter(side.client)
     for n in range(50):
-        writer.add(ours, b"key-%d" % n, b"v")
+        writer.add(one_row(ours, b"key-%d" % n, b"v"))
         side.send(theirs, key=b"key-%d" % n, value=b"v")
     writer.close()
     by_us, by_them = (
@@ -86,7 +91,7 @@ def test_keys_are_spread_like_other_records_if_they_are_to_be_ignored(
     topic = new_topic("out", partitions=7)
     writer = RecordWriter(side.client, WriteSettings(batch_bytes=100, ignore_keys=True))
     for n in range(50):
-        writer.add(topic, b"the same", b"%d" % n)
+        writer.add(one_row(topic, b"the same", b"%d" % n))
     writer.close()
     assert {record.partition for record in read_back(side.bootstrap, topic, 50)} == set(range(7))
 
@@ -94,17 +99,17 @@ def test_keys_are_spread_like_other_records_if_they_are_to_be_ignored(
 def test_a_batch_is_full_as_the_settings_say_and_many_arrive_in_order_and_once(
     side: Side, new_topic: NewTopic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sizes, send = list[int](), RecordWriter._send
+    sizes, send = list[int](), Producer.send_encoded
 
-    def send_counted(writer: RecordWriter, place: TopicPartition, batch: Any) -> None:
-        sizes.append(batch.size)
-        send(writer, place, batch)
+    async def send_counted(producer: Producer, topic: str, partition: int, records: EncodedRecords) -> Any:
+        sizes.append(len(records.data))
+        return await send(producer, topic, partition, records)
 
-    monkeypatch.setattr(RecordWriter, "_send", send_counted)
+    monkeypatch.setattr(Producer, "send_encoded", send_counted)
     topic = new_topic("out", partitions=2)
     writer = RecordWriter(side.client, WriteSettings(batch_bytes=500))
     for n in range(600):
-        writer.add(topic, None, b"%d" % n, partition=n % 2)
+        writer.add(one_row(topic, None, b"%d" % n, partition=n % 2))
     writer.close()
     assert writer.records == 600
     values: dict[int, list[int]] = {0: [], 1: []}
@@ -124,7 +129,7 @@ def test_tasks_of_a_process_share_a_producer_and_not_one_that_has_failed(
     def write(rows: list[bytes]) -> RecordWriter:
         writer = RecordWriter(client)
         for row in rows:
-            writer.add(topic, None, row)
+            writer.add(one_row(topic, None, row))
         return writer
 
     first, beside = write([b"0"]), write([b"1"])
@@ -147,6 +152,6 @@ def test_a_place_that_is_not_there_is_named(side: Side, new_topic: NewTopic) -> 
     topic = new_topic("out", partitions=2)
     writer = RecordWriter(side.client)
     with pytest.raises(UnknownTopicError, match="has 2 partitions, not number 2"):
-        writer.add(topic, None, b"v", partition=2)
+        writer.add(one_row(topic, None, b"v", partition=2))
     with pytest.raises(UnknownTopicError, match="'no-such-topic' does not exist"):
-        writer.add("no-such-topic", None, b"v")
+        writer.add(one_row("no-such-topic", None, b"v"))

@@ -90,6 +90,9 @@ def test_a_pyspark_that_is_found_by_a_search_path_alone_is_left_to_spark(
         ("pyspark.worker", "kohort.spark._task"),
         ("pyspark.sql.worker.create_data_source", "kohort.spark._source"),
         ("pyspark.sql.worker.plan_data_source_read", "kohort.spark._readers"),
+        ("pyspark.sql.worker.write_into_data_source", "kohort.spark._sink"),
+        ("pyspark.sql.worker.commit_data_source_write", "kohort.spark._sink"),
+        ("pyspark.sql.worker.python_streaming_sink_runner", "kohort.spark._sink_options"),
         ("pyspark.sql.worker.lookup_data_sources", "pyspark.sql.worker.lookup_data_sources"),
     ],
 )

@@ -5,17 +5,14 @@ Covers: spark/_sink_options.py, spark/_task.py.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 import pytest
 
 from kohort.protocol import Codec
 from kohort.spark import OptionsError, stream
 from kohort.spark._produce import WriteSettings
-from kohort.spark._sink import _rows
 from tests.spark.conftest import Side
 from tests.spark.loops import Named, NewTopic
 from tests.spark.queries import run_to_end
@@ -101,27 +98,6 @@ def test_rows_that_cannot_be_records_are_refused(columns: dict[str, str], proble
         schema = schema.add(name, kind)
     with pytest.raises(OptionsError, match=problem):
         check_columns(schema, read_sink_options(GIVEN))
-
-
-def test_each_row_has_what_its_columns_say_and_defaults_else() -> None:
-    alone = pa.record_batch({"value": ["a", None]})
-    assert [*_rows(alone, "t")] == [("t", None, b"a", None, (), None), ("t", None, None, None, (), None)]
-    at = datetime(1970, 1, 1, 0, 0, 1, 234_567, tzinfo=UTC)
-    full = {
-        "value": [b"a", b"b"],
-        "timestamp": [at, None],
-        "headers": [[{"key": "h", "value": b"1"}], None],
-        "partition": pa.array([1, None], pa.int32()),
-        "topic": ["other", None],
-        "key": ["k", None],
-    }
-    assert [*_rows(pa.record_batch(full), "t")] == [
-        ("other", b"k", b"a", 1, [("h", b"1")], 1234),
-        ("t", None, b"b", None, [], None),
-    ]
-    for batch in (alone, pa.record_batch(full)):
-        with pytest.raises(OptionsError, match="a row has no topic"):
-            _rows(batch, None)
 
 
 @pytest.mark.spark
