@@ -15,6 +15,7 @@ from .partition import (
     StateWrite,
     StoredState,
 )
+from .rules import ShareRules
 from .sessions import (
     CLOSING_EPOCH,
     OPENING_EPOCH,
@@ -33,6 +34,7 @@ __all__ = [
     "BatchOffsets",
     "ShareLimits",
     "SharePartition",
+    "ShareRules",
     "ShareSession",
     "ShareSessions",
     "StateBatch",

@@ -239,6 +239,11 @@ class SharePartition:
         """The number of runs in flight, and of the records in them."""
         return len(self._runs), self.end_offset - self.start_offset
 
+    @property
+    def has_acquired(self) -> bool:
+        """Whether a member has any of it."""
+        return any(run.state is _S.ACQUIRED for run in self._runs)
+
     def acquired_by(self, member: str) -> int:
         """Return the number of offsets that a member has now."""
         return sum(len(run) for run in self._runs if run.state is _S.ACQUIRED and run.member == member)

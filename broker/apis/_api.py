@@ -16,6 +16,7 @@ from ...protocol import (
     response_type,
 )
 from ..authorizer import CLUSTER_NAME, Access, Authorizer, ResourceType
+from ..clients.client_state import Peer
 from ..clients.retriable_batches import RefusedBatches
 from ..event_loop.time_slices import in_slices
 from ..node import Node
@@ -94,6 +95,8 @@ class ServedApi(Generic[BodyT, AnswerT]):
     produces: bool = False
     #: Its response's bytes count towards the quota of consumers; records are sent from their files.
     fetches: bool = False
+    #: What its response gives is taken from others by then: it is sent over a quota, too.
+    acquires: bool = False
     #: Version from which clients know THROTTLING_QUOTA_EXCEEDED; older ones are delayed (KIP-599). None: it
     #: creates and deletes no partitions.
     refused_over_quota_from: int | None = None
@@ -144,6 +147,8 @@ class Request(Generic[BodyT]):
     apis: Mapping[int, AnyApi] = field(default_factory=dict)
     #: Batches of its connection that were refused for now.
     refused: RefusedBatches = field(default_factory=RefusedBatches)
+    #: What the broker remembers of its connection.
+    peer: Peer = field(default_factory=lambda: Peer("", ("", 0)))
     #: Returns whether its sender may read a topic that the request does not name; None without access rules.
     may: Callable[[Any], bool] | None = None
     #: Throttle time in seconds for what this request did; delays for time and bytes are added later.

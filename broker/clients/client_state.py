@@ -10,6 +10,7 @@ from ..authorizer._authorizer import Readable
 from ..metrics import ApiMeter
 from ..metrics._traffic import Traffic
 from ..quotas import Gauge
+from ..share.share_leader import ShareLink
 from .known_commits import KnownCommits
 from .retriable_batches import RefusedBatches
 
@@ -57,6 +58,8 @@ class Peer:
     refused: RefusedBatches = field(default_factory=RefusedBatches)
     #: Cached decisions about what it may read.
     readable: Readable | None = None
+    #: Its share sessions, once it has opened one.
+    share: ShareLink | None = None
     _contexts: dict[str, RequestContext] = field(default_factory=dict)
 
     def identify(self, principal: str) -> None:
@@ -83,6 +86,13 @@ class Peer:
         """Called when the operating system has the last response, after this many seconds."""
         if self.meter is not None:
             self.meter.send.record(seconds)
+        if self.share is not None:
+            self.share.on_sent()
+
+    def on_closed(self) -> None:
+        """Called when its connection is closed, and all that it sent is carried out."""
+        if self.share is not None:
+            self.share.close()
 
     @property
     def client_id(self) -> str:

@@ -108,7 +108,7 @@ class FetchSession:
         #: Node id of the broker whose session it is.
         self.follower = -1
         self.made_s = self.used_s = self.looked_s = now_s
-        self.waiter = Waiter()
+        self.waiter: Waiter[Partition] = Waiter()
         #: The size of a session that is kept, as it was counted last.
         self.counted = 0
         self._refused = 0

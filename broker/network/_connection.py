@@ -431,6 +431,7 @@ class Connection(asyncio.Protocol):
         finally:
             self._server.backpressure.hold(self, -self.held_bytes)
             self._waiting.close()
+            self.peer.on_closed()
             # this object is part of a cycle, maybe with thousands of others: release its buffer now
             self._reader = FrameReader(0)
             self.outbox.flush()
@@ -473,7 +474,8 @@ class Connection(asyncio.Protocol):
         if self.peer.delay_ms:
             self.mute(self.peer.take_delay_s())
         await self.sender.wait_drained()
-        self.peer.on_sent(clock() - sending_s)
+        if not self._gone:
+            self.peer.on_sent(clock() - sending_s)
 
     async def _response(self, api: AnyApi | None) -> bytes | bytearray | Sequence[Part] | None:
         self._droppable = api is None or not api.carried_out

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, suppress
 from dataclasses import KW_ONLY, InitVar, dataclass, field
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 from uuid import UUID
 
 from ...log import (
@@ -51,17 +51,27 @@ _MAX_MISSED = 100
 _EMPTY = ReadInfo(b"", 0, 0, 0)
 
 
-class Waiter:
+ChangedT = TypeVar("ChangedT")
+
+
+class ChangeListener(Protocol):
+    """Whoever is told of the next change of a partition."""
+
+    def tell(self, partition: Partition, /) -> None:
+        """Called once when the partition has grown or is gone, until the listener is added again."""
+
+
+class Waiter(Generic[ChangedT]):
     """Collects the next change of each of some partitions, for a waiting Fetch for example."""
 
     __slots__ = ("_changed", "_woken")
 
     def __init__(self) -> None:
-        self._changed: dict[Partition, None] = {}
+        self._changed: dict[ChangedT, None] = {}
         self._woken: asyncio.Future[None] | None = None
 
-    def tell(self, partition: Partition) -> None:
-        """Called once when a partition has grown or is gone, until the waiter is added again."""
+    def tell(self, partition: ChangedT, /) -> None:
+        """Called once when a partition has changed, until the waiter is added again."""
         self._changed[partition] = None
         self._wake()
 
@@ -69,14 +79,14 @@ class Waiter:
         """End the wait that is under way, if there is one."""
         self._wake()
 
-    async def wait_changed(self) -> list[Partition]:
+    async def wait_changed(self) -> list[ChangedT]:
         """Wait for a change, or until ``interrupt``; return the partitions that have changed."""
         if not self._changed:
             self._woken = asyncio.get_running_loop().create_future()
             await self._woken
         return self.take()
 
-    def take(self) -> list[Partition]:
+    def take(self) -> list[ChangedT]:
         """The partitions that have changed since the last call."""
         changed, self._changed = list(self._changed), {}
         return changed
@@ -144,7 +154,7 @@ class Partition:
     #: Other brokers may have replicas: the leader decides what is committed, and there is none at first.
     replicated: bool = False
     #: In the order in which they came.
-    waiters: dict[Waiter, None] = field(default_factory=dict, init=False)
+    waiters: dict[ChangeListener, None] = field(default_factory=dict, init=False)
     unverified: UnverifiedWrites = field(default_factory=UnverifiedWrites, init=False)
     marker_order: MarkerOrder = field(init=False)
     #: The files; None if nothing was ever written, or they have not been needed yet.

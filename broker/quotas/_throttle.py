@@ -1,7 +1,8 @@
 """Throttling: the cost of a request against its client's quotas. Nothing else delays responses.
 
 A response over a quota is sent at once and tells its client how long to wait (``throttle_time_ms``, KIP-219);
-for that time the connection is not read. Produced records stay; the response to a Fetch is empty.
+for that time the connection is not read. Produced records stay; the response to a Fetch is empty, that to a
+ShareFetch is not: nobody else could be given its records until their locks end.
 """
 
 from __future__ import annotations
@@ -74,16 +75,18 @@ class Throttle:
         return min(delay_s, MAX_DELAY_S)
 
     def fetch_delay_s(
-        self, request: ChargedRequest, *, answer_bytes: int, spent_s: float, now: float
+        self, request: ChargedRequest, *, answer_bytes: int, sent: bool, spent_s: float, now: float
     ) -> float:
-        """The delay for a Fetch response, in seconds; unless it is 0, the response must not be sent."""
+        """The delay for a response with records, in seconds. ``sent``: it is sent even so, as for ShareFetch;
+        else it must not be sent unless the delay is 0.
+        """
         use = self.use_of(request.context, now)
         delay_s = self.time_delay_s(use, spent_s, now)
         if use.fetch is not None:
             bytes_delay_s = use.fetch.record(answer_bytes, now)
             use.fetch.throttled_s += bytes_delay_s
             delay_s = max(delay_s, bytes_delay_s)
-            if told_ms(delay_s):
+            if told_ms(delay_s) and not sent:
                 use.fetch.take_back(answer_bytes)
         return min(delay_s, MAX_DELAY_S)
 

@@ -221,7 +221,9 @@ class Router:
         ):
             return await self._forward(cluster.control, bytes(frame), header, body, peer)
         context = peer.context(header.client_id)
-        request = Request(api, header.api_version, body, context, peer.endpoint, self._apis, peer.refused)
+        request = Request(
+            api, header.api_version, body, context, peer.endpoint, self._apis, peer.refused, peer
+        )
         meter = peer.meter = self._node.metrics.requests.of(header.api_key)
         meter.count += 1
         peer.traffic.requests += 1
@@ -284,13 +286,15 @@ class Router:
         throttle, now = self._node.throttle, clock()
         if request.api.fetches:
             answer = _encode_answer(request.api, header, response)
-            answer_bytes = _size(answer)
-            delay_s = throttle.fetch_delay_s(request, answer_bytes=answer_bytes, spent_s=spent_s, now=now)
+            delay_s = throttle.fetch_delay_s(
+                request, answer_bytes=_size(answer), sent=request.api.acquires, spent_s=spent_s, now=now
+            )
             if not told_ms(delay_s):
                 return answer
-            # this response does not reach its session, which has to begin again
-            self._node.fetch_sessions.drop(response.session_id)
-            response = request.answer()
+            if not request.api.acquires:
+                # this response does not reach its session, which has to begin again
+                self._node.fetch_sessions.drop(response.session_id)
+                response = request.answer()
         else:
             delay_s = throttle.delay_s(request, request_bytes=size, spent_s=spent_s, now=now)
         peer.delay_ms = told_ms(delay_s)

@@ -1,0 +1,369 @@
+"""One share partition at the leader of its partition: loaded, given out, stored, given up (KIP-932).
+
+``share_partitions`` decides what happens to records; here is when. The state is read from the share
+coordinator when a member first fetches, and every change is written behind: while a write is on the way, the
+changes that follow wait and go together. All locks have one timer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final, NamedTuple, Protocol, TypeAlias
+
+from ...log import Steps
+from ...protocol import ErrorCode, KafkaError
+from ...share_partitions import (
+    AcknowledgedRange,
+    AcquiredRange,
+    SharePartition,
+    ShareRules,
+    StateWrite,
+)
+from ..event_loop.stopwatch import clock
+from ..partitions.partition import Partition, Waiter, not_leader
+from .figures import ShareCounters
+from .persister import LOST, Persister, ShareKey, told_error
+from .reading import measure_wanted, read_wanted
+
+log = logging.getLogger("kohort.broker")
+
+#: What an acknowledgement is told of a share partition that nobody has fetched here.
+UNREAD: Final = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+
+#: The outcome of a write: None, or why it failed.
+Stored: TypeAlias = "asyncio.Future[KafkaError | None]"
+
+#: After a write that failed, locks that have ended are looked at again only after this time, in seconds.
+_AGAIN_S: Final = 1.0
+
+
+class Asking(NamedTuple):
+    """What a member asks of one share partition in a fetch.
+
+    ``strict``: no more than ``most_records``, else whole record batches. ``at_least_one``: the first record
+    batch is given whatever its size.
+    """
+
+    member: str
+    most_records: int
+    most_bytes: int
+    batch_size: int
+    strict: bool
+    at_least_one: bool
+
+
+class Given(NamedTuple):
+    """What a member was given: record batches, and the ranges in them that it has now."""
+
+    records: bytes
+    ranges: Sequence[AcquiredRange]
+
+    @property
+    def record_count(self) -> int:
+        return sum(last - first + 1 for first, last, _ in self.ranges)
+
+
+class Leader(Protocol):
+    """What a share partition needs of the broker that leads it."""
+
+    persister: Persister
+    #: The rules of a group as they are now.
+    rules_of: Callable[[str], ShareRules]
+    #: Runs long work in steps.
+    run_long: Callable[[Steps[tuple[int, int, int] | None]], Awaitable[tuple[int, int, int] | None]]
+    #: The wall clock, in ms.
+    now_ms: Callable[[], int]
+    counters: ShareCounters
+
+    def give_up(self, led: LedPartition) -> None:
+        """Forget a share partition that is not led any more."""
+
+    def forget_idle(self, group: str) -> None:
+        """Forget the share partitions of a group that nobody uses, if no member has a session."""
+
+
+class LedPartition:
+    """A share partition that this broker leads. ``error`` is set once it does not."""
+
+    def __init__(self, key: ShareKey, partition: Partition, leader: Leader) -> None:
+        """Begin to load. Raises KafkaError if the partition cannot be read."""
+        self.key = key
+        self.partition = partition
+        self.leader_epoch = partition.leader_epoch
+        self.error: KafkaError | None = None
+        #: None until the state is loaded.
+        self.records: SharePartition | None = None
+        #: Fetches that wait for it, in the order in which they came.
+        self.waiters: dict[Waiter[LedPartition], None] = {}
+        self._leader = leader
+        self._loop = asyncio.get_running_loop()
+        self._state_epoch = 0
+        self._unwritten: list[tuple[StateWrite, Stored]] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._task: asyncio.Task[None] | None = self._loop.create_task(self._load())
+
+    def __repr__(self) -> str:
+        return f"<LedPartition: {self.key}, {self.records}, {self.error}>"
+
+    @property
+    def rules(self) -> ShareRules:
+        return self._leader.rules_of(self.key.group)
+
+    @property
+    def is_idle(self) -> bool:
+        """Return whether nobody has records of it, and nothing is being read or written."""
+        return self._task is None and (self.records is None or not self.records.has_acquired)
+
+    def check(self) -> None:
+        """Raise KafkaError once this broker does not lead it any more."""
+        if self.error is None and self._is_lost:
+            partition = self.partition
+            self.give_up(not_leader(partition.topic.name, partition.index))
+        if self.error is not None:
+            raise self.error
+
+    @property
+    def _is_lost(self) -> bool:
+        one = self.partition
+        return one.gone or not one.is_led or one.leader_epoch != self.leader_epoch
+
+    def watch(self, waiter: Waiter[LedPartition]) -> None:
+        """Tell a waiter of the next change: of the log, of the records in flight, of the leadership."""
+        self.waiters[waiter] = None
+        self.partition.waiters[self] = None
+
+    def tell(self, _partition: Partition, /) -> None:
+        """Called when the log has changed, or is not led any more."""
+        self._wake()
+
+    def _wake(self) -> None:
+        waiters, self.waiters = self.waiters, {}
+        for waiter in waiters:
+            waiter.tell(self)
+
+    # -- fetching --------------------------------------------------------------------------------------------
+
+    def measure(self, most_bytes: int) -> int:
+        """Return how many bytes a fetch could be given, up to ``most_bytes`` or so. Raises KafkaError."""
+        if not self.has_news():
+            return 0
+        assert self.records is not None, "it is loaded"
+        rules = self.rules
+        return measure_wanted(
+            self.partition, self.records, rules.limits, most_bytes, committed=rules.committed
+        )
+
+    def has_news(self) -> bool:
+        """Return whether a fetch may be given something. Raises KafkaError once it is not led any more."""
+        self.check()
+        if self.records is None:
+            return False
+        if self.records.follow_log_start(self.partition.log_start_offset):
+            self._wake()
+        rules = self.rules
+        wanted = self.records.next_wanted(self.records.start_offset, rules.limits)
+        return wanted is not None and wanted < self._end(rules)
+
+    def _end(self, rules: ShareRules) -> int:
+        return self.partition.last_stable_offset if rules.committed else self.partition.high_watermark
+
+    def acquire(self, asking: Asking) -> Given | None:
+        """Give a member records; None if there are none for it. Raises KafkaError."""
+        while self.has_news():
+            rules, records = self.rules, self.records
+            assert records is not None, "it is loaded"
+            read = read_wanted(
+                self.partition,
+                records,
+                rules.limits,
+                most_records=asking.most_records,
+                most_bytes=asking.most_bytes,
+                at_least_one=asking.at_least_one,
+                committed=rules.committed,
+            )
+            if not read.offsets:
+                return None
+            taken = records.acquire(
+                asking.member,
+                read.offsets,
+                rules.limits,
+                self._now_ms(),
+                most=asking.most_records,
+                strict=asking.strict,
+                batch_size=asking.batch_size,
+                aborted=read.aborted,
+            )
+            if taken.write is not None:
+                self._store(taken.write)
+            if taken.ranges:
+                self._arm()
+                return Given(read.select(taken.ranges), taken.ranges)
+            if taken.write is None:
+                return None
+            # all of it was of aborted transactions, or no record at all: what follows may be for the member
+        return None
+
+    def take_back(self, member: str, ranges: Sequence[AcquiredRange]) -> None:
+        """Take from a member what an answer gave it that was not sent."""
+        if self.records is not None and self.error is None:
+            self.records.take_back(member, ranges)
+            self._wake()
+
+    # -- acknowledging ---------------------------------------------------------------------------------------
+
+    def acknowledge(self, member: str, ranges: Sequence[AcknowledgedRange]) -> Stored | None:
+        """Carry out what a member says of its records; None if that is not stored. Raises KafkaError."""
+        self.check()
+        if self.records is None:
+            raise UNREAD
+        write = self.records.acknowledge(member, ranges, self.rules.limits, self._now_ms())
+        self._leader.counters.count_acknowledged(ranges)
+        self._arm()
+        return None if write is None else self._store(write)
+
+    def release(self, member: str) -> Stored | None:
+        """Take from a member whatever it has; None if it has nothing."""
+        if self.records is None or self.error is not None:
+            return None
+        write = self.records.release_member(member, self.rules.limits)
+        return None if write is None else self._store(write)
+
+    # -- locks -----------------------------------------------------------------------------------------------
+
+    def _now_ms(self) -> int:
+        return int(self._loop.time() * 1_000)
+
+    def _arm(self, least_s: float = 0.0) -> None:
+        """Set the timer to the end of the next lock, no sooner than in ``least_s``."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        due_ms = None if self.records is None else self.records.next_deadline_ms
+        if due_ms is not None and self.error is None:
+            # a deadline is a whole ms, which has to be over
+            due_s = max((due_ms + 1) / 1_000, self._loop.time() + least_s)
+            self._timer = self._loop.call_at(due_s, self._expire)
+
+    def _expire(self) -> None:
+        self._timer = None
+        if self.error is not None or self.records is None:
+            return
+        if self._is_lost:
+            self.give_up(not_leader(self.partition.topic.name, self.partition.index))
+            return
+        write = self.records.expire(self.rules.limits, self._now_ms())
+        if write is not None:
+            self._leader.counters.lock_timeouts += sum(
+                last - first + 1 for first, last, _, _ in write.batches
+            )
+            self._store(write)
+        self._arm()
+
+    # -- loading and storing ---------------------------------------------------------------------------------
+
+    async def _load(self) -> None:
+        begun_s = clock()
+        try:
+            stored = await self._leader.persister.read(self.key, self.leader_epoch)
+            start = stored.start_offset
+            if start < 0:
+                start = await self._first_offset()
+            records = SharePartition(start, stored.batches)
+            records.follow_log_start(self.partition.log_start_offset)
+        except KafkaError as error:
+            self._task = None
+            self.give_up(told_error(error))
+            return
+        except Exception:
+            self._task = None
+            log.exception("the state of %s cannot be read", self.key)
+            self.give_up(told_error(KafkaError(-1, "the state cannot be read")))
+            return
+        self._task = None
+        if self.error is None:
+            self._leader.counters.load_times.record(clock() - begun_s)
+            self.records, self._state_epoch = records, stored.state_epoch
+            self._wake()
+            self._leader.forget_idle(self.key.group)
+
+    async def _first_offset(self) -> int:
+        """Return where a share partition begins that was never read, by the group's rule."""
+        start, partition = self.rules.start, self.partition
+        if start == "earliest":
+            return partition.log_start_offset
+        if start == "latest":
+            return partition.high_watermark
+        found = await self._leader.run_long(partition.find_timestamp(self._leader.now_ms() - start))
+        end = partition.high_watermark
+        return end if found is None else min(found[0], end)
+
+    def _store(self, write: StateWrite) -> Stored:
+        stored: Stored = self._loop.create_future()
+        self._unwritten.append((write, stored))
+        if self._task is None:
+            self._task = self._loop.create_task(self._write_all())
+        return stored
+
+    async def _write_all(self) -> None:
+        # once it is given up there is nothing left to write
+        while self._unwritten:
+            written, self._unwritten = self._unwritten, []
+            failed = await self._write(written)
+            if self.error is not None:
+                failed = self.error
+            elif self.records is not None:
+                # all at once: the start offset must not stop before a write of the same request
+                for write, _ in written:
+                    self.records.complete(write) if failed is None else self.records.undo(write)
+                self._arm(0.0 if failed is None else _AGAIN_S)
+            for _, stored in written:
+                stored.set_result(failed)
+            if failed is not None and failed.code in LOST and self.error is None:
+                self.give_up(failed)
+            self._wake()
+        self._task = None
+        self._leader.forget_idle(self.key.group)
+
+    async def _write(self, written: Sequence[tuple[StateWrite, Stored]]) -> KafkaError | None:
+        records = self.records
+        assert records is not None, "it is loaded"
+        batches = sorted(batch for write, _ in written for batch in write.batches)
+        try:
+            # the start as it is before these writes count, and what is done above it with them
+            await self._leader.persister.write(
+                self.key,
+                self._state_epoch,
+                self.leader_epoch,
+                records.start_offset,
+                records.done_count,
+                batches,
+            )
+        except KafkaError as error:
+            return told_error(error)
+        except Exception:
+            log.exception("the state of %s cannot be written", self.key)
+            return told_error(KafkaError(-1, "the state cannot be written"))
+        return None
+
+    def give_up(self, error: KafkaError) -> None:
+        """Lead it no longer: whatever waits for it gets ``error``."""
+        if self.error is not None:
+            return
+        self.error = error
+        if self._timer is not None:
+            self._timer.cancel()
+        self.partition.waiters.pop(self, None)
+        unwritten, self._unwritten = self._unwritten, []
+        for _, stored in unwritten:
+            stored.set_result(error)
+        self._leader.give_up(self)
+        self._wake()
+
+    async def stop(self) -> None:
+        """Give it up, and end what is under way: the broker stops."""
+        self.give_up(not_leader(self.partition.topic.name, self.partition.index))
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])

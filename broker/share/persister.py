@@ -1,0 +1,67 @@
+"""What a leader needs of the share coordinator: the stored state of share partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+from uuid import UUID
+
+from ...protocol import ErrorCode, KafkaError
+from ...share_partitions import StateBatch
+
+_E = ErrorCode
+
+#: What clients are told if the state cannot be read or written; UNKNOWN_SERVER_ERROR for all others.
+_TOLD = {
+    _E.NOT_COORDINATOR: _E.COORDINATOR_NOT_AVAILABLE,
+    _E.COORDINATOR_NOT_AVAILABLE: _E.COORDINATOR_NOT_AVAILABLE,
+    _E.COORDINATOR_LOAD_IN_PROGRESS: _E.COORDINATOR_NOT_AVAILABLE,
+    _E.GROUP_ID_NOT_FOUND: _E.GROUP_ID_NOT_FOUND,
+    _E.UNKNOWN_TOPIC_OR_PARTITION: _E.UNKNOWN_TOPIC_OR_PARTITION,
+    _E.FENCED_LEADER_EPOCH: _E.NOT_LEADER_OR_FOLLOWER,
+    _E.FENCED_STATE_EPOCH: _E.NOT_LEADER_OR_FOLLOWER,
+}
+
+#: Errors after which the share partition is not this leader's any more, or is not any more at all.
+LOST = frozenset({_E.NOT_LEADER_OR_FOLLOWER, _E.GROUP_ID_NOT_FOUND, _E.UNKNOWN_TOPIC_OR_PARTITION})
+
+
+class ShareKey(NamedTuple):
+    """A share partition: a group, and a partition by its topic's id."""
+
+    group: str
+    topic_id: UUID
+    number: int
+
+
+class StoredPartition(NamedTuple):
+    """What is stored of a share partition; ``start_offset`` is -1 as long as nobody has read it."""
+
+    state_epoch: int
+    start_offset: int
+    batches: Sequence[StateBatch]
+
+
+class Persister(Protocol):
+    """The way to the share coordinators. Both methods raise KafkaError."""
+
+    async def read(self, key: ShareKey, leader_epoch: int) -> StoredPartition:
+        """Read the state as the leader of this epoch; earlier leaders cannot write from then on."""
+        ...
+
+    async def write(
+        self,
+        key: ShareKey,
+        state_epoch: int,
+        leader_epoch: int,
+        start_offset: int,
+        done_count: int,
+        batches: Sequence[StateBatch],
+    ) -> None:
+        """Write what has changed; ``done_count`` are the offsets from ``start_offset`` on that are done."""
+        ...
+
+
+def told_error(error: KafkaError) -> KafkaError:
+    """Return what a client is told of an error of the share coordinator."""
+    return KafkaError(_TOLD.get(error.code, _E.UNKNOWN_SERVER_ERROR), error.message or "")

@@ -1,0 +1,112 @@
+"""Record batches read from a log for a share partition: only where a fetch could acquire something."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from ...protocol import CorruptBatchError, ErrorCode, KafkaError, iter_batches
+from ...share_partitions import AcquiredRange, BatchOffsets, ShareLimits, SharePartition
+from ..partitions.partition import Partition
+
+#: Bytes of the first read, and of the largest: most fetches acquire less than their MaxBytes allow.
+_FIRST_BYTES: Final = 65_536
+_MOST_BYTES: Final = 1_048_576
+
+
+@dataclass(slots=True)
+class ReadBatches:
+    """Record batches in order, with their bytes. ``aborted`` are ranges of offsets, both included, whose
+    records are of aborted transactions.
+    """
+
+    offsets: list[BatchOffsets] = field(default_factory=list)
+    data: list[memoryview] = field(default_factory=list)
+    aborted: list[tuple[int, int]] = field(default_factory=list)
+
+    def select(self, ranges: Sequence[AcquiredRange]) -> bytes:
+        """Return the record batches that hold something of these ranges, which are in order."""
+        found: list[memoryview] = []
+        at = 0
+        for (first, last), data in zip(self.offsets, self.data, strict=True):
+            while at < len(ranges) and ranges[at].last < first:
+                at += 1
+            if at == len(ranges):
+                break
+            if ranges[at].first <= last:
+                found.append(data)
+        return b"".join(found)
+
+
+def read_wanted(
+    log: Partition,
+    records: SharePartition,
+    limits: ShareLimits,
+    *,
+    most_records: int,
+    most_bytes: int,
+    at_least_one: bool,
+    committed: bool,
+) -> ReadBatches:
+    """Read what a fetch could acquire, in order, until it is ``most_records`` or ``most_bytes``.
+
+    With ``at_least_one`` the first record batch is read whatever its size. ``committed``: up to the last
+    stable offset. Raises KafkaError as ``Partition.read``.
+    """
+    read = ReadBatches()
+    size = count = 0
+    piece_bytes = _FIRST_BYTES
+    offset = records.next_wanted(records.start_offset, limits)
+    while offset is not None and count < most_records and size < max(most_bytes, 1):
+        info = log.read(
+            offset,
+            min(piece_bytes, most_bytes - size),
+            committed=committed,
+            at_least_one=at_least_one and not size,
+        )
+        if not info.records:
+            if piece_bytes < most_bytes - size:
+                # the next record batch is larger than a piece
+                piece_bytes = most_bytes - size
+                continue
+            break
+        ended = _add_batches(read, info.records, info.aborted)
+        count += records.count_wanted(offset, ended)
+        size += len(info.records)
+        piece_bytes = min(2 * piece_bytes, _MOST_BYTES)
+        offset = records.next_wanted(ended + 1, limits)
+    return read
+
+
+def measure_wanted(
+    log: Partition, records: SharePartition, limits: ShareLimits, most_bytes: int, *, committed: bool
+) -> int:
+    """Return how many bytes from the first wanted offset on there are, up to ``most_bytes`` or so."""
+    offset = records.next_wanted(records.start_offset, limits)
+    if offset is None:
+        return 0
+    info = log.read(offset, most_bytes, committed=committed, range_bytes=1)
+    return len(info.records or info.range or b"")
+
+
+def _add_batches(read: ReadBatches, records: bytes, aborted: Iterable[tuple[int, int]]) -> int:
+    """Add the batches of one read; return the last offset. ``aborted``: producer id and first offset."""
+    due = sorted(aborted, key=lambda each: each[1], reverse=True)
+    aborting: set[int] = set()
+    view, last = memoryview(records), -1
+    try:
+        for position, header in iter_batches(records):
+            last = header.last_offset
+            read.offsets.append(BatchOffsets(header.base_offset, last))
+            read.data.append(view[position : position + header.size])
+            while due and due[-1][1] <= last:
+                aborting.add(due.pop()[0])
+            if header.control:
+                # the marker that ends the transaction
+                aborting.discard(header.producer_id)
+            elif header.transactional and header.producer_id in aborting:
+                read.aborted.append((header.base_offset, last))
+    except CorruptBatchError as error:
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
+    return last

@@ -1,0 +1,173 @@
+"""All share partitions of the partitions that this broker leads, and the sessions of those who read them.
+
+A share partition is loaded when a member first fetches from it. It leaves memory when nobody of its group has
+a session here, nobody has records of it and nothing is being written, or when this broker does not lead its
+partition any more. A session ends with the connection that opened it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from typing import Final
+
+from ...log import Steps
+from ...protocol import KafkaError
+from ...share_partitions import AcquiredRange, ShareRules, ShareSession, ShareSessions
+from ..partitions.partition import Partition
+from .figures import ShareCounters
+from .led_partition import LedPartition, Stored
+from .persister import Persister, ShareKey
+
+#: Time between two looks for share partitions that are not led any more and that nobody asks for, in seconds.
+_SWEEP_S: Final = 30.0
+
+
+class ShareLink:
+    """What one connection has: the sessions that were opened on it, and what its last answer gave a member,
+    while that answer is not sent.
+    """
+
+    __slots__ = ("_leader", "_unsent", "sessions")
+
+    def __init__(self, leader: ShareLeader) -> None:
+        self._leader = leader
+        #: By group and member.
+        self.sessions: dict[tuple[str, str], ShareSession] = {}
+        self._unsent: list[tuple[LedPartition, str, Sequence[AcquiredRange]]] = []
+
+    def gave(self, led: LedPartition, member: str, ranges: Sequence[AcquiredRange]) -> None:
+        """Note what an answer gives that is about to be sent."""
+        self._unsent.append((led, member, ranges))
+
+    def on_sent(self) -> None:
+        """Called when the operating system has the answer: from then on it counts as delivered."""
+        if self._unsent:
+            self._unsent = []
+
+    def close(self) -> None:
+        """Called when the connection is closed: what it did not send is no delivery, its sessions end."""
+        unsent, self._unsent = self._unsent, []
+        for led, member, ranges in unsent:
+            led.take_back(member, ranges)
+        for session in list(self.sessions.values()):
+            self._leader.counters.ended_sessions += 1
+            self._leader.close_session(session)
+
+
+class ShareLeader:
+    """The share partitions of a broker. ``persister``, ``rules_of``, ``run_long`` and ``now_ms`` are as
+    ``led_partition.Leader`` has them.
+    """
+
+    def __init__(
+        self,
+        persister: Persister,
+        rules_of: Callable[[str], ShareRules],
+        run_long: Callable[[Steps[tuple[int, int, int] | None]], Awaitable[tuple[int, int, int] | None]],
+        now_ms: Callable[[], int],
+    ) -> None:
+        self.persister = persister
+        self.rules_of = rules_of
+        self.run_long = run_long
+        self.now_ms = now_ms
+        self.sessions = ShareSessions()
+        self.counters = ShareCounters()
+        self._led: dict[ShareKey, LedPartition] = {}
+        self._by_group: dict[str, dict[ShareKey, None]] = {}
+        self._links: dict[ShareSession, ShareLink] = {}
+        self._sweeper: asyncio.TimerHandle | None = None
+
+    def __repr__(self) -> str:
+        return f"<ShareLeader: {len(self._led)} share partitions, {self.sessions}>"
+
+    def all_led(self) -> Sequence[LedPartition]:
+        """Return the share partitions in memory."""
+        return list(self._led.values())
+
+    def find(self, key: ShareKey) -> LedPartition | None:
+        """Return a share partition in memory; None if it is not there."""
+        return self._led.get(key)
+
+    def lead(self, key: ShareKey, partition: Partition) -> LedPartition:
+        """Return a share partition, which may be loading. Raises KafkaError if its partition cannot be
+        read.
+        """
+        led = self._led.get(key)
+        if led is not None:
+            with suppress(KafkaError):
+                led.check()
+                return led
+        led = self._led[key] = LedPartition(key, partition, self)
+        self._by_group.setdefault(key.group, {})[key] = None
+        if self._sweeper is None:
+            self._sweeper = asyncio.get_running_loop().call_later(_SWEEP_S, self._sweep)
+        return led
+
+    def open_session(self, group: str, member: str, most: int, link: ShareLink) -> ShareSession:
+        """Begin a session on a connection; the member's former one ends, and its locks stay. Raises
+        KafkaError SHARE_SESSION_LIMIT_REACHED.
+        """
+        former = self.sessions.find(group, member)
+        if former is not None:
+            self._unlink(former)
+        session = self.sessions.open(group, member, most)
+        self._links[session] = link
+        link.sessions[group, member] = session
+        return session
+
+    def close_session(self, session: ShareSession) -> list[Stored]:
+        """End a session: the member loses what it has in the partitions of it. Returns the writes of that."""
+        self._unlink(session)
+        if not self.sessions.close(session):
+            return []
+        released: list[Stored] = []
+        for place in session.places:
+            led = self._led.get(ShareKey(session.group, *place))
+            stored = None if led is None else led.release(session.member)
+            if stored is not None:
+                released.append(stored)
+        self.forget_idle(session.group)
+        return released
+
+    def _unlink(self, session: ShareSession) -> None:
+        link = self._links.pop(session, None)
+        if link is not None:
+            link.sessions.pop((session.group, session.member), None)
+
+    def give_up(self, led: LedPartition) -> None:
+        if self._led.get(led.key) is led:
+            del self._led[led.key]
+            keys = self._by_group[led.key.group]
+            del keys[led.key]
+            if not keys:
+                del self._by_group[led.key.group]
+
+    def forget_idle(self, group: str) -> None:
+        """Forget the share partitions of a group that nobody uses, if no member has a session: whoever
+        fetches next reads what is stored then, which may have been altered meanwhile.
+        """
+        if self.sessions.has_group(group):
+            return
+        for key in list(self._by_group.get(group, ())):
+            led = self._led[key]
+            if led.is_idle:
+                self.give_up(led)
+
+    def _sweep(self) -> None:
+        self._sweeper = None
+        for led in self.all_led():
+            with suppress(KafkaError):
+                led.check()
+        for group in list(self._by_group):
+            self.forget_idle(group)
+        if self._led:
+            self._sweeper = asyncio.get_running_loop().call_later(_SWEEP_S, self._sweep)
+
+    async def stop(self) -> None:
+        """Give up everything; nothing more is written."""
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        for led in self.all_led():
+            await led.stop()

@@ -1,0 +1,404 @@
+"""Share partitions on a broker's own logs: loading, waiting, writes behind, locks, lost leadership, leaving
+memory.
+
+Covers: broker/share/led_partition.py, broker/share/persister.py, broker/share/figures.py.
+Covers: share_partitions/rules.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from kohort.broker import Broker
+from kohort.broker.partitions.partition import Partition, Waiter
+from kohort.broker.share.led_partition import Asking, LedPartition
+from kohort.broker.share.persister import ShareKey, StoredPartition
+from kohort.broker.share.share_leader import ShareLeader, ShareLink
+from kohort.protocol import ErrorCode, KafkaError
+from kohort.share_partitions import (
+    AcknowledgedRange,
+    ShareLimits,
+    ShareRules,
+    StateBatch,
+    StoredState,
+    TopicPlace,
+)
+from tests.broker.share.memory_persister import MemoryPersister
+from tests.broker.wire import batch
+
+ACCEPT, RELEASE = 1, 2
+EARLIEST = ShareRules(start="earliest")
+
+
+class World:
+    """A broker with the topic ``t`` of one partition, and its share partitions."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.node = broker._running().node
+        self.persister = MemoryPersister()
+        self.rules = EARLIEST
+        self.leader = ShareLeader(
+            self.persister, lambda _group: self.rules, self.node.long_work.run, self.node.now_ms
+        )
+        self.link = ShareLink(self.leader)
+
+    @property
+    def partition(self) -> Partition:
+        return self.node.logs.partition("t", 0)
+
+    @property
+    def key(self) -> ShareKey:
+        return ShareKey("g", self.partition.topic.id, 0)
+
+    def write(self, *sizes: int) -> None:
+        for size in sizes:
+            self.partition.append(bytearray(batch(size)), now_ms=self.node.now_ms())
+
+    async def load(self) -> LedPartition:
+        """Open a session of the member ``m`` if there is none, and wait for the share partition."""
+        if self.leader.sessions.find("g", "m") is None:
+            self.open("m")
+        led = self.leader.lead(self.key, self.partition)
+        await until(lambda: led.records is not None or led.error is not None)
+        return led
+
+    def open(self, member: str, link: ShareLink | None = None) -> None:
+        session = self.leader.open_session("g", member, 10, link or self.link)
+        self.leader.sessions.update(session, [TopicPlace(self.partition.topic.id, 0)], ())
+
+
+Body = Callable[[World], Awaitable[None]]
+
+
+def on_broker(body: Body) -> None:
+    """Run a test on a broker's loop."""
+
+    async def run() -> None:
+        async with Broker() as broker:
+            await broker.topics.create("t", 1, {})
+            world = World(broker)
+            try:
+                await body(world)
+            finally:
+                await world.leader.stop()
+
+    asyncio.run(run())
+
+
+async def until(is_met: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not is_met():  # noqa: ASYNC110
+            await asyncio.sleep(0.005)
+
+
+def ask(member: str, most: int = 500, **more: object) -> Asking:
+    fields = {"most_bytes": 1 << 20, "batch_size": 500, "strict": False, "at_least_one": True}
+    return Asking(member, most, **fields | more)  # type: ignore[arg-type]
+
+
+def take(led: LedPartition, member: str, most: int = 500, **more: object) -> list[tuple[int, int, int]]:
+    """Have a member fetch; return what it was given."""
+    given = led.acquire(ask(member, most, **more))
+    return [] if given is None else [(first, last, count) for first, last, count in given.ranges]
+
+
+async def say(led: LedPartition, member: str, first: int, last: int, kind: int) -> KafkaError | None:
+    stored = led.acknowledge(member, [AcknowledgedRange(first, last, [kind])])
+    return None if stored is None else await stored
+
+
+def test_what_is_stored_is_read_with_the_leader_epoch_and_goes_on() -> None:
+    async def body(world: World) -> None:
+        world.write(10, 10)
+        done = StateBatch(6, 9, StoredState.ACKNOWLEDGED, 1)
+        world.persister.states[world.key] = StoredPartition(7, 5, [done])
+        led = await world.load()
+        assert world.persister.leader_epochs[world.key] == world.partition.leader_epoch
+        assert take(led, "m") == [(5, 5, 1), (10, 19, 1)]
+        assert await say(led, "m", 5, 5, ACCEPT) is None
+        assert world.persister.writes == [
+            (world.key, 5, 5, [StateBatch(5, 5, StoredState.ACKNOWLEDGED, 1)])
+        ], "the start offset as it was before, and what is done from there on"
+
+    on_broker(body)
+
+
+@pytest.mark.parametrize(
+    ("start", "first"),
+    [("latest", 6), ("earliest", 2), (0, 6), (1_000_000_000_000_000, 2)],
+)
+def test_a_share_partition_that_was_never_read_begins_by_the_groups_rule(start: object, first: int) -> None:
+    async def body(world: World) -> None:
+        world.write(2, 4)
+        world.partition.delete_records(2, now_ms=world.node.now_ms())
+        world.rules = ShareRules(start=start)  # type: ignore[arg-type]
+        led = await world.load()
+        assert led.records is not None
+        assert led.records.start_offset == first
+
+    on_broker(body)
+
+
+def test_changes_made_during_a_write_go_together_in_the_next() -> None:
+    async def body(world: World) -> None:
+        world.write(10)
+        led = await world.load()
+        take(led, "m")
+        world.persister.may_write.clear()
+        said = [led.acknowledge("m", [AcknowledgedRange(each, each, [ACCEPT])]) for each in (0, 5, 1, 2)]
+        await asyncio.sleep(0.02)
+        world.persister.may_write.set()
+        assert [await stored for stored in said if stored is not None] == [None] * 4
+        assert [
+            (start, done, [tuple(b)[:2] for b in rows]) for _, start, done, rows in world.persister.writes
+        ] == [(0, 4, [(0, 0), (1, 1), (2, 2), (5, 5)])]
+        assert led.records is not None
+        assert led.records.start_offset == 3
+
+    on_broker(body)
+
+
+def test_a_write_that_fails_is_undone_and_told() -> None:
+    async def body(world: World) -> None:
+        world.write(4)
+        led = await world.load()
+        take(led, "m")
+        world.persister.refusal = KafkaError(ErrorCode.NOT_COORDINATOR)
+        failed = await say(led, "m", 0, 3, ACCEPT)
+        assert failed is not None
+        assert failed.code is ErrorCode.COORDINATOR_NOT_AVAILABLE
+        world.persister.refusal = None
+        assert await say(led, "m", 0, 3, ACCEPT) is None
+        assert world.leader.find(world.key) is led
+
+    on_broker(body)
+
+
+@pytest.mark.parametrize("code", [ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.FENCED_STATE_EPOCH])
+def test_whoever_is_fenced_gives_the_share_partition_up_and_reads_it_anew(code: ErrorCode) -> None:
+    async def body(world: World) -> None:
+        world.write(4)
+        led = await world.load()
+        take(led, "m")
+        world.persister.refusal = KafkaError(code)
+        failed = await say(led, "m", 0, 3, ACCEPT)
+        assert failed is not None
+        assert failed.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert world.leader.find(world.key) is None
+        world.persister.refusal = None
+        with pytest.raises(KafkaError):
+            led.acquire(ask("m"))
+        assert take(await world.load(), "m") == [(0, 3, 1)]
+
+    on_broker(body)
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        (ErrorCode.INVALID_REQUEST, ErrorCode.UNKNOWN_SERVER_ERROR),
+        (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE),
+        (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER),
+        (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+    ],
+)
+def test_a_state_that_cannot_be_read_is_an_error_until_it_can(code: ErrorCode, told: ErrorCode) -> None:
+    async def body(world: World) -> None:
+        world.persister.refusal = KafkaError(code)
+        led = await world.load()
+        with pytest.raises(KafkaError) as refused:
+            led.has_news()
+        assert refused.value.code is told
+        assert world.leader.find(world.key) is None
+        world.persister.refusal = None
+        assert (await world.load()).records is not None
+
+    on_broker(body)
+
+
+def test_whoever_waits_is_told_of_records_releases_ends_of_locks_and_moved_starts() -> None:
+    async def body(world: World) -> None:
+        world.rules = ShareRules(ShareLimits(lock_ms=100), start="earliest")
+        led = await world.load()
+        for change in ("records", "release", "lock", "start", "taken back"):
+            waiter: Waiter[LedPartition] = Waiter()
+            led.watch(waiter)
+            if change == "records":
+                world.write(4)
+            elif change == "release":
+                take(led, "m")
+                led.watch(waiter)
+                led.acknowledge("m", [AcknowledgedRange(0, 3, [RELEASE])])
+            elif change == "lock":
+                take(led, "m")
+            elif change == "start":
+                world.partition.delete_records(2, now_ms=world.node.now_ms())
+            else:
+                given = led.acquire(ask("m"))
+                assert given is not None
+                led.take_back("m", given.ranges)
+            async with asyncio.timeout(5):
+                assert await waiter.wait_changed() == [led], change
+            assert led.has_news(), change
+
+    on_broker(body)
+
+
+def test_a_lock_that_ends_frees_the_records_and_stores_their_count() -> None:
+    async def body(world: World) -> None:
+        world.rules = ShareRules(ShareLimits(lock_ms=50), start="earliest")
+        world.write(4)
+        led = await world.load()
+        assert take(led, "m") == [(0, 3, 1)]
+        await until(lambda: len(world.persister.writes) == 1)
+        assert world.persister.writes[0][3] == [StateBatch(0, 3, StoredState.AVAILABLE, 1)]
+        assert take(led, "n") == [(0, 3, 2)]
+        assert world.leader.counters.lock_timeouts == 4
+
+    on_broker(body)
+
+
+def test_a_lock_whose_end_cannot_be_stored_is_tried_again_after_a_while() -> None:
+    async def body(world: World) -> None:
+        world.rules = ShareRules(ShareLimits(lock_ms=30), start="earliest")
+        world.write(4)
+        led = await world.load()
+        take(led, "m")
+        world.persister.refusal = KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        await asyncio.sleep(0.3)
+        assert world.leader.counters.lock_timeouts == 4, "not again and again"
+        world.persister.refusal = None
+        await until(led.has_news)
+        assert take(led, "m") == [(0, 3, 2)]
+
+    on_broker(body)
+
+
+def test_a_closed_connection_frees_what_its_members_have_and_an_answer_that_was_not_sent_is_no_delivery() -> (
+    None
+):
+    async def body(world: World) -> None:
+        world.write(4, 4)
+        led = await world.load()
+        world.open("n", ShareLink(world.leader))
+        first, second = led.acquire(ask("m", 1)), led.acquire(ask("m", 1))
+        assert first is not None
+        assert second is not None
+        world.link.gave(led, "m", first.ranges)
+        world.link.on_sent()
+        world.link.gave(led, "m", second.ranges)
+        world.link.close()
+        await until(lambda: bool(world.persister.writes))
+        await until(led.has_news)
+        assert world.persister.writes[0][3] == [StateBatch(0, 3, StoredState.AVAILABLE, 1)]
+        assert take(led, "n", 4) == [(0, 3, 2)]
+        assert take(led, "n", 4) == [(4, 7, 1)]
+
+    on_broker(body)
+
+
+def test_without_a_session_of_the_group_a_share_partition_leaves_memory_once_nobody_has_records() -> None:
+    async def body(world: World) -> None:
+        world.rules = ShareRules(ShareLimits(lock_ms=200), start="earliest")
+        world.write(4, 4)
+        led = await world.load()
+        take(led, "m", 1)
+        take(led, "stranger", 1)
+        world.link.close()
+        await asyncio.sleep(0.05)
+        assert world.leader.find(world.key) is led, "a lock is a promise"
+        await until(lambda: world.leader.find(world.key) is None)
+        assert world.persister.reads == [world.key]
+        again = await world.load()
+        assert take(again, "m") == [(0, 7, 2)]
+
+    on_broker(body)
+
+
+def test_a_session_that_is_opened_on_another_connection_does_not_end_with_the_first() -> None:
+    async def body(world: World) -> None:
+        world.write(4)
+        led = await world.load()
+        take(led, "m")
+        other = ShareLink(world.leader)
+        world.open("m", other)
+        world.link.close()
+        assert led.records is not None
+        assert led.records.acquired_by("m") == 4
+        assert (len(world.leader.sessions), list(other.sessions)) == (1, [("g", "m")])
+
+    on_broker(body)
+
+
+def test_a_deleted_topic_ends_its_share_partitions() -> None:
+    async def body(world: World) -> None:
+        world.write(4)
+        led = await world.load()
+        take(led, "m")
+        waiter: Waiter[LedPartition] = Waiter()
+        led.watch(waiter)
+        world.partition.delete()
+        assert await waiter.wait_changed() == [led]
+        with pytest.raises(KafkaError) as refused:
+            led.has_news()
+        assert refused.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert world.leader.all_led() == []
+
+    on_broker(body)
+
+
+def test_another_leader_epoch_is_another_leader() -> None:
+    async def body(world: World) -> None:
+        world.write(4)
+        led = await world.load()
+        take(led, "m")
+        world.partition._leader_epoch = world.partition.leader_epoch + 1
+        with pytest.raises(KafkaError):
+            led.acknowledge("m", [AcknowledgedRange(0, 3, [ACCEPT])])
+        again = await world.load()
+        assert again is not led
+        assert take(again, "n") == [(0, 3, 1)], "nothing was stored of the first delivery"
+
+    on_broker(body)
+
+
+def test_members_share_what_max_bytes_allows() -> None:
+    async def body(world: World) -> None:
+        world.write(*[50] * 6)
+        led, size = await world.load(), len(batch(50))
+        assert take(led, "m", most_bytes=2 * size) == [(0, 99, 1)]
+        assert take(led, "m", most_bytes=size - 1) == [(100, 149, 1)], "the first is given whatever its size"
+        assert take(led, "m", most_bytes=size - 1, at_least_one=False) == []
+        assert led.measure(1 << 20) >= 3 * size
+
+    on_broker(body)
+
+
+def test_record_batches_larger_than_one_read() -> None:
+    async def body(world: World) -> None:
+        for _ in range(3):
+            records = bytearray(batch(1, key=b"x" * 200_000))
+            world.partition.append(records, now_ms=world.node.now_ms())
+        led = await world.load()
+        given = led.acquire(ask("m", most_bytes=450_000, at_least_one=False))
+        assert given is not None
+        assert [tuple(each) for each in given.ranges] == [(0, 1, 1)]
+        assert len(given.records) == 2 * len(records)
+
+    on_broker(body)
+
+
+def test_what_members_said_is_counted() -> None:
+    async def body(world: World) -> None:
+        world.write(4)
+        led = await world.load()
+        take(led, "m")
+        await say(led, "m", 0, 1, ACCEPT)
+        await say(led, "m", 2, 3, RELEASE)
+        assert world.leader.counters.acknowledged == {"Accept": 2, "Release": 2}
+        assert world.leader.counters.load_times.count == 1
+
+    on_broker(body)
