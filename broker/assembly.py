@@ -5,17 +5,18 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from copy import copy
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..cluster import Document, FolderStore, MetadataStore, ProducerIds
+from ..cluster import Document, FolderStore, MetadataStore, ProducerIds, TopicImage
 from ..coordinator import CoordinatorEvent, GroupCoordinator
 from ..coordinator.engine.runtime import steady_clock_ms
 from ..log import OPEN_FILES, OS_FILES, DataFolder, FileSystem
 from ..offsets_topic import OffsetsStore
+from ..share_state import ShareCoordinator
 from ..transactions import TransactionCoordinator
 from .apis import AnyApi, served_apis
 from .authorizer import Authorizer, Operation, ResourceType
@@ -39,12 +40,13 @@ from .metrics import (
 )
 from .network._server import Server
 from .node import Node
-from .partitions.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from .partitions.topic_names import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
 from .quotas import ClientQuotas, QuotaTable, QuotaWindows, Throttle
 from .reporting.event_log import WAIT_S, EventLog
 from .requests.router import Router
 from .security._scram_users import ScramUsers
 from .settings import BrokerSettings, parse_principals
+from .share_state import largest_state, prune_state, start_share_state
 from .transactions import end_in, end_unknown, largest_record, start_transactions, take_producer_id
 
 if TYPE_CHECKING:
@@ -154,6 +156,16 @@ class BrokerAssembly:
                     lambda partition: self.transactions.load(partition),
                     lambda partition: self.transactions.unload(partition),
                 ),
+                SHARE_STATE_TOPIC: MovingShards(
+                    SHARE_STATE_TOPIC,
+                    topics.logs,
+                    settings,
+                    cluster.hears_of_leaders,
+                    fetch_sessions,
+                    lambda partition: self.share_states.load(partition),
+                    lambda partition: self.share_states.unload(partition),
+                    timeout_ms=settings.share_coordinator_write_timeout_ms,
+                ),
             }
             self._replicas = Replicas(
                 cluster,
@@ -185,7 +197,6 @@ class BrokerAssembly:
             fsync=settings.kohort_offsets_ack_flush,
             replicas=self._moving.get(OFFSETS_TOPIC),
         )
-        topics.on_deleted = self.coordinator.topics_deleted
         quotas = ClientQuotas(
             table,
             QuotaWindows(settings.quota_window_num, settings.quota_window_size_seconds),
@@ -203,6 +214,16 @@ class BrokerAssembly:
             on_event=self._event_logs[1],
             fsync=settings.kohort_offsets_ack_flush,
         )
+        self.share_states = ShareCoordinator(
+            settings=settings,
+            prune=lambda index, before: prune_state(topics.logs, index, before, now_ms()),
+            has_topic=lambda topic_id: topics.by_id(topic_id) is not None,
+            max_bytes=lambda: largest_state(topics.logs),
+            clock_ms=clock_ms or steady_clock_ms(),
+            on_event=self._event_logs[1],
+            fsync=settings.kohort_offsets_ack_flush,
+        )
+        topics.on_deleted = self._on_deleted
         self.node = Node(
             node_id=settings.node_id,
             settings=settings,
@@ -210,6 +231,7 @@ class BrokerAssembly:
             logs=topics.logs,
             coordinator=self.coordinator,
             transactions=self.transactions,
+            share_states=self.share_states,
             scram_users=users,
             producer_ids=producer_ids,
             group_configs=group_configs,
@@ -228,6 +250,9 @@ class BrokerAssembly:
             self.transactions.start_replicated(
                 replicated_log(TRANSACTIONS_TOPIC, topics, settings), self._moving[TRANSACTIONS_TOPIC]
             )
+            self.share_states.start_replicated(
+                replicated_log(SHARE_STATE_TOPIC, topics, settings), self._moving[SHARE_STATE_TOPIC]
+            )
         self._router = make_router(self.node, served_apis)
         if cluster is not None:
             cluster.control.answer = self._router.answer
@@ -238,6 +263,10 @@ class BrokerAssembly:
     def open(self) -> None:
         """Accept requests, which get the errors of a loading coordinator so far."""
         self.coordinator.open()
+
+    def _on_deleted(self, gone: Collection[TopicImage]) -> None:
+        self.coordinator.topics_deleted([topic.name for topic in gone])
+        self.share_states.topics_deleted([topic.id for topic in gone])
 
     def _follow_documents(self) -> None:
         """Apply the changes that other brokers make."""
@@ -261,6 +290,8 @@ class BrokerAssembly:
             await self.coordinator.load_all()
             if topics.get(TRANSACTIONS_TOPIC) is not None:
                 await start_transactions(self.node)
+            if topics.get(SHARE_STATE_TOPIC) is not None:
+                await start_share_state(self.node)
             if not self.node.logs.clean:
                 await end_unknown(self.node)
             if not self.coordinator.is_loading:
@@ -324,6 +355,7 @@ class BrokerAssembly:
             cluster.close()
         await self._stop_replicas()
         await self.transactions.stop()
+        self.share_states.stop()
         await self.coordinator.stop()
         await self._background.stop()
         clean = False
@@ -350,6 +382,7 @@ class BrokerAssembly:
         for partition in self.node.logs.partitions():
             partition.delete()
         await self.transactions.stop()
+        self.share_states.stop()
         await self.coordinator.stop()
         await self._background.stop()
         self._folder.close(clean=False)

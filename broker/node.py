@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ..cluster import ClusterImage, Document, ProducerIds
 from ..coordinator import GroupCoordinator
+from ..share_state import ShareCoordinator
 from ..transactions import TransactionCoordinator
 from .authorizer import Authorizer
 from .clients.fetch_sessions import FetchSessions
@@ -43,6 +44,7 @@ class Node:
     logs: LocalLogs
     coordinator: GroupCoordinator
     transactions: TransactionCoordinator
+    share_states: ShareCoordinator
     producer_ids: ProducerIds
     group_configs: GroupConfigs
     features: Features

@@ -13,6 +13,7 @@ from ..coordinator import GroupSettings
 from ..log import CompressionType
 from ..protocol import GZIP_LEVEL, LZ4_LEVEL, ZSTD_LEVEL
 from ..settings import BROKER, MAX_INT, MAX_LONG, Row, Scope, SettingsError, read_settings, read_settings_file
+from ..share_state import ShareCoordinatorSettings
 from ..transactions import TransactionSettings
 from .kafka_names import meaningful, with_node_id
 from .security._listeners import check_listener_settings, listeners_of, take_listener_settings
@@ -35,7 +36,7 @@ def _is_cleanup_policy(text: str) -> bool:
 
 
 @dataclass(slots=True)
-class BrokerSettings(SecuritySettings, TransactionSettings, GroupSettings):
+class BrokerSettings(SecuritySettings, ShareCoordinatorSettings, TransactionSettings, GroupSettings):
     """Settings of a broker, defaults as Kafka's: its own, and those of its parts."""
 
     SCOPE: ClassVar[Scope] = BROKER

@@ -165,7 +165,7 @@ class ShareStateClient:
         except KohortError as error:
             return _failed(api, rows, error)
         told = {
-            SharePlace(result.topic_id, row.partition): row
+            SharePlace(result.topic_id or _NO_TOPIC, row.partition): row
             for result in answer.results
             for row in result.partitions
         }
@@ -180,6 +180,8 @@ _TOPICS: Final[dict[ApiKey, Callable[..., object]]] = {
     ApiKey.DELETE_SHARE_GROUP_STATE: delete_share_group_state.DeleteStateData,
     ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: read_share_group_state_summary.ReadStateSummaryData,
 }
+#: Stands for the topic id of zeros, which is none in a response.
+_NO_TOPIC: Final = UUID(int=0)
 _NOT_FOUND: Final = KafkaError(_E.COORDINATOR_NOT_AVAILABLE, "no broker told where it is")
 _LEFT_OUT: Final = KafkaError(_E.UNKNOWN_SERVER_ERROR, "the share coordinator did not answer for it")
 

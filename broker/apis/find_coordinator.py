@@ -1,20 +1,22 @@
 """FindCoordinator (10), v0-6: the broker that leads the partition of a group or transactional id; a single
 broker leads all of them (KIP-699: many keys at once).
 
-Share groups are not supported: INVALID_REQUEST, which clients do not retry.
+Version 6 adds share partitions, whose keys are ``group:topic-id:partition`` (KIP-932).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from ...client.share_state import Found
 from ...offsets_topic import partition_for
-from ...protocol import ApiKey, ErrorCode, KafkaError
+from ...protocol import ApiKey, ErrorCode, KafkaError, SharePartitionKey
 from ...protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from ..authorizer import CLUSTER_NAME, Access, Operation, ResourceType, right
 from ..node import Node
 from ..partitions.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from ..share_state import find_share_coordinators
 from ..transactions import start_transactions
 from ._api import Asked, Guard, Request, ServedApi
 from ._errors import ErrorShape, Level
@@ -24,8 +26,8 @@ if TYPE_CHECKING:
     from ..metadata.cluster_node import ClusterNode
 
 #: Kinds of coordinators.
-_GROUP, _TRANSACTION, _SHARE_GROUP = range(3)
-_MANY_FROM = 4
+_GROUP, _TRANSACTION, _SHARE = range(3)
+_MANY_FROM, _SHARE_FROM = 4, 6
 
 #: Topics whose partition leaders are the coordinators, by kind of coordinator.
 _TOPICS = {_GROUP: OFFSETS_TOPIC, _TRANSACTION: TRANSACTIONS_TOPIC}
@@ -33,6 +35,8 @@ _TOPICS = {_GROUP: OFFSETS_TOPIC, _TRANSACTION: TRANSACTIONS_TOPIC}
 
 async def handle(node: Node, request: Request[FindCoordinatorRequest]) -> FindCoordinatorResponse:
     body = request.body
+    if body.key_type == _SHARE and request.version >= _SHARE_FROM:
+        return await _find_share_coordinators(node, request)
     if request.version >= _MANY_FROM and not body.coordinator_keys:
         return FindCoordinatorResponse(coordinators=[])  # nobody is asked for: nothing is begun
     if node.cluster is not None and body.key_type in _TOPICS:
@@ -41,9 +45,46 @@ async def handle(node: Node, request: Request[FindCoordinatorRequest]) -> FindCo
         # the first such request creates the topic
         await start_transactions(node)
     elif body.key_type != _GROUP:
-        words = f"key type {body.key_type} is not offered by this broker: groups (0), transactions (1) are"
+        words = (
+            f"key type {body.key_type} is not known in version {request.version}: groups (0) and "
+            "transactions (1) are and, from version 6 on, share partitions (2)"
+        )
         return _answer(request, lambda key: _nowhere(key, ErrorCode.INVALID_REQUEST, words))
     return _answer(request, lambda key: Coordinator(key, node.node_id, *request.endpoint))
+
+
+async def _find_share_coordinators(
+    node: Node, request: Request[FindCoordinatorRequest]
+) -> FindCoordinatorResponse:
+    """The share coordinators of share partitions."""
+    wrong: dict[str, str] = {}
+    for key in request.body.coordinator_keys:
+        try:
+            SharePartitionKey.parse(key)
+        except ValueError as error:
+            wrong[key] = str(error)
+    keys = [key for key in request.body.coordinator_keys if key not in wrong]
+    leaders: Mapping[str, Found] = {}
+    if keys:
+        try:
+            leaders = await find_share_coordinators(node, keys)
+        except KafkaError as error:
+            leaders = dict.fromkeys(keys, error)
+
+    def find(key: str) -> Coordinator:
+        if key in wrong:
+            return _nowhere(key, ErrorCode.INVALID_REQUEST, wrong[key])
+        leader = leaders[key]
+        if isinstance(leader, KafkaError):
+            return _nowhere(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, str(leader))
+        if node.cluster is None:
+            return Coordinator(key, leader, *request.endpoint)
+        endpoint = node.cluster.endpoint(leader, request.context.listener)
+        if endpoint is None:
+            return _nowhere(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, "its broker has no such listener")
+        return Coordinator(key, leader, *endpoint)
+
+    return _answer(request, find)
 
 
 async def _in_cluster(
@@ -97,7 +138,7 @@ _SHARE_RIGHT = right(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, "each share
 
 async def _guard(asked: Asked[FindCoordinatorRequest, FindCoordinatorResponse]) -> FindCoordinatorResponse:
     request, body = asked.request, asked.request.body
-    if body.key_type not in (_GROUP, _TRANSACTION, _SHARE_GROUP):
+    if body.key_type not in (_GROUP, _TRANSACTION, _SHARE):
         return await asked.proceed()  # which refuses it
 
     def wanted(key: str) -> tuple[Access, str]:

@@ -27,7 +27,7 @@ from ...cluster.controller import (
     reassign,
 )
 from ...protocol import ErrorCode, KafkaError, TopicPartition
-from ..partitions.topic_names import COORDINATORS, OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from ..partitions.topic_names import COORDINATORS, OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
 from ..settings import BrokerSettings
 
 A = TypeVar("A")
@@ -78,7 +78,8 @@ class ControllerRequests(ABC):
         """Create a topic of a coordinator, unless it exists. Raises KafkaError: INVALID_REPLICATION_FACTOR as
         long as there are too few brokers, and others.
         """
-        for error in (await self.create_topics([internal_topic(self._settings, name)])).values():
+        wanted = internal_topic(self._settings, name, len(self.image.brokers))
+        for error in (await self.create_topics([wanted])).values():
             if error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
                 raise error
 
@@ -132,10 +133,18 @@ def refusals_in(answer: Refusals[str]) -> dict[str, KafkaError]:
     return {name: error for name, error in answer.items() if error is not None}
 
 
-def internal_topic(settings: BrokerSettings, name: str) -> NewTopic:
+def internal_topic(settings: BrokerSettings, name: str, brokers: int) -> NewTopic:
     """The topic of a coordinator as the settings want it, without its first configs."""
     if name == OFFSETS_TOPIC:
         count, factor = settings.offsets_topic_num_partitions, settings.offsets_topic_replication_factor
+    elif name == SHARE_STATE_TOPIC:
+        count = settings.share_coordinator_state_topic_num_partitions
+        # with Kafka's default of 3 share groups would have nothing on one broker or two, and no client could
+        # see why
+        factor = max(min(settings.share_coordinator_state_topic_replication_factor, brokers), 1)
+        least = min(settings.share_coordinator_state_topic_min_isr, factor)
+        configs = {"min_insync_replicas": least}
+        return NewTopic(name, partitions=count, replication_factor=factor, configs=configs)
     else:
         count = settings.transaction_state_log_num_partitions
         factor = settings.transaction_state_log_replication_factor
@@ -143,14 +152,21 @@ def internal_topic(settings: BrokerSettings, name: str) -> NewTopic:
 
 
 def first_configs(settings: BrokerSettings, name: str) -> dict[str, object]:
-    """The first configs of a topic that came without any: coordinators' topics are compacted."""
+    """The first configs of a topic that came without any: most topics of coordinators are compacted."""
     if name not in COORDINATORS:
         return {}
     sizes = {
         OFFSETS_TOPIC: settings.offsets_topic_segment_bytes,
         TRANSACTIONS_TOPIC: settings.transaction_state_log_segment_bytes,
+        SHARE_STATE_TOPIC: settings.share_coordinator_state_topic_segment_bytes,
     }
     configs = {"cleanup_policy": "compact", "segment_bytes": sizes[name], "compression_type": "producer"}
+    if name == SHARE_STATE_TOPIC:
+        # its coordinator cuts it
+        configs |= {"cleanup_policy": "delete", "retention_ms": -1}
+        if settings.log_retention_bytes >= 0:
+            # Apache Kafka would delete state by size
+            configs["retention_bytes"] = -1
     if name == TRANSACTIONS_TOPIC:
         # with a larger min.insync.replicas than there are replicas nothing could be written
         least = min(settings.transaction_state_log_min_isr, settings.transaction_state_log_replication_factor)

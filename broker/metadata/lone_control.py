@@ -108,7 +108,7 @@ class LoneControl(ControllerRequests):
             added = [topic for topic in topics if topic.name in found]
             self._store.commit_now(*self._puts(added), *self._ids_behind(newest))
         if image.topic(OFFSETS_TOPIC) is None:
-            wanted = self._with_configs([internal_topic(self._settings, OFFSETS_TOPIC)])
+            wanted = self._with_configs([internal_topic(self._settings, OFFSETS_TOPIC, 1)])
             made = self._write(create_topics(self.image, wanted))
             for error in refusals_in(made.answer).values():
                 raise error

@@ -62,8 +62,8 @@ class Topics:
         )
         #: Called with each partition that cannot be served any more.
         self.on_damage: Callable[[Partition], None] = lambda _: None
-        #: Called with the names of topics that were deleted.
-        self.on_deleted: Callable[[list[str]], None] = lambda _: None
+        #: Called with topics that were deleted.
+        self.on_deleted: Callable[[Collection[TopicImage]], None] = lambda _: None
         #: How often replicas left, and joined, the in-sync replicas of partitions that this broker leads.
         self.isr_shrinks = self.isr_expands = 0
         self._node_id = settings.node_id
@@ -275,7 +275,7 @@ class Topics:
             if self.logs.topic(topic.name) is not None:
                 self.logs.delete(topic.name, is_stray=topic.id not in image.deletions)
         if gone:
-            self.on_deleted([topic.name for topic in gone])
+            self.on_deleted(gone)
         if self._deletions_here():
             self.logs.has_leftovers.set()
         for topic in changed:

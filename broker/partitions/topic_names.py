@@ -12,8 +12,9 @@ _ALLOWED = re.compile(rf"[a-zA-Z0-9._-]{{1,{MAX_LENGTH}}}", re.ASCII)
 #: Topics that the broker writes itself.
 OFFSETS_TOPIC = "__consumer_offsets"
 TRANSACTIONS_TOPIC = "__transaction_state"
+SHARE_STATE_TOPIC = "__share_group_state"
 #: Topics of this broker's coordinators: they cannot be deleted, or get more partitions.
-COORDINATORS = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC})
+COORDINATORS = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_STATE_TOPIC})
 
 #: Kafka's own metadata log: never a topic here.
 _RESERVED = "__cluster_metadata"

@@ -21,7 +21,7 @@ from ..metadata.topics import Topics
 from ..partitions.leadership import Leadership, Then
 from ..partitions.local_logs import LocalLogs
 from ..partitions.partition import Partition, not_leader
-from ..partitions.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from ..partitions.topic_names import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
 from ..settings import BrokerSettings
 from .fetcher import Fetcher
 from .openings import Openings
@@ -380,8 +380,10 @@ class MovingShards:
         fetch_sessions: FetchSessions,
         load: Callable[[int], Awaitable[None]],
         unload: Callable[[int], object],
+        *,
+        timeout_ms: int | None = None,
     ) -> None:
-        self.timeout_s = settings.offsets_commit_timeout_ms / 1_000
+        self.timeout_s = (timeout_ms or settings.offsets_commit_timeout_ms) / 1_000
         self._topic = topic
         self._logs = logs
         self._settings = settings
@@ -462,6 +464,7 @@ def replicated_log(topic: str, topics: Topics, settings: BrokerSettings) -> Offs
     default = {
         OFFSETS_TOPIC: settings.offsets_topic_num_partitions,
         TRANSACTIONS_TOPIC: settings.transaction_state_log_num_partitions,
+        SHARE_STATE_TOPIC: settings.share_coordinator_state_topic_num_partitions,
     }
     return OffsetsStore(
         _Here(topic, topics.logs),

@@ -1,0 +1,35 @@
+"""What the APIs of the share coordinator share: they are about partitions of topics, by id, for one group."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...protocol import ApiKey, ErrorCode, KafkaError
+from ..authorizer import Operation, ResourceType, right
+from ..node import Node
+from ..share_state import answer_request
+from ._api import Request, ServedApi
+from ._errors import Level, in_elements, same
+from ._guards import whole
+
+
+async def _handle(node: Node, request: Request[Any]) -> Any:
+    if not request.body.group_id.strip():
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "a share partition has a group")
+    return await answer_request(node, request.body)
+
+
+def serve_share_state(key: ApiKey, *, versions: tuple[int, int], reads_only: bool) -> ServedApi[Any, Any]:
+    """An API of the share coordinator, which group coordinators and leaders of partitions ask."""
+    return ServedApi(
+        key=key,
+        versions=versions,
+        handler=_handle,
+        guard=whole(right(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, "all of it")),
+        errors=in_elements(
+            Level("topics", "results", same("topic_id")), Level("partitions", "partitions", same("partition"))
+        ),
+        reads_only=reads_only,
+        # what a leader has sent is written, even if its connection is gone by then
+        carried_out=not reads_only,
+    )

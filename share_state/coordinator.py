@@ -1,0 +1,126 @@
+"""The share coordinator of a broker: all shards of ``__share_group_state`` on one event loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from ..coordinator import CoordinatorEvent
+from ..coordinator.engine.effects import Command, Request
+from ..coordinator.engine.runner import Call, CoordinatorLog, Replicas, ShardRunner
+from ..coordinator.engine.runtime import ShardRuntime
+from ..protocol import ApiKey, ErrorCode, RequestContext, SharePartitionKey
+from .settings import ShareCoordinatorSettings
+from .shards import MAX_BYTES, SHARE_STATE_TOPIC, PruneLog, ShareRequest, ShareStates, delete_topics
+
+_READS = frozenset({ApiKey.READ_SHARE_GROUP_STATE, ApiKey.READ_SHARE_GROUP_STATE_SUMMARY})
+_NOBODY = RequestContext()
+
+
+class ShareCoordinator:
+    """All share partitions that one broker keeps the state of, on one event loop.
+
+    ``prune`` deletes the records of a partition of ``__share_group_state`` below an offset. ``has_topic``
+    returns whether a topic with an id exists, ``max_bytes`` the largest batch that the topic accepts, in
+    bytes. Until ``start`` every request gets COORDINATOR_NOT_AVAILABLE, because the topic does not exist.
+    """
+
+    def __init__(
+        self,
+        *,
+        settings: ShareCoordinatorSettings,
+        prune: Callable[[int, int], None],
+        has_topic: Callable[[UUID], bool],
+        max_bytes: Callable[[], int] = lambda: MAX_BYTES,
+        clock_ms: Callable[[], int],
+        on_event: Callable[[CoordinatorEvent], None] | None = None,
+        fsync: bool = False,
+    ) -> None:
+        self._settings = settings
+        self._prune = prune
+        self._has_topic = has_topic
+        self._max_bytes = max_bytes
+        self._clock_ms = clock_ms
+        self._on_event = on_event
+        self._fsync = fsync
+        self._shards: ShardRuntime[ShareStates] | None = None
+
+    def __repr__(self) -> str:
+        return f"<ShareCoordinator: {self._shards or 'not started'!r}>"
+
+    @property
+    def started(self) -> bool:
+        """Return whether its topic exists, as far as it knows."""
+        return self._shards is not None
+
+    async def start(self, log: CoordinatorLog) -> None:
+        """Load every shard from the topic's log and serve it. Does nothing if it has started already."""
+        if self._shards is None:
+            await self._open(log, None).load_all()
+
+    def start_replicated(self, log: CoordinatorLog, replicas: Replicas) -> None:
+        """Start in a cluster. Each partition that this broker leads is served from ``load`` to ``unload``."""
+        self._open(log, replicas)
+
+    async def load(self, partition: int) -> None:
+        """Load one partition that this broker leads from now on."""
+        if self._shards is not None:
+            await self._shards.load(partition)
+
+    def unload(self, partition: int) -> None:
+        """Unload one partition that another broker leads from now on."""
+        if self._shards is not None:
+            self._shards.unload(partition)
+
+    def stop(self) -> None:
+        """Stop, after flushing the shards' pending records."""
+        if self._shards is not None:
+            self._shards.stop()
+
+    async def answer(self, api_key: ApiKey, rows: Iterable[tuple[SharePartitionKey, object]]) -> list[Any]:
+        """Answer rows of a request, in their order: the rows of its response.
+
+        What is read is refused while another broker may have taken over: it could lack its writes.
+        """
+        calls = [
+            (Request(api_key, 0, ShareRequest(key, row), _NOBODY, call), call)
+            for key, row, call in ((key, row, Call()) for key, row in rows)
+        ]
+        requests = [request for request, _ in calls]
+        if self._shards is None:
+            for request in requests:
+                request.handle.set(SHARE_STATE_TOPIC.refusal(request, ErrorCode.NOT_COORDINATOR))
+        else:
+            reads = api_key in _READS
+            await self._shards.submit_all(requests, reads=reads, exact=reads)
+        return [await call.answer() for _, call in calls]
+
+    def topics_deleted(self, topic_ids: Collection[UUID]) -> None:
+        """Delete the state of topics that are gone, as far as this broker has it."""
+        for runner in self._shards or ():
+            runner.when_loaded(partial(delete_topics, topic_ids=frozenset(topic_ids)))
+
+    def _open(self, log: CoordinatorLog, replicas: Replicas | None) -> ShardRuntime[ShareStates]:
+        shards = self._shards = ShardRuntime(
+            topic=SHARE_STATE_TOPIC,
+            new_state=lambda: ShareStates(self._settings, self._max_bytes, self._has_topic),
+            log=log,
+            clock_ms=self._clock_ms,
+            on_event=lambda _state, event: self._tell(event),
+            fsync=self._fsync,
+            linger_ms=-1,
+            on_command=self._carry_out,
+            replicas=replicas,
+        )
+        shards.open()
+        return shards
+
+    def _carry_out(self, runner: ShardRunner[ShareStates], command: Command) -> None:
+        assert isinstance(command, PruneLog), "the only command of this coordinator"
+        self._prune(runner.partition, command.before_offset)
+
+    def _tell(self, event: CoordinatorEvent) -> None:
+        if self._on_event is not None:
+            self._on_event(event)

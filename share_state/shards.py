@@ -1,0 +1,407 @@
+"""A shard of ``__share_group_state``: the state of its share partitions, requests, snapshots and pruning.
+
+Requests are rows of the APIs' messages, one for each share partition. Requests about a share partition wait
+for its pending writes, so that each is decided by the content of the log.
+
+Two epochs fence. The *state epoch* is given by the group's coordinator, and rises when the state is replaced;
+the *leader epoch* is that of the partition's leader, which reads the state when it takes over.
+
+The log is a snapshot of each share partition, and updates. It is not compacted but cut: everything below the
+oldest snapshot that is needed may go. A share partition that is not used would hold that up, so its snapshot
+is written anew when others have written much since.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple, TypeAlias
+from uuid import UUID
+
+from ..coordinator.engine.effects import Command, Request
+from ..coordinator.engine.events import CoordinatorEvent
+from ..coordinator.engine.loader import LoadedBatch
+from ..coordinator.engine.shard import Api, CoordinatorTopic, Kind, LoadedRecord, Shard, Waits
+from ..coordinator.engine.timers import TimerKey
+from ..protocol import ApiKey, ErrorCode, SharePartitionKey, messages_of
+from ..protocol.messages import initialize_share_group_state as initialize
+from ..protocol.messages import read_share_group_state as read
+from ..protocol.messages import read_share_group_state_summary as summary
+from ..protocol.messages import write_share_group_state as write
+from .merging import merge_batches
+from .records import (
+    BATCH_BYTES,
+    NONE,
+    REST_BYTES,
+    ShareSnapshot,
+    ShareStateDeleted,
+    ShareUpdate,
+    decode,
+    encode_all,
+)
+from .settings import ShareCoordinatorSettings
+
+#: Timers: write the snapshots of unused share partitions anew, and cut the log.
+_COLD: Final = "cold"
+_PRUNE: Final = "prune"
+
+#: Kafka's default for max.message.bytes.
+MAX_BYTES: Final = 1_048_588
+
+#: Most share partitions that a timer looks at and writes at a time; it continues a millisecond later.
+_SLICE: Final = 1_000
+_WRITTEN_SLICE: Final = 16
+
+_NO_TOPIC: Final = UUID(int=0)
+#: States of records that are stored: available, acknowledged, archived.
+_STORED_STATES: Final = frozenset({0, 2, 4})
+
+_MESSAGES: Final = {
+    ErrorCode.FENCED_STATE_EPOCH: "the state has epoch {0}: it was replaced since",
+    ErrorCode.FENCED_LEADER_EPOCH: "the partition has a leader with epoch {0}",
+}
+
+
+class ShareRequest(NamedTuple):
+    """A share partition, and its row in a request."""
+
+    key: SharePartitionKey
+    row: object
+
+    @property
+    def text(self) -> str:
+        return str(self.key)
+
+
+@dataclass(slots=True)
+class PruneLog(Command):
+    """Delete the records below an offset, which are needed no more."""
+
+    before_offset: int
+
+
+@dataclass(slots=True)
+class StateWriteRefused(CoordinatorEvent):
+    """The record of a share partition was refused by the log, or is too large for it."""
+
+    name = "StateWriteRefused"
+    level = "warning"
+
+    share_partition: str
+    cause: str
+
+
+@dataclass(slots=True, eq=False)
+class Kept:
+    """The state of a share partition, the offset of its last snapshot, and the updates since."""
+
+    now: ShareSnapshot
+    snapshot_offset: int
+    updates: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class ShareStates:
+    """State of a shard. ``max_bytes`` returns the largest batch of its topic, in bytes, ``has_topic`` whether
+    a topic exists.
+    """
+
+    settings: ShareCoordinatorSettings
+    max_bytes: Callable[[], int] = lambda: MAX_BYTES
+    has_topic: Callable[[UUID], bool] = lambda _: True
+    by_key: dict[SharePartitionKey, Kept] = field(default_factory=dict)
+    #: Offset behind the last record, and below which the log was last cut.
+    end_offset: int = 0
+    pruned_offset: int = 0
+    #: Share partitions that the timer for unused ones still has to look at.
+    queue: list[SharePartitionKey] = field(default_factory=list)
+
+    def store(self, records: Sequence[ShareSnapshot], offset: int) -> None:
+        """Apply snapshots."""
+        for at, record in enumerate(records, offset):
+            self.by_key[record.key] = Kept(record, at)
+        self.end_offset = offset + len(records)
+
+    def update(self, records: Sequence[ShareUpdate], offset: int) -> None:
+        """Apply updates. One without a snapshot is left of a state that was deleted."""
+        for record in records:
+            kept = self.by_key.get(record.key)
+            if kept is not None:
+                kept.now = apply_update(kept.now, record)
+                kept.updates += 1
+        self.end_offset = offset + len(records)
+
+    def remove(self, records: Sequence[ShareStateDeleted], offset: int) -> None:
+        """Apply tombstones."""
+        for record in records:
+            self.by_key.pop(record.key, None)
+        self.end_offset = offset + len(records)
+
+    @property
+    def needed_from(self) -> int:
+        """The offset of the oldest snapshot that is needed."""
+        return min((kept.snapshot_offset for kept in self.by_key.values()), default=self.end_offset)
+
+
+def apply_update(now: ShareSnapshot, update: ShareUpdate) -> ShareSnapshot:
+    """The state with an update on top."""
+    start = now.start_offset if update.start_offset == NONE else update.start_offset
+    return now._replace(
+        leader_epoch=max(now.leader_epoch, update.leader_epoch),
+        start_offset=start,
+        batches=merge_batches(now.batches, update.batches, start),
+        delivery_complete_count=update.delivery_complete_count,
+    )
+
+
+#: A shard of ``__share_group_state``.
+ShareShard: TypeAlias = Shard[ShareStates]
+
+
+# --- requests -----------------------------------------------------------------------------------------------
+
+
+def handle_initialize(shard: ShareShard, request: Request, now_ms: int) -> None:
+    """Begin a state, or replace it, with a state epoch that is not lower."""
+    key, row = request.body
+    assert isinstance(row, initialize.PartitionData), "the row of this API"
+    kept = shard.state.by_key.get(key)
+    if kept is not None and row.state_epoch < kept.now.state_epoch:
+        return _fence(shard, request, ErrorCode.FENCED_STATE_EPOCH, kept.now.state_epoch)
+    if not _is_known(shard, key):
+        return _refuse(shard, request, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, _NO_SUCH_TOPIC)
+    snapshot = ShareSnapshot(
+        key,
+        0 if kept is None else kept.now.snapshot_epoch + 1,
+        row.state_epoch,
+        0,
+        row.start_offset,
+        now_ms if kept is None else kept.now.create_ms,
+        now_ms,
+    )
+    answer = initialize.PartitionResult(row.partition)
+    return shard.append(str(key), (snapshot,), answers=((request, answer),))
+
+
+def handle_read(shard: ShareShard, request: Request, now_ms: int) -> None:
+    """Answer the whole state. A higher leader epoch is written first: it fences those before."""
+    key, row = request.body
+    assert isinstance(row, read.PartitionData), "the row of this API"
+    kept = shard.state.by_key.get(key)
+    if kept is None:
+        return _refuse(shard, request, ErrorCode.INVALID_REQUEST, _READ_FIRST)
+    now = kept.now
+    if row.leader_epoch < now.leader_epoch:
+        return _fence(shard, request, ErrorCode.FENCED_LEADER_EPOCH, now.leader_epoch)
+    answer = read.PartitionResult(row.partition, 0, None, now.state_epoch, now.start_offset, now.batches)
+    if row.leader_epoch == now.leader_epoch:
+        return shard.reply(request, answer)
+    count = now.delivery_complete_count
+    update = ShareUpdate(key, now.snapshot_epoch, row.leader_epoch, now.start_offset, (), count)
+    return _append(shard, kept, update, request, answer, now_ms)
+
+
+def handle_summary(shard: ShareShard, request: Request, now_ms: int) -> None:
+    """Answer epochs, start offset and the number of offsets above it that are done."""
+    del now_ms
+    key, row = request.body
+    assert isinstance(row, summary.PartitionData), "the row of this API"
+    kept = shard.state.by_key.get(key)
+    if kept is None:
+        return _refuse(shard, request, ErrorCode.INVALID_REQUEST, _READ_FIRST)
+    now = kept.now
+    epochs = now.state_epoch, now.leader_epoch
+    return shard.reply(
+        request,
+        summary.PartitionResult(
+            row.partition, 0, None, *epochs, now.start_offset, now.delivery_complete_count
+        ),
+    )
+
+
+def handle_write(shard: ShareShard, request: Request, now_ms: int) -> None:
+    """Put a leader's changes on top of the state."""
+    key, row = request.body
+    assert isinstance(row, write.PartitionData), "the row of this API"
+    kept = shard.state.by_key.get(key)
+    if kept is None:
+        return _refuse(shard, request, ErrorCode.INVALID_REQUEST, _WRITE_FIRST)
+    now = kept.now
+    if row.leader_epoch < now.leader_epoch:
+        return _fence(shard, request, ErrorCode.FENCED_LEADER_EPOCH, now.leader_epoch)
+    if row.state_epoch < now.state_epoch:
+        return _fence(shard, request, ErrorCode.FENCED_STATE_EPOCH, now.state_epoch)
+    if any(not _is_sound(batch) for batch in row.state_batches):
+        return _refuse(shard, request, ErrorCode.INVALID_REQUEST, "a batch is no range of offsets")
+    batches = tuple(read.StateBatch(*batch) for batch in row.state_batches)
+    update = ShareUpdate(
+        key, now.snapshot_epoch, now.leader_epoch, row.start_offset, batches, row.delivery_complete_count
+    )
+    if why := _too_large(shard.state, now, update):
+        shard.tell(StateWriteRefused("", str(key), why))
+        return _refuse(shard, request, ErrorCode.UNKNOWN_SERVER_ERROR, why)
+    return _append(shard, kept, update, request, write.PartitionResult(row.partition), now_ms)
+
+
+def handle_delete(shard: ShareShard, request: Request, now_ms: int) -> None:
+    """Delete a state. It is no error if there is none."""
+    del now_ms
+    key = request.body.key
+    answer = messages_of(request.api_key).PartitionResult(key.partition)
+    if key not in shard.state.by_key:
+        return shard.reply(request, answer)
+    return shard.append(str(key), (ShareStateDeleted(key),), answers=((request, answer),))
+
+
+def _is_known(shard: ShareShard, key: SharePartitionKey) -> bool:
+    return shard.state.has_topic(key.topic_id)
+
+
+def _is_sound(batch: write.StateBatch) -> bool:
+    return 0 <= batch.first_offset <= batch.last_offset and batch.delivery_state in _STORED_STATES
+
+
+def _too_large(state: ShareStates, now: ShareSnapshot, update: ShareUpdate) -> str:
+    """Return why an update must be refused, or "": a snapshot of the state must fit into a batch."""
+    room = state.max_bytes() - REST_BYTES - len(now.key.group_id.encode())
+    # each written batch adds itself, and may cut one in two
+    if BATCH_BYTES * (len(now.batches) + 2 * len(update.batches)) <= room:
+        return ""
+    count = len(apply_update(now, update).batches)
+    if BATCH_BYTES * count <= room:
+        return ""
+    return f"{count} batches in flight: the record with its state would be over max.message.bytes"
+
+
+def _append(
+    shard: ShareShard, kept: Kept, update: ShareUpdate, request: Request, answer: object, now_ms: int
+) -> None:
+    """Write an update, or the whole state if there were many since it was written last."""
+    record: ShareUpdate | ShareSnapshot = update
+    if kept.updates >= shard.state.settings.share_coordinator_snapshot_update_records_per_snapshot:
+        record = _next_snapshot(apply_update(kept.now, update), now_ms)
+    shard.append(str(update.key), (record,), answers=((request, answer),))
+
+
+def _next_snapshot(now: ShareSnapshot, now_ms: int) -> ShareSnapshot:
+    return now._replace(snapshot_epoch=now.snapshot_epoch + 1, write_ms=now_ms)
+
+
+_NO_SUCH_TOPIC: Final = "This server does not host this topic-partition."
+_READ_FIRST: Final = "Read operation on uninitialized share partition not allowed."
+_WRITE_FIRST: Final = "Write operation on uninitialized share partition not allowed."
+
+
+def _fence(shard: ShareShard, request: Request, error: ErrorCode, epoch: int) -> None:
+    _refuse(shard, request, error, _MESSAGES[error].format(epoch))
+
+
+def _refuse(shard: ShareShard, request: Request, error: ErrorCode, words: str) -> None:
+    shard.reply(
+        request, messages_of(request.api_key).PartitionResult(request.body.key.partition, error, words)
+    )
+
+
+def _refusal(request: Request, error: int) -> object:
+    words = f"the share coordinator cannot answer: {ErrorCode(error).name}"
+    return messages_of(request.api_key).PartitionResult(request.body.key.partition, error, words)
+
+
+# --- timers, loads ------------------------------------------------------------------------------------------
+
+
+def delete_topics(shard: ShareShard, _now_ms: int, *, topic_ids: Collection[UUID]) -> None:
+    """Delete the state of topics that are gone."""
+    for key in [key for key in shard.state.by_key if key.topic_id in topic_ids]:
+        shard.append(str(key), (ShareStateDeleted(key),))
+
+
+def _on_prune_timer(shard: ShareShard, key: TimerKey, now_ms: int) -> None:
+    state = shard.state
+    needed = state.needed_from
+    if needed > state.pruned_offset:
+        state.pruned_offset = needed
+        shard.command(PruneLog(needed))
+    shard.timers.start(key, now_ms + state.settings.share_coordinator_state_topic_prune_interval_ms)
+
+
+def _on_cold_timer(shard: ShareShard, key: TimerKey, now_ms: int) -> None:
+    """Write anew the snapshots that hold up the cut of the log, and delete states without a topic.
+
+    A state of a topic that was deleted while nobody led this shard is found here and not at the load: a
+    broker that has just taken over may not know all topics yet.
+    """
+    state, settings = shard.state, shard.state.settings
+    written, at = 0, 0
+    queue = state.queue or list(state.by_key)
+    while at < len(queue) and at < _SLICE and written < _WRITTEN_SLICE:
+        kept = state.by_key.get(queue[at])
+        text = str(queue[at])
+        if kept is not None and not shard.is_busy(text):
+            if not _is_known(shard, queue[at]):
+                shard.append(text, (ShareStateDeleted(queue[at]),))
+                written += 1
+            elif _is_cold(state, kept):
+                shard.append(text, (_next_snapshot(kept.now, now_ms),))
+                written += 1
+        at += 1
+    state.queue = queue[at:]
+    pause_ms = 1 if state.queue else settings.share_coordinator_cold_partition_snapshot_interval_ms
+    shard.timers.start(key, now_ms + pause_ms)
+
+
+def _is_cold(state: ShareStates, kept: Kept) -> bool:
+    """Return whether a snapshot holds up the cut of the log: more was written since than all share partitions
+    need. So nothing is written where nothing is used.
+    """
+    return state.end_offset - kept.snapshot_offset > 2 * len(state.by_key)
+
+
+def _activate(shard: ShareShard, now_ms: int) -> None:
+    settings = shard.state.settings
+    shard.timers.start((_PRUNE,), now_ms + settings.share_coordinator_state_topic_prune_interval_ms)
+    shard.timers.start((_COLD,), now_ms + settings.share_coordinator_cold_partition_snapshot_interval_ms)
+
+
+def _unload(shard: ShareShard, _now_ms: int) -> None:
+    shard.state.by_key.clear()
+    shard.state.queue.clear()
+
+
+def _records(_state: ShareStates, batch: LoadedBatch) -> Iterator[LoadedRecord]:
+    return (LoadedRecord(offset, key, value) for offset, _, key, value in batch.records)
+
+
+def _refusal_event(text: str, error: ErrorCode) -> StateWriteRefused:
+    return StateWriteRefused("", text, f"the log did not take its record: {error.name}")
+
+
+#: The share coordinator's part of a shard: its APIs, records and timers.
+_SHARE_STATES: Final[Kind[ShareStates]] = Kind(
+    apis={
+        ApiKey.INITIALIZE_SHARE_GROUP_STATE: Api(handle_initialize, _refusal, Waits.WRITES),
+        ApiKey.READ_SHARE_GROUP_STATE: Api(handle_read, _refusal, Waits.WRITES),
+        ApiKey.WRITE_SHARE_GROUP_STATE: Api(handle_write, _refusal, Waits.WRITES),
+        ApiKey.DELETE_SHARE_GROUP_STATE: Api(handle_delete, _refusal, Waits.WRITES),
+        ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: Api(handle_summary, _refusal, Waits.WRITES),
+    },
+    applies={
+        ShareSnapshot: lambda state, run, at, _producer_id: state.store(run, at),
+        ShareUpdate: lambda state, run, at, _producer_id: state.update(run, at),
+        ShareStateDeleted: lambda state, run, at, _producer_id: state.remove(run, at),
+    },
+    timers={_PRUNE: _on_prune_timer, _COLD: _on_cold_timer},
+    activate=_activate,
+    unload=_unload,
+)
+
+SHARE_STATE_TOPIC: Final[CoordinatorTopic[ShareStates]] = CoordinatorTopic(
+    "__share_group_state",
+    (_SHARE_STATES,),
+    key_of=lambda body: body.text,
+    encode=encode_all,
+    decode=decode,
+    append_refused=_refusal_event,
+    load=_records,
+    count=lambda state: len(state.by_key),
+)

@@ -1,0 +1,120 @@
+"""The share coordinator over a log in memory: requests about many share partitions, restarts, cuts."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from kohort.protocol import ApiKey, ErrorCode, SharePartitionKey
+from kohort.protocol.messages import initialize_share_group_state as initialize
+from kohort.protocol.messages import read_share_group_state as read
+from kohort.protocol.messages import write_share_group_state as write
+from kohort.share_state import ShareCoordinator, ShareCoordinatorSettings
+from tests.coordinator.memory_log import MemoryLog
+
+TOPIC = UUID(int=1)
+KEYS = [SharePartitionKey("orders", TOPIC, each) for each in range(20)]
+
+
+@dataclass
+class Around:
+    """The world around a coordinator: its log, and where it was cut."""
+
+    log: MemoryLog = field(default_factory=MemoryLog)
+    cuts: list[tuple[int, int]] = field(default_factory=list)
+    now_ms: int = 1_700_000_000_000
+
+    def make(self, **settings: int) -> ShareCoordinator:
+        return ShareCoordinator(
+            settings=ShareCoordinatorSettings(**settings),
+            prune=lambda partition, before: self.cuts.append((partition, before)),
+            has_topic=lambda topic_id: topic_id == TOPIC,
+            clock_ms=lambda: self.now_ms,
+        )
+
+    async def start(self, **settings: int) -> ShareCoordinator:
+        coordinator = self.make(**settings)
+        await coordinator.start(self.log)
+        return coordinator
+
+
+async def begin(coordinator: ShareCoordinator) -> None:
+    rows = [(key, initialize.PartitionData(key.partition, 1, 0)) for key in KEYS]
+    answers = await coordinator.answer(ApiKey.INITIALIZE_SHARE_GROUP_STATE, rows)
+    assert [row.error_code for row in answers] == [ErrorCode.NONE] * len(KEYS)
+
+
+async def test_rows_are_answered_in_their_order_wherever_their_shards_are() -> None:
+    coordinator = await Around().start()
+    await begin(coordinator)
+    rows = [(key, read.PartitionData(key.partition, 0)) for key in reversed(KEYS)]
+    answers = await coordinator.answer(ApiKey.READ_SHARE_GROUP_STATE, rows)
+    assert [row.partition for row in answers] == [key.partition for key in reversed(KEYS)]
+    assert {row.state_epoch for row in answers} == {1}
+    coordinator.stop()
+
+
+async def test_the_next_run_has_what_was_written() -> None:
+    around = Around()
+    coordinator = await around.start()
+    await begin(coordinator)
+    batch = write.StateBatch(0, 4, 2, 1)
+    row = write.PartitionData(3, 1, 0, 0, 5, [batch])
+    await coordinator.answer(ApiKey.WRITE_SHARE_GROUP_STATE, [(KEYS[3], row)])
+    coordinator.stop()
+    coordinator = await around.start()
+    (answer,) = await coordinator.answer(ApiKey.READ_SHARE_GROUP_STATE, [(KEYS[3], read.PartitionData(3, 0))])
+    assert answer.state_batches == (batch,)
+    coordinator.stop()
+
+
+async def test_two_writes_of_one_request_about_one_share_partition_count_in_their_order() -> None:
+    coordinator = await Around().start()
+    await begin(coordinator)
+    rows = [
+        (KEYS[0], write.PartitionData(0, 1, 0, start, -1, [write.StateBatch(0, 9, state, 1)]))
+        for start, state in ((0, 0), (2, 2))
+    ]
+    answers = await coordinator.answer(ApiKey.WRITE_SHARE_GROUP_STATE, rows)
+    assert [row.error_code for row in answers] == [ErrorCode.NONE] * 2
+    (found,) = await coordinator.answer(ApiKey.READ_SHARE_GROUP_STATE, [(KEYS[0], read.PartitionData(0, 0))])
+    assert (found.start_offset, found.state_batches) == (2, ((2, 9, 2, 1),))
+    coordinator.stop()
+
+
+async def test_before_its_topic_is_there_it_coordinates_nothing() -> None:
+    coordinator = Around().make()
+    row = initialize.PartitionData(0, 1, 0)
+    (answer,) = await coordinator.answer(ApiKey.INITIALIZE_SHARE_GROUP_STATE, [(KEYS[0], row)])
+    assert answer.error_code == ErrorCode.NOT_COORDINATOR
+    coordinator.topics_deleted([TOPIC])
+    coordinator.stop()
+
+
+async def test_state_of_a_deleted_topic_is_deleted_in_all_shards() -> None:
+    around = Around()
+    coordinator = await around.start()
+    await begin(coordinator)
+    coordinator.topics_deleted([TOPIC])
+    rows = [(key, read.PartitionData(key.partition, 0)) for key in KEYS]
+    answers = await coordinator.answer(ApiKey.READ_SHARE_GROUP_STATE, rows)
+    assert {row.error_code for row in answers} == {ErrorCode.INVALID_REQUEST}
+    coordinator.stop()
+
+
+async def test_the_owner_is_told_where_to_cut_the_log() -> None:
+    around = Around(MemoryLog(1))
+    coordinator = await around.start(
+        share_coordinator_state_topic_prune_interval_ms=20,
+        share_coordinator_snapshot_update_records_per_snapshot=0,
+    )
+    rows = [(KEYS[0], initialize.PartitionData(0, 1, 0))]
+    await coordinator.answer(ApiKey.INITIALIZE_SHARE_GROUP_STATE, rows)
+    await coordinator.answer(ApiKey.WRITE_SHARE_GROUP_STATE, [(KEYS[0], write.PartitionData(0, 1, 0, 0))])
+    async with asyncio.timeout(5):
+        while not around.cuts:
+            around.now_ms += 10
+            await asyncio.sleep(0.01)
+    assert around.cuts == [(0, 1)]
+    coordinator.stop()

@@ -1,0 +1,261 @@
+"""A shard of the share coordinator: who may read and write, what is kept, and when the log is cut."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import pytest
+
+from kohort.protocol import ErrorCode, SharePartitionKey
+from kohort.protocol.messages.read_share_group_state import StateBatch
+from kohort.share_state.records import ShareSnapshot, ShareStateDeleted, ShareUpdate, decode
+from kohort.share_state.shards import StateWriteRefused
+from tests.share_state.driver import KEY, OTHER_TOPIC, START_MS, TOPIC, Bottle
+
+_E = ErrorCode
+READ_FIRST = "Read operation on uninitialized share partition not allowed."
+WRITE_FIRST = "Write operation on uninitialized share partition not allowed."
+
+
+def records(bottle: Bottle) -> list[object]:
+    return [decode(*each) for each in bottle.log]
+
+
+def state(bottle: Bottle, key: SharePartitionKey = KEY) -> ShareSnapshot:
+    return bottle.shard.state.by_key[key].now
+
+
+def test_what_is_not_initialized_is_neither_read_nor_written() -> None:
+    bottle = Bottle()
+    assert bottle.read(0)[:3] == (0, _E.INVALID_REQUEST, READ_FIRST)
+    assert bottle.summarize()[:3] == (0, _E.INVALID_REQUEST, READ_FIRST)
+    assert bottle.write(0, 0) == (0, _E.INVALID_REQUEST, WRITE_FIRST)
+    assert bottle.log == []
+
+
+def test_initialized_state_is_read_with_its_start_and_without_batches() -> None:
+    bottle = Bottle()
+    assert bottle.initialize(5, 7) == (0, 0, None)
+    assert bottle.read(0) == (0, 0, None, 5, 7, ())
+    assert records(bottle) == [ShareSnapshot(KEY, 0, 5, 0, 7, START_MS, START_MS)]
+
+
+def test_a_lower_state_epoch_replaces_nothing_an_equal_one_does() -> None:
+    bottle = Bottle()
+    bottle.initialize(5, 0)
+    bottle.write(5, 0, (0, 9, 2, 1), start=0)
+    assert bottle.initialize(4, 3).error_code == _E.FENCED_STATE_EPOCH
+    assert state(bottle).batches == (StateBatch(0, 9, 2, 1),)
+    assert bottle.initialize(5, 3).error_code == _E.NONE
+    assert (state(bottle).start_offset, state(bottle).batches) == (3, ())
+
+
+def test_a_leader_that_reads_fences_those_before_it() -> None:
+    bottle = Bottle()
+    bottle.initialize(1, 0)
+    assert bottle.read(7).error_code == _E.NONE
+    assert bottle.read(6).error_code == _E.FENCED_LEADER_EPOCH
+    assert bottle.write(1, 6, (0, 1, 2, 1)).error_code == _E.FENCED_LEADER_EPOCH
+    assert bottle.write(1, 7, (0, 1, 2, 1)).error_code == _E.NONE
+    bottle.restart()
+    assert bottle.read(6).error_code == _E.FENCED_LEADER_EPOCH, "it is in the log"
+
+
+def test_a_read_in_the_same_epoch_writes_nothing() -> None:
+    bottle = Bottle()
+    bottle.initialize(1, 0)
+    bottle.read(7)
+    length = len(bottle.log)
+    bottle.read(7)
+    assert len(bottle.log) == length
+
+
+def test_a_write_does_not_raise_the_leader_epoch_nor_does_a_summary_fence() -> None:
+    bottle = Bottle()
+    bottle.initialize(1, 0)
+    assert bottle.write(1, 9, (0, 1, 2, 1)).error_code == _E.NONE
+    assert bottle.summarize() == (0, 0, None, 1, 0, 0, -1)
+    assert bottle.write(1, 3, (2, 3, 2, 1)).error_code == _E.NONE
+
+
+def test_a_write_for_a_state_that_was_replaced_is_fenced() -> None:
+    bottle = Bottle()
+    bottle.initialize(2, 0)
+    assert bottle.write(1, 0, (0, 1, 2, 1)).error_code == _E.FENCED_STATE_EPOCH
+    assert bottle.write(2, 0, (0, 1, 2, 1)).error_code == _E.NONE
+
+
+def test_a_write_moves_the_start_only_if_it_says_so() -> None:
+    bottle = Bottle()
+    bottle.initialize(1, 0)
+    bottle.write(1, 0, (0, 4, 2, 1), (5, 9, 0, 1), start=0, done=5)
+    bottle.write(1, 0, (5, 5, 2, 2), done=6)
+    assert (state(bottle).start_offset, state(bottle).delivery_complete_count) == (0, 6)
+    bottle.write(1, 0, (6, 6, 4, 1), start=6, done=1)
+    assert state(bottle).batches == (StateBatch(6, 6, 4, 1), StateBatch(7, 9, 0, 1))
+
+
+@pytest.mark.parametrize("batch", [(4, 3, 0, 1), (-1, 3, 0, 1), (0, 3, 1, 1), (0, 3, 7, 1)])
+def test_a_batch_that_cannot_be_is_refused_with_all_of_its_write(batch: tuple[int, int, int, int]) -> None:
+    bottle = Bottle()
+    bottle.initialize(1, 0)
+    assert bottle.write(1, 0, (0, 1, 2, 1), batch).error_code == _E.INVALID_REQUEST
+    assert state(bottle).batches == ()
+
+
+def test_after_so_many_updates_the_whole_state_is_written() -> None:
+    bottle = Bottle(share_coordinator_snapshot_update_records_per_snapshot=2)
+    bottle.initialize(3, 0)
+    for offset in range(6):
+        bottle.write(3, 0, (2 * offset, 2 * offset, 2, 1), start=0)
+    kinds = [type(each) for each in records(bottle)]
+    assert kinds == [ShareSnapshot, *[ShareUpdate, ShareUpdate, ShareSnapshot] * 2]
+    last = records(bottle)[-1]
+    assert isinstance(last, ShareSnapshot)
+    assert (last.snapshot_epoch, len(last.batches)) == (2, 6)
+
+
+def test_a_restart_finds_what_was_there() -> None:
+    bottle = Bottle(share_coordinator_snapshot_update_records_per_snapshot=3)
+    other = KEY._replace(partition=1)
+    bottle.initialize(3, 0)
+    bottle.initialize(1, 5, other)
+    bottle.read(4)
+    for offset in range(5):
+        bottle.write(3, 4, (3 * offset, 3 * offset + 1, 2, 1), start=offset, done=offset)
+    bottle.delete(other)
+    before = state(bottle)
+    bottle.restart()
+    assert bottle.shard.state.by_key.keys() == {KEY}
+    assert state(bottle) == before
+
+
+def test_deleted_state_is_gone_and_may_be_deleted_again() -> None:
+    bottle = Bottle()
+    bottle.initialize(3, 0)
+    assert bottle.delete() == (0, 0, None)
+    assert bottle.delete() == (0, 0, None)
+    assert records(bottle)[1:] == [ShareStateDeleted(KEY)]
+    assert bottle.read(0).error_code == _E.INVALID_REQUEST
+    bottle.restart()
+    assert not bottle.shard.state.by_key
+
+
+def test_what_the_log_refuses_did_not_happen() -> None:
+    bottle = Bottle()
+    bottle.initialize(1, 0)
+    bottle.failing = _E.NOT_ENOUGH_REPLICAS
+    assert bottle.write(1, 0, (0, 1, 2, 1)).error_code == _E.COORDINATOR_NOT_AVAILABLE
+    assert bottle.initialize(2, 9).error_code == _E.COORDINATOR_NOT_AVAILABLE
+    bottle.failing = None
+    assert bottle.read(0) == (0, 0, None, 1, 0, ())
+    assert isinstance(bottle.told[0], StateWriteRefused)
+
+
+def test_a_topic_that_does_not_exist_gets_no_state() -> None:
+    bottle = Bottle()
+    key = KEY._replace(topic_id=UUID(int=9))
+    assert bottle.initialize(1, 0, key).error_code == _E.UNKNOWN_TOPIC_OR_PARTITION
+    assert not bottle.log
+
+
+def test_state_goes_with_its_topic() -> None:
+    bottle = Bottle()
+    other = KEY._replace(topic_id=OTHER_TOPIC)
+    for key in (KEY, KEY._replace(group_id="mail"), other):
+        bottle.initialize(1, 0, key)
+    bottle.delete_topics(TOPIC)
+    assert bottle.shard.state.by_key.keys() == {other}
+    bottle.restart()
+    assert bottle.shard.state.by_key.keys() == {other}
+
+
+def test_state_of_a_topic_that_went_unseen_is_found_later() -> None:
+    bottle = Bottle(share_coordinator_cold_partition_snapshot_interval_ms=1_000)
+    bottle.initialize(1, 0)
+    bottle.topics.discard(TOPIC)
+    bottle.restart()
+    assert bottle.shard.state.by_key, "a broker that has just taken over may not know all topics yet"
+    bottle.advance(1_000)
+    assert not bottle.shard.state.by_key
+
+
+def test_the_log_is_cut_below_the_oldest_snapshot_that_is_needed() -> None:
+    bottle = Bottle(
+        share_coordinator_snapshot_update_records_per_snapshot=1,
+        share_coordinator_state_topic_prune_interval_ms=1_000,
+    )
+    other = KEY._replace(partition=1)
+    bottle.initialize(1, 0)
+    bottle.initialize(1, 0, other)
+    bottle.advance(1_000)
+    assert bottle.cuts == [], "both are needed"
+    for offset in range(4):
+        bottle.write(1, 0, (offset, offset, 2, 1), start=offset)
+    bottle.advance(1_000)
+    assert bottle.cuts == [1], "the other one holds it up"
+    bottle.delete(other)
+    bottle.advance(1_000)
+    before = state(bottle)
+    assert bottle.cuts == [1, 5]
+    bottle.restart()
+    assert state(bottle) == before
+
+
+def test_a_log_without_any_state_is_cut_to_its_end() -> None:
+    bottle = Bottle(share_coordinator_state_topic_prune_interval_ms=1_000)
+    bottle.initialize(1, 0)
+    bottle.delete()
+    bottle.advance(1_000)
+    assert bottle.cuts == [2]
+
+
+def test_a_share_partition_that_is_not_used_does_not_hold_the_log_up_for_ever() -> None:
+    bottle = Bottle(
+        share_coordinator_snapshot_update_records_per_snapshot=1,
+        share_coordinator_state_topic_prune_interval_ms=1_000,
+        share_coordinator_cold_partition_snapshot_interval_ms=1_000,
+    )
+    cold = KEY._replace(partition=1)
+    bottle.initialize(1, 3, cold)
+    bottle.initialize(1, 0)
+    for offset in range(10):
+        bottle.write(1, 0, (offset, offset, 2, 1), start=offset)
+    bottle.advance(1_000)
+    assert state(bottle, cold)._replace(write_ms=START_MS) == ShareSnapshot(
+        cold, 1, 1, 0, 3, START_MS, START_MS
+    )
+    bottle.advance(1_000)
+    assert bottle.cuts[-1] >= 10
+    length = len(bottle.log)
+    bottle.advance(100_000)
+    assert len(bottle.log) == length, "nothing is written where nothing is used"
+
+
+def test_many_unused_share_partitions_are_written_in_slices() -> None:
+    bottle = Bottle(share_coordinator_cold_partition_snapshot_interval_ms=1_000)
+    keys = [KEY._replace(partition=each) for each in range(40)]
+    for key in keys:
+        bottle.initialize(1, 0, key)
+    for _ in range(100):
+        bottle.write(1, 0, (0, 0, 2, 1), start=0)
+    length = len(bottle.log)
+    bottle.advance(1_000)
+    assert 0 < len(bottle.log) - length < 40
+    bottle.advance(10)
+    assert all(kept.snapshot_offset >= length for kept in bottle.shard.state.by_key.values())
+
+
+def test_a_state_whose_record_would_be_too_large_is_refused() -> None:
+    bottle = Bottle()
+    bottle.max_bytes = 1_000
+    bottle.initialize(1, 0)
+    for offset in range(100):
+        answer = bottle.write(1, 0, (2 * offset, 2 * offset, 2, 1), start=0)
+        if answer.error_code:
+            break
+    assert answer.error_code == _E.UNKNOWN_SERVER_ERROR
+    assert "max.message.bytes" in answer.error_message
+    assert 30 < len(state(bottle).batches) < 50
+    assert isinstance(bottle.told[-1], StateWriteRefused)
+    assert bottle.write(1, 0, (1, 400, 2, 1), start=0).error_code == _E.NONE, "it becomes one batch"
