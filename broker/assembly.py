@@ -46,7 +46,7 @@ from .reporting.event_log import WAIT_S, EventLog
 from .requests.router import Router
 from .security._scram_users import ScramUsers
 from .settings import BrokerSettings, parse_principals
-from .share_state import largest_state, prune_state, start_share_state
+from .share_state import largest_state, partition_count, prune_state, start_share_state
 from .transactions import end_in, end_unknown, largest_record, start_transactions, take_producer_id
 
 if TYPE_CHECKING:
@@ -217,7 +217,7 @@ class BrokerAssembly:
         self.share_states = ShareCoordinator(
             settings=settings,
             prune=lambda index, before: prune_state(topics.logs, index, before, now_ms()),
-            has_topic=lambda topic_id: topics.by_id(topic_id) is not None,
+            partitions_of=lambda topic_id: partition_count(topics.by_id(topic_id)),
             max_bytes=lambda: largest_state(topics.logs),
             clock_ms=clock_ms or steady_clock_ms(),
             on_event=self._event_logs[1],

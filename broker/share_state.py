@@ -23,6 +23,7 @@ from .partitions.topic_names import SHARE_STATE_TOPIC
 from .reporting.log_lines import RateLimitedLog
 
 if TYPE_CHECKING:
+    from ..cluster import TopicImage
     from .metadata.cluster_node import ClusterNode
 
 #: How long a coordinator may take beyond the time in which it writes, in milliseconds.
@@ -67,7 +68,11 @@ async def answer_request(node: Node, body: Any) -> Any:
     rows = iter(await node.share_states.answer(api, keys))
     result = getattr(messages_of(api), _RESULTS[api])
     return response_type(api)(
-        [result(topic.topic_id, [next(rows) for _ in topic.partitions]) for topic in body.topics]
+        [
+            result(topic.topic_id, [next(rows) for _ in topic.partitions])
+            for topic in body.topics
+            if topic.partitions
+        ]
     )
 
 
@@ -125,6 +130,11 @@ def prune_state(logs: LocalLogs, index: int, before_offset: int, now_ms: int) ->
             logs.write_log_starts([partition])
     except (KafkaError, OSError) as error:
         _not_pruned.say("%s-%d cannot be cut: %s", SHARE_STATE_TOPIC, index, error)
+
+
+def partition_count(topic: TopicImage | None) -> int:
+    """The number of partitions of a topic; 0 for none."""
+    return 0 if topic is None else len(topic.partitions)
 
 
 def largest_state(logs: LocalLogs) -> int:

@@ -22,9 +22,10 @@ _NOBODY = RequestContext()
 class ShareCoordinator:
     """All share partitions that one broker keeps the state of, on one event loop.
 
-    ``prune`` deletes the records of a partition of ``__share_group_state`` below an offset. ``has_topic``
-    returns whether a topic with an id exists, ``max_bytes`` the largest batch that the topic accepts, in
-    bytes. Until ``start`` every request gets COORDINATOR_NOT_AVAILABLE, because the topic does not exist.
+    ``prune`` deletes the records of a partition of ``__share_group_state`` below an offset. ``partitions_of``
+    returns the number of partitions of the topic with an id, 0 if there is none, ``max_bytes`` the largest
+    batch that the topic accepts, in bytes. Until ``start`` every request gets NOT_COORDINATOR, because the
+    topic does not exist.
     """
 
     def __init__(
@@ -32,7 +33,7 @@ class ShareCoordinator:
         *,
         settings: ShareCoordinatorSettings,
         prune: Callable[[int, int], None],
-        has_topic: Callable[[UUID], bool],
+        partitions_of: Callable[[UUID], int],
         max_bytes: Callable[[], int] = lambda: MAX_BYTES,
         clock_ms: Callable[[], int],
         on_event: Callable[[CoordinatorEvent], None] | None = None,
@@ -40,7 +41,7 @@ class ShareCoordinator:
     ) -> None:
         self._settings = settings
         self._prune = prune
-        self._has_topic = has_topic
+        self._partitions_of = partitions_of
         self._max_bytes = max_bytes
         self._clock_ms = clock_ms
         self._on_event = on_event
@@ -105,7 +106,7 @@ class ShareCoordinator:
     def _open(self, log: CoordinatorLog, replicas: Replicas | None) -> ShardRuntime[ShareStates]:
         shards = self._shards = ShardRuntime(
             topic=SHARE_STATE_TOPIC,
-            new_state=lambda: ShareStates(self._settings, self._max_bytes, self._has_topic),
+            new_state=lambda: ShareStates(self._settings, self._max_bytes, self._partitions_of),
             log=log,
             clock_ms=self._clock_ms,
             on_event=lambda _state, event: self._tell(event),

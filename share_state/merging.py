@@ -1,9 +1,9 @@
-"""The state of a share partition's records: ranges that a write puts on top of those that are there."""
+"""The state of a share partition's records: the ranges of a write, put into those that are there."""
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import Final
 
@@ -16,9 +16,10 @@ _LAST: Final = attrgetter("last_offset")
 def merge_batches(
     batches: Sequence[StateBatch], written: Iterable[StateBatch], start_offset: int
 ) -> tuple[StateBatch, ...]:
-    """Return ``batches``, which are in order and do not overlap, with the written ones on top.
+    """Return ``batches``, which are in order and do not overlap, with the written ones put in.
 
-    Where they overlap the later one wins, and what is left of the other is cut at its edges. What lies below
+    Where two overlap the higher delivery count wins, then the higher state, as in Apache Kafka: so a write
+    that arrives late, after a later one, takes nothing back. Others are cut at the edges. What lies below
     ``start_offset`` is left out. Neighbours with equal state and count become one.
     """
     found = list(batches)
@@ -26,14 +27,7 @@ def merge_batches(
         # those that the new one touches lie together
         begin = bisect_left(found, batch.first_offset, key=_LAST)
         end = bisect_right(found, batch.last_offset, key=_FIRST)
-        pieces = [batch]
-        if begin < end:
-            before, after = found[begin], found[end - 1]
-            if before.first_offset < batch.first_offset:
-                pieces.insert(0, before._replace(last_offset=batch.first_offset - 1))
-            if after.last_offset > batch.last_offset:
-                pieces.append(after._replace(first_offset=batch.last_offset + 1))
-        found[begin:end] = pieces
+        found[begin:end] = _cut_pieces(found[begin:end], batch)
     merged: list[StateBatch] = []
     for batch in found:
         if batch.last_offset < start_offset:
@@ -44,6 +38,28 @@ def merge_batches(
         else:
             merged.append(batch)
     return tuple(merged)
+
+
+def _cut_pieces(touched: Sequence[StateBatch], written: StateBatch) -> Iterator[StateBatch]:
+    """The pieces, in order, that a batch and those that it touches make together."""
+    at = written.first_offset
+    for batch in touched:
+        if batch.first_offset < at:
+            yield batch._replace(last_offset=at - 1)
+        elif at < batch.first_offset:
+            yield written._replace(first_offset=at, last_offset=batch.first_offset - 1)
+        first = max(batch.first_offset, at)
+        last = min(batch.last_offset, written.last_offset)
+        yield max(batch, written, key=_rank)._replace(first_offset=first, last_offset=last)
+        at = last + 1
+        if batch.last_offset > last:
+            yield batch._replace(first_offset=at)
+    if at <= written.last_offset:
+        yield written._replace(first_offset=at)
+
+
+def _rank(batch: StateBatch) -> tuple[int, int]:
+    return batch.delivery_count, batch.delivery_state
 
 
 def _is_continued_by(before: StateBatch, after: StateBatch) -> bool:

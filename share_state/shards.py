@@ -56,10 +56,17 @@ _NO_TOPIC: Final = UUID(int=0)
 #: States of records that are stored: available, acknowledged, archived.
 _STORED_STATES: Final = frozenset({0, 2, 4})
 
-_MESSAGES: Final = {
-    ErrorCode.FENCED_STATE_EPOCH: "the state has epoch {0}: it was replaced since",
-    ErrorCode.FENCED_LEADER_EPOCH: "the partition has a leader with epoch {0}",
+#: Apache Kafka's words.
+_WORDS: Final = {
+    ErrorCode.FENCED_STATE_EPOCH: (
+        "The share coordinator rejected the request because the share-group state epoch did not match."
+    ),
+    ErrorCode.FENCED_LEADER_EPOCH: "The leader epoch in the request is older than the epoch on the broker.",
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "This server does not host this topic-partition.",
 }
+_NEGATIVE: Final = "The partition id cannot be a negative number."
+_READ_FIRST: Final = "Read operation on uninitialized share partition not allowed."
+_WRITE_FIRST: Final = "Write operation on uninitialized share partition not allowed."
 
 
 class ShareRequest(NamedTuple):
@@ -93,22 +100,27 @@ class StateWriteRefused(CoordinatorEvent):
 
 @dataclass(slots=True, eq=False)
 class Kept:
-    """The state of a share partition, the offset of its last snapshot, and the updates since."""
+    """The state of a share partition, the offset of its last snapshot, and the updates since.
+
+    ``leader_epoch`` is the highest that has read the state, or one before it. It outlives a state that is
+    replaced, which is written without: as in Apache Kafka, that is at -1 or 0 until a leader reads it.
+    """
 
     now: ShareSnapshot
     snapshot_offset: int
+    leader_epoch: int
     updates: int = 0
 
 
 @dataclass(slots=True, eq=False)
 class ShareStates:
-    """State of a shard. ``max_bytes`` returns the largest batch of its topic, in bytes, ``has_topic`` whether
-    a topic exists.
+    """State of a shard. ``max_bytes`` returns the largest batch of its topic, in bytes, ``partitions_of`` the
+    number of partitions of a topic, 0 if there is none.
     """
 
     settings: ShareCoordinatorSettings
     max_bytes: Callable[[], int] = lambda: MAX_BYTES
-    has_topic: Callable[[UUID], bool] = lambda _: True
+    partitions_of: Callable[[UUID], int] = lambda _: 1
     by_key: dict[SharePartitionKey, Kept] = field(default_factory=dict)
     #: Offset behind the last record, and below which the log was last cut.
     end_offset: int = 0
@@ -119,7 +131,9 @@ class ShareStates:
     def store(self, records: Sequence[ShareSnapshot], offset: int) -> None:
         """Apply snapshots."""
         for at, record in enumerate(records, offset):
-            self.by_key[record.key] = Kept(record, at)
+            before = self.by_key.get(record.key)
+            known = NONE if before is None else before.leader_epoch
+            self.by_key[record.key] = Kept(record, at, max(record.leader_epoch, known))
         self.end_offset = offset + len(records)
 
     def update(self, records: Sequence[ShareUpdate], offset: int) -> None:
@@ -128,6 +142,7 @@ class ShareStates:
             kept = self.by_key.get(record.key)
             if kept is not None:
                 kept.now = apply_update(kept.now, record)
+                kept.leader_epoch = max(kept.leader_epoch, record.leader_epoch)
                 kept.updates += 1
         self.end_offset = offset + len(records)
 
@@ -147,7 +162,7 @@ def apply_update(now: ShareSnapshot, update: ShareUpdate) -> ShareSnapshot:
     """The state with an update on top."""
     start = now.start_offset if update.start_offset == NONE else update.start_offset
     return now._replace(
-        leader_epoch=max(now.leader_epoch, update.leader_epoch),
+        leader_epoch=update.leader_epoch,
         start_offset=start,
         batches=merge_batches(now.batches, update.batches, start),
         delivery_complete_count=update.delivery_complete_count,
@@ -166,18 +181,23 @@ def handle_initialize(shard: ShareShard, request: Request, now_ms: int) -> None:
     key, row = request.body
     assert isinstance(row, initialize.PartitionData), "the row of this API"
     kept = shard.state.by_key.get(key)
-    if kept is not None and row.state_epoch < kept.now.state_epoch:
-        return _fence(shard, request, ErrorCode.FENCED_STATE_EPOCH, kept.now.state_epoch)
-    if not _is_known(shard, key):
-        return _refuse(shard, request, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, _NO_SUCH_TOPIC)
+    if kept is not None and NONE != row.state_epoch < kept.now.state_epoch:
+        return _refuse(shard, request, ErrorCode.FENCED_STATE_EPOCH)
+    if key.partition < 0:
+        return _refuse(shard, request, ErrorCode.INVALID_REQUEST, _NEGATIVE)
+    if key.partition >= shard.state.partitions_of(key.topic_id):
+        return _refuse(shard, request, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    if row.start_offset < NONE:
+        return _refuse(shard, request, ErrorCode.INVALID_REQUEST, "a start offset is 0 or more, or -1")
     snapshot = ShareSnapshot(
         key,
         0 if kept is None else kept.now.snapshot_epoch + 1,
         row.state_epoch,
         0,
         row.start_offset,
-        now_ms if kept is None else kept.now.create_ms,
         now_ms,
+        now_ms,
+        delivery_complete_count=NONE if row.start_offset == NONE else 0,
     )
     answer = initialize.PartitionResult(row.partition)
     return shard.append(str(key), (snapshot,), answers=((request, answer),))
@@ -191,10 +211,10 @@ def handle_read(shard: ShareShard, request: Request, now_ms: int) -> None:
     if kept is None:
         return _refuse(shard, request, ErrorCode.INVALID_REQUEST, _READ_FIRST)
     now = kept.now
-    if row.leader_epoch < now.leader_epoch:
-        return _fence(shard, request, ErrorCode.FENCED_LEADER_EPOCH, now.leader_epoch)
+    if NONE != row.leader_epoch < kept.leader_epoch:
+        return _refuse(shard, request, ErrorCode.FENCED_LEADER_EPOCH)
     answer = read.PartitionResult(row.partition, 0, None, now.state_epoch, now.start_offset, now.batches)
-    if row.leader_epoch == now.leader_epoch:
+    if row.leader_epoch <= now.leader_epoch:
         return shard.reply(request, answer)
     count = now.delivery_complete_count
     update = ShareUpdate(key, now.snapshot_epoch, row.leader_epoch, now.start_offset, (), count)
@@ -202,13 +222,15 @@ def handle_read(shard: ShareShard, request: Request, now_ms: int) -> None:
 
 
 def handle_summary(shard: ShareShard, request: Request, now_ms: int) -> None:
-    """Answer epochs, start offset and the number of offsets above it that are done."""
+    """Answer epochs, start offset and the number of offsets above it that are done. What is not initialized
+    is no error here.
+    """
     del now_ms
     key, row = request.body
     assert isinstance(row, summary.PartitionData), "the row of this API"
     kept = shard.state.by_key.get(key)
     if kept is None:
-        return _refuse(shard, request, ErrorCode.INVALID_REQUEST, _READ_FIRST)
+        return shard.reply(request, summary.PartitionResult(row.partition, start_offset=NONE))
     now = kept.now
     epochs = now.state_epoch, now.leader_epoch
     return shard.reply(
@@ -227,13 +249,15 @@ def handle_write(shard: ShareShard, request: Request, now_ms: int) -> None:
     if kept is None:
         return _refuse(shard, request, ErrorCode.INVALID_REQUEST, _WRITE_FIRST)
     now = kept.now
-    if row.leader_epoch < now.leader_epoch:
-        return _fence(shard, request, ErrorCode.FENCED_LEADER_EPOCH, now.leader_epoch)
-    if row.state_epoch < now.state_epoch:
-        return _fence(shard, request, ErrorCode.FENCED_STATE_EPOCH, now.state_epoch)
-    if any(not _is_sound(batch) for batch in row.state_batches):
-        return _refuse(shard, request, ErrorCode.INVALID_REQUEST, "a batch is no range of offsets")
-    batches = tuple(read.StateBatch(*batch) for batch in row.state_batches)
+    if NONE != row.leader_epoch < kept.leader_epoch:
+        return _refuse(shard, request, ErrorCode.FENCED_LEADER_EPOCH)
+    if NONE != row.state_epoch < now.state_epoch:
+        return _refuse(shard, request, ErrorCode.FENCED_STATE_EPOCH)
+    if row.start_offset < NONE or not all(map(_is_sound, row.state_batches)):
+        # Apache Kafka takes them, and gives them to the next leader
+        return _refuse(shard, request, ErrorCode.INVALID_REQUEST, "no range of offsets, or no state")
+    written = (read.StateBatch(*batch) for batch in row.state_batches)
+    batches = merge_batches((), written, row.start_offset)
     update = ShareUpdate(
         key, now.snapshot_epoch, now.leader_epoch, row.start_offset, batches, row.delivery_complete_count
     )
@@ -251,10 +275,6 @@ def handle_delete(shard: ShareShard, request: Request, now_ms: int) -> None:
     if key not in shard.state.by_key:
         return shard.reply(request, answer)
     return shard.append(str(key), (ShareStateDeleted(key),), answers=((request, answer),))
-
-
-def _is_known(shard: ShareShard, key: SharePartitionKey) -> bool:
-    return shard.state.has_topic(key.topic_id)
 
 
 def _is_sound(batch: write.StateBatch) -> bool:
@@ -287,19 +307,9 @@ def _next_snapshot(now: ShareSnapshot, now_ms: int) -> ShareSnapshot:
     return now._replace(snapshot_epoch=now.snapshot_epoch + 1, write_ms=now_ms)
 
 
-_NO_SUCH_TOPIC: Final = "This server does not host this topic-partition."
-_READ_FIRST: Final = "Read operation on uninitialized share partition not allowed."
-_WRITE_FIRST: Final = "Write operation on uninitialized share partition not allowed."
-
-
-def _fence(shard: ShareShard, request: Request, error: ErrorCode, epoch: int) -> None:
-    _refuse(shard, request, error, _MESSAGES[error].format(epoch))
-
-
-def _refuse(shard: ShareShard, request: Request, error: ErrorCode, words: str) -> None:
-    shard.reply(
-        request, messages_of(request.api_key).PartitionResult(request.body.key.partition, error, words)
-    )
+def _refuse(shard: ShareShard, request: Request, error: ErrorCode, words: str = "") -> None:
+    result = messages_of(request.api_key).PartitionResult
+    shard.reply(request, result(request.body.key.partition, error, words or _WORDS[error]))
 
 
 def _refusal(request: Request, error: int) -> object:
@@ -338,7 +348,7 @@ def _on_cold_timer(shard: ShareShard, key: TimerKey, now_ms: int) -> None:
         kept = state.by_key.get(queue[at])
         text = str(queue[at])
         if kept is not None and not shard.is_busy(text):
-            if not _is_known(shard, queue[at]):
+            if not state.partitions_of(queue[at].topic_id):
                 shard.append(text, (ShareStateDeleted(queue[at]),))
                 written += 1
             elif _is_cold(state, kept):

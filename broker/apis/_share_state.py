@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...protocol import ApiKey, ErrorCode, KafkaError
+from ...protocol import ApiKey
 from ..authorizer import Operation, ResourceType, right
 from ..node import Node
 from ..share_state import answer_request
@@ -14,8 +14,9 @@ from ._guards import whole
 
 
 async def _handle(node: Node, request: Request[Any]) -> Any:
-    if not request.body.group_id.strip():
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "a share partition has a group")
+    if not request.body.group_id:
+        # as Apache Kafka does: there is no error for all of it, and nothing for a partition
+        return request.answer(results=[])
     return await answer_request(node, request.body)
 
 

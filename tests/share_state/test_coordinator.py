@@ -29,7 +29,7 @@ class Around:
         return ShareCoordinator(
             settings=ShareCoordinatorSettings(**settings),
             prune=lambda partition, before: self.cuts.append((partition, before)),
-            has_topic=lambda topic_id: topic_id == TOPIC,
+            partitions_of=lambda topic_id: 20 * (topic_id == TOPIC),
             clock_ms=lambda: self.now_ms,
         )
 

@@ -21,7 +21,9 @@ _writes = st.lists(st.tuples(st.integers(0, 30), st.lists(_batch, max_size=4)), 
 
 
 @given(_writes)
-def test_each_offset_has_what_was_written_for_it_last(writes: list[tuple[int, list[StateBatch]]]) -> None:
+def test_each_offset_has_the_highest_count_that_was_written_for_it_and_then_the_highest_state(
+    writes: list[tuple[int, list[StateBatch]]],
+) -> None:
     found: tuple[StateBatch, ...] = ()
     model: dict[int, tuple[int, int]] = {}
     start = 0
@@ -29,7 +31,8 @@ def test_each_offset_has_what_was_written_for_it_last(writes: list[tuple[int, li
         start = max(start, move)
         found = merge_batches(found, written, start)
         for batch in written:
-            model |= dict.fromkeys(range(batch.first_offset, batch.last_offset + 1), batch[2:])
+            for offset in range(batch.first_offset, batch.last_offset + 1):
+                model[offset] = max(model.get(offset, batch[2:]), batch[2:], key=lambda value: value[::-1])
         model = {offset: value for offset, value in model.items() if offset >= start}
         assert {
             offset: batch[2:]

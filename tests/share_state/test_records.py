@@ -20,6 +20,54 @@ from kohort.share_state.records import (
     encode,
 )
 
+TOPIC = UUID("59d6a509-26d2-47f5-bb1b-c90fc0534c7a")
+
+#: What Apache Kafka 4.3.1 wrote, and what it says: key, value, record.
+WRITTEN: list[tuple[str, str, ShareRecord]] = [
+    (
+        "000000096873746174652d673159d6a50926d247f5bb1bc90fc0534c7a00000000",
+        "0000000000000000000500000000ffffffffffffffff000001a21f59e2b3000001a21f59e2b30100",
+        ShareSnapshot(
+            SharePartitionKey("hstate-g1", TOPIC, 0), 0, 5, 0, -1, 1_795_822_314_163, 1_795_822_314_163
+        ),
+    ),
+    (
+        "0000000a6873746174652d613a6259d6a50926d247f5bb1bc90fc0534c7a00000000",
+        "00000000000000000001000000000000000000000000000001a21f59e374000001a21f59e3740101000400000000",
+        ShareSnapshot(
+            SharePartitionKey("hstate-a:b", TOPIC, 0),
+            0,
+            1,
+            0,
+            0,
+            1_795_822_314_356,
+            1_795_822_314_356,
+            (),
+            0,
+        ),
+    ),
+    (
+        "000100096873746174652d673159d6a50926d247f5bb1bc90fc0534c7a00000000",
+        (
+            "00000000000100000000ffffffffffffffff030000000000000005000000000000000800000300000000000000001e"
+            "000000000000001f0400010001000400000004"
+        ),
+        ShareUpdate(
+            SharePartitionKey("hstate-g1", TOPIC, 0),
+            1,
+            0,
+            -1,
+            (StateBatch(5, 8, 0, 3), StateBatch(30, 31, 4, 1)),
+            4,
+        ),
+    ),
+    (
+        "000100096873746174652d673159d6a50926d247f5bb1bc90fc0534c7a00000000",
+        "00000000000100000000ffffffffffffffff02000000000000000f00000000000000100000020000",
+        ShareUpdate(SharePartitionKey("hstate-g1", TOPIC, 0), 1, 0, -1, (StateBatch(15, 16, 0, 2),)),
+    ),
+]
+
 _int32 = st.integers(-(2**31), 2**31 - 1)
 _int64 = st.integers(-(2**63), 2**63 - 1)
 _keys = st.builds(SharePartitionKey, st.text(max_size=20), st.uuids(), _int32)
@@ -32,6 +80,20 @@ _records: st.SearchStrategy[ShareRecord] = st.one_of(
     st.builds(ShareUpdate, _keys, _int32, _int32, _int64, _batches, _int32),
     st.builds(ShareStateDeleted, _keys),
 )
+
+
+@pytest.mark.parametrize(("key", "value", "record"), WRITTEN)
+def test_records_are_those_of_apache_kafka(key: str, value: str, record: ShareRecord) -> None:
+    assert decode(bytes.fromhex(key), bytes.fromhex(value)) == record
+    assert encode(record) == (bytes.fromhex(key), bytes.fromhex(value))
+
+
+def test_a_tombstone_has_the_key_of_a_snapshot() -> None:
+    key = bytes.fromhex(WRITTEN[0][0])
+    record = ShareStateDeleted(SharePartitionKey("hstate-g1", TOPIC, 0))
+    assert encode(record) == (key, None)
+    assert decode(key, None) == record
+    assert decode(b"\x00\x01" + key[2:], None) is None
 
 
 @given(_records)

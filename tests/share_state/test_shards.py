@@ -28,7 +28,7 @@ def state(bottle: Bottle, key: SharePartitionKey = KEY) -> ShareSnapshot:
 def test_what_is_not_initialized_is_neither_read_nor_written() -> None:
     bottle = Bottle()
     assert bottle.read(0)[:3] == (0, _E.INVALID_REQUEST, READ_FIRST)
-    assert bottle.summarize()[:3] == (0, _E.INVALID_REQUEST, READ_FIRST)
+    assert bottle.summarize() == (0, _E.NONE, None, 0, 0, -1, -1), "that is no error here"
     assert bottle.write(0, 0) == (0, _E.INVALID_REQUEST, WRITE_FIRST)
     assert bottle.log == []
 
@@ -37,7 +37,13 @@ def test_initialized_state_is_read_with_its_start_and_without_batches() -> None:
     bottle = Bottle()
     assert bottle.initialize(5, 7) == (0, 0, None)
     assert bottle.read(0) == (0, 0, None, 5, 7, ())
-    assert records(bottle) == [ShareSnapshot(KEY, 0, 5, 0, 7, START_MS, START_MS)]
+    assert records(bottle) == [ShareSnapshot(KEY, 0, 5, 0, 7, START_MS, START_MS, (), 0)]
+
+
+def test_state_without_a_start_has_no_count_of_what_is_done() -> None:
+    bottle = Bottle()
+    bottle.initialize(5)
+    assert bottle.summarize() == (0, 0, None, 5, 0, -1, -1)
 
 
 def test_a_lower_state_epoch_replaces_nothing_an_equal_one_does() -> None:
@@ -74,8 +80,38 @@ def test_a_write_does_not_raise_the_leader_epoch_nor_does_a_summary_fence() -> N
     bottle = Bottle()
     bottle.initialize(1, 0)
     assert bottle.write(1, 9, (0, 1, 2, 1)).error_code == _E.NONE
-    assert bottle.summarize() == (0, 0, None, 1, 0, 0, -1)
+    assert bottle.summarize()[3:6] == (1, 0, 0)
     assert bottle.write(1, 3, (2, 3, 2, 1)).error_code == _E.NONE
+
+
+def test_a_leader_keeps_its_fence_when_the_state_is_replaced() -> None:
+    bottle = Bottle()
+    bottle.initialize(1, 0)
+    bottle.read(7)
+    bottle.initialize(2, 0)
+    assert bottle.summarize()[3:5] == (2, 0)
+    assert bottle.read(6).error_code == _E.FENCED_LEADER_EPOCH
+    assert bottle.write(2, 6).error_code == _E.FENCED_LEADER_EPOCH
+    assert bottle.read(7).error_code == _E.NONE
+    bottle.restart()
+    assert bottle.read(6).error_code == _E.FENCED_LEADER_EPOCH, "the read has written it again"
+
+
+def test_epochs_of_minus_one_are_not_compared() -> None:
+    bottle = Bottle()
+    bottle.initialize(3, 0)
+    bottle.read(7)
+    assert bottle.read(-1).error_code == _E.NONE
+    assert bottle.write(-1, -1, (0, 1, 2, 1)).error_code == _E.NONE
+    assert bottle.initialize(-1, 0).error_code == _E.NONE
+
+
+def test_a_write_that_arrives_late_takes_nothing_back() -> None:
+    bottle = Bottle()
+    bottle.initialize(1, 0)
+    bottle.write(1, 0, (0, 9, 2, 1))
+    bottle.write(1, 0, (0, 9, 0, 1))
+    assert state(bottle).batches == (StateBatch(0, 9, 2, 1),)
 
 
 def test_a_write_for_a_state_that_was_replaced_is_fenced() -> None:
@@ -152,10 +188,12 @@ def test_what_the_log_refuses_did_not_happen() -> None:
     assert isinstance(bottle.told[0], StateWriteRefused)
 
 
-def test_a_topic_that_does_not_exist_gets_no_state() -> None:
+@pytest.mark.parametrize("key", [KEY._replace(topic_id=UUID(int=9)), KEY._replace(partition=50)])
+def test_a_partition_that_does_not_exist_gets_no_state(key: SharePartitionKey) -> None:
     bottle = Bottle()
-    key = KEY._replace(topic_id=UUID(int=9))
     assert bottle.initialize(1, 0, key).error_code == _E.UNKNOWN_TOPIC_OR_PARTITION
+    assert bottle.initialize(1, 0, KEY._replace(partition=-1)).error_code == _E.INVALID_REQUEST
+    assert bottle.initialize(1, -2).error_code == _E.INVALID_REQUEST
     assert not bottle.log
 
 
@@ -223,7 +261,7 @@ def test_a_share_partition_that_is_not_used_does_not_hold_the_log_up_for_ever() 
         bottle.write(1, 0, (offset, offset, 2, 1), start=offset)
     bottle.advance(1_000)
     assert state(bottle, cold)._replace(write_ms=START_MS) == ShareSnapshot(
-        cold, 1, 1, 0, 3, START_MS, START_MS
+        cold, 1, 1, 0, 3, START_MS, START_MS, (), 0
     )
     bottle.advance(1_000)
     assert bottle.cuts[-1] >= 10

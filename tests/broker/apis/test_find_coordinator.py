@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
-from kohort.protocol import ApiKey, ErrorCode
+from kohort.protocol import ApiKey, ErrorCode, SharePartitionKey
 from kohort.testing import RunningBroker
 from tests.broker.wire import Wire
 from tests.limits.prepared_broker import prepared_broker
@@ -44,9 +45,20 @@ def test_many_groups(broker: RunningBroker, wire: Wire, version: int) -> None:
 def test_other_coordinators_are_not_offered(wire: Wire, key_type: int) -> None:
     one = wire.call(ApiKey.FIND_COORDINATOR, 2, key="x", key_type=key_type)
     assert (one.error_code, one.node_id, one.host, one.port) == (ErrorCode.INVALID_REQUEST, -1, "", -1)
-    (many,) = wire.call(ApiKey.FIND_COORDINATOR, 6, key_type=key_type, coordinator_keys=["x"]).coordinators
+    (many,) = wire.call(ApiKey.FIND_COORDINATOR, 5, key_type=key_type, coordinator_keys=["x"]).coordinators
     assert (many.error_code, many.key) == (ErrorCode.INVALID_REQUEST, "x")
-    assert "not offered" in many.error_message
+    assert "is not known in version 5" in many.error_message
+
+
+def test_share_partitions_have_coordinators_by_keys_of_their_form(broker: RunningBroker, wire: Wire) -> None:
+    good = str(SharePartitionKey("a:b", UUID(int=5), 7))
+    answer = wire.call(ApiKey.FIND_COORDINATOR, 6, key_type=SHARE, coordinator_keys=[good, "x", good[:-2]])
+    assert [(row.key, row.error_code, row.node_id) for row in answer.coordinators] == [
+        (good, ErrorCode.NONE, 1),
+        ("x", ErrorCode.INVALID_REQUEST, -1),
+        (good[:-2], ErrorCode.INVALID_REQUEST, -1),
+    ]
+    assert answer.coordinators[0].port == broker.port
 
 
 @pytest.mark.parametrize("in_cluster", [False, True])

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from kohort.broker.authorizer import Operation, ResourceType
 from kohort.protocol import ApiKey
 from tests.broker.authorizer import other_requests as other
+from tests.broker.authorizer import share_requests as share
 from tests.broker.authorizer import topic_requests as topic
 from tests.broker.authorizer import transaction_requests as txn
 from tests.broker.authorizer.topic_requests import Fields
@@ -331,6 +332,16 @@ CASES: tuple[Case, ...] = (
     ),
     Case(ApiKey.WRITE_TXN_MARKERS, 1, txn.write_marker, (_c(_OP.CLUSTER_ACTION),), "by a broker", txn.ready),
     Case(ApiKey.WRITE_TXN_MARKERS, 1, txn.write_marker, (_c(_OP.ALTER),), "by who may alter", txn.ready),
+    *(
+        Case(api, version, share.about(**fields), (_c(_OP.CLUSTER_ACTION),), before=share.ready)
+        for api, version, fields in (
+            (ApiKey.INITIALIZE_SHARE_GROUP_STATE, 0, {"state_epoch": 1, "start_offset": 0}),
+            (ApiKey.READ_SHARE_GROUP_STATE, 0, {"leader_epoch": 0}),
+            (ApiKey.WRITE_SHARE_GROUP_STATE, 1, {"state_epoch": 1, "leader_epoch": 0, "start_offset": 0}),
+            (ApiKey.DELETE_SHARE_GROUP_STATE, 0, {}),
+            (ApiKey.READ_SHARE_GROUP_STATE_SUMMARY, 1, {"leader_epoch": 0}),
+        )
+    ),
     Case(ApiKey.DESCRIBE_PRODUCERS, 0, txn.describe_producers, (_t(_R),)),
     Case(ApiKey.DESCRIBE_TRANSACTIONS, 0, txn.describe, (_x(_D),), before=txn.ready),
     *(Case(ApiKey.LIST_TRANSACTIONS, version, txn.listed, (_x(_D),), before=txn.ready) for version in (0, 2)),
