@@ -321,7 +321,8 @@ def _refusal(batch: Batch, row: Any) -> KafkaError:
         first = row.record_errors[0]
         said = f"record {first.batch_index} of {batch.count}: {first.batch_index_error_message or said}"
     if row.error_code == ErrorCode.MESSAGE_TOO_LARGE:
-        said = said or "the record is larger than the topic's max.message.bytes"
+        what = "record" if len(batch.records) == 1 else "batch of these records"
+        said = said or f"the {what} is larger than the topic's max.message.bytes"
     return KafkaError(
         row.error_code,
         f"{batch.count} records for {topic}-{number} were refused{': ' * bool(said)}{said}",

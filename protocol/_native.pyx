@@ -604,6 +604,8 @@ def encode_rows(
             name_size = max(columns.names.size(nth, &name), 0)
             body += put_size(name_size) + put_size(columns.contents.size(nth, &content))
         before = PyByteArray_GET_SIZE(batch)
+        if before and before + varint_size(body) + body > full_bytes:
+            return row
         PyByteArray_Resize(batch, before + varint_size(body) + body)
         at = <uint8_t *>PyByteArray_AS_STRING(batch) + before
         at = put_number(at, body)
@@ -620,8 +622,6 @@ def encode_rows(
             at = put_field(at, content, size)
         number[0] += 1
         number[2] = max(number[2], time)
-        if PyByteArray_GET_SIZE(batch) >= full_bytes:
-            return row + 1
     return columns.count
 
 

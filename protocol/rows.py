@@ -126,8 +126,8 @@ def encode_rows(
     filling: FillingRecords,
     full_bytes: int,
 ) -> int:
-    """Append rows from ``start`` on as records to the batches of their partitions, up to the first row that
-    makes one as long as ``full_bytes``. Return the number of the row after it.
+    """Append rows from ``start`` on as records to the batches of their partitions, up to the first row with
+    which one would be longer than ``full_bytes``. Return that row's number; a batch may be one longer record.
 
     ``places``: partition of each row, or -1 for the partition ``keyless``. ``now_ms``: timestamp of rows that
     have none. Raises ValueError for a timestamp below 0.
@@ -147,11 +147,12 @@ def encode_rows(
             raise ValueError(f"timestamp_ms={timestamp_ms}: it must be whole milliseconds since 1970")
         if not numbers[at]:
             numbers[at + 1] = numbers[at + 2] = timestamp_ms
-        records += encode_records([(key, value, headers, timestamp_ms)], numbers[at + 1], numbers[at])
+        encoded = encode_records([(key, value, headers, timestamp_ms)], numbers[at + 1], numbers[at])
+        if records and len(records) + len(encoded) > full_bytes:
+            return row
+        records += encoded
         numbers[at] += 1
         numbers[at + 2] = max(numbers[at + 2], timestamp_ms)
-        if len(records) >= full_bytes:
-            return row + 1
     return rows.row_count
 
 

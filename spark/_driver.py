@@ -223,11 +223,15 @@ class GroupBatches:
     def _commit_ends(self, plan: Plan) -> Offsets:
         """Commit where the batch ends. Return the partitions that somebody has reset, which are left out."""
         announced, ends, patience = intents(plan), outcomes(plan.number, plan.ranges), Patience()
+        seen = self._seen
+        assert seen is not None, "the batch was planned from it"
         while True:
             there = self._group.commits_of(ends)
             # ends that are there come from an attempt whose answer was lost
             reset = {p: c.offset for p, c in there.items() if c not in (announced[p], ends[p])}
-            standing = {partition: end for partition, end in ends.items() if partition not in reset}
+            # an intent goes with its topic; the ends would be taken for those of a topic made again
+            remade = self._group.find_remade(ends.keys() - there.keys(), seen.topic_ids)
+            standing = {p: end for p, end in ends.items() if p not in reset and p not in remade}
             if self._group.try_commit(plan.number, standing, patience):
                 break
         if reset:

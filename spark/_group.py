@@ -7,7 +7,7 @@ import logging
 import re
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -26,7 +26,7 @@ from ._plan import NoStartError
 log = logging.getLogger(__name__)
 
 #: Errors of a commit without a member while the group has members.
-_REFUSALS = frozenset(
+REFUSALS = frozenset(
     {
         ErrorCode.UNKNOWN_MEMBER_ID,
         ErrorCode.REBALANCE_IN_PROGRESS,
@@ -170,6 +170,17 @@ class GroupOffsets:
         found = self._client.run(lambda cluster: cluster.committed(self._options.group, wanted))
         return {partition: Committed(at.offset, at.metadata) for partition, at in found.items()}
 
+    def find_remade(
+        self, partitions: Collection[TopicPartition], ids: Mapping[str, UUID]
+    ) -> set[TopicPartition]:
+        """Return the partitions whose topics have other ids now, as they were deleted and made again."""
+        if not partitions:
+            return set()
+        topics = {partition.topic for partition in partitions}
+        known = self._client.run(lambda cluster: cluster.metadata(topics))
+        now = {topic: known.topic_id(topic) for topic in topics}
+        return {p for p in partitions if now[p.topic] not in (None, ids.get(p.topic))}
+
     def offsets_at(self, times_ms: int | Offsets, bounds: Logs, *, must_be_there: bool = False) -> Offsets:
         """Return the first offset at or after a time (ms since 1970) in each partition.
 
@@ -199,7 +210,7 @@ class GroupOffsets:
         try:
             answer.result()
         except KafkaError as error:
-            if error.code not in _REFUSALS:
+            if error.code not in REFUSALS:
                 raise
             return error
         return None
@@ -340,3 +351,15 @@ def _is_gone(cluster: Cluster, partition: TopicPartition) -> bool:
 
 def _up_to(found: int, latest: int) -> int:
     return min(found, latest) if found >= 0 else latest
+
+
+async def count_partitions(cluster: Cluster, topic: str) -> int:
+    """Return the number of a topic's partitions. Raises UnknownTopicError and KafkaError."""
+    await cluster.metadata([topic])
+    count = len(cluster.known_metadata.partitions(topic))
+    if not count:
+        code = cluster.known_metadata.errors.get(topic, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        if code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            raise KafkaError(code, f"metadata of topic {topic!r}")
+        raise UnknownTopicError(f"topic {topic!r} does not exist: create it, or check its name")
+    return count

@@ -14,11 +14,12 @@ from weakref import WeakKeyDictionary
 from ..client import Cluster
 from ..client.transactions import Transaction
 from ..producer import Producer
+from ..producer.accumulator import BATCH_BYTES as BATCH_HEADER_BYTES
 from ..protocol import Codec, ErrorCode, KafkaError, UnsupportedVersionError
 from ..protocol.rows import FillingRecords, encode_rows
 from ..settings import MAX_INT
 from ._client import Client
-from ._group import UnknownTopicError
+from ._group import count_partitions
 from ._rows import TopicRows
 from ._transaction import NoTransactionsError, TransactionRules, describe_missing_right
 
@@ -69,23 +70,24 @@ class RecordWriter:
         self.records = 0
 
     def add(self, rows: TopicRows) -> None:
-        topic, columns, full_bytes = rows.topic, rows.columns, self._settings.batch_bytes
+        topic, columns = rows.topic, rows.columns
+        # brokers refuse records together that are not too large each
+        full_bytes = self._settings.batch_bytes - BATCH_HEADER_BYTES
         filling = self._filling.get(topic)
         if filling is None:
-            count = self._client.run(lambda cluster: _count(cluster, topic))
+            count = self._client.run(lambda cluster: count_partitions(cluster, topic))
             filling = self._filling[topic] = FillingRecords.of(count)
         count = len(filling.records)
         places = rows.choose_partitions(count, ignore_keys=self._settings.ignore_keys)
         now_ms = time.time_ns() // 1_000_000
-        done = 0
-        while done < columns.row_count:
-            keyless = self._keyless.get(topic, self._first) % count
-            done = encode_rows(columns, done, places, keyless, now_ms, filling, full_bytes)
-            last = places[done - 1]
-            if len(filling.records[last if last >= 0 else keyless]) >= full_bytes:
-                self._send(topic, last if last >= 0 else keyless)
-                # the next records without a key go to another partition
-                self._keyless[topic] = self._keyless.get(topic, self._first) + 1
+        done, turn = 0, self._keyless.get(topic, self._first)
+        while (
+            done := encode_rows(columns, done, places, turn % count, now_ms, filling, full_bytes)
+        ) < columns.row_count:
+            self._send(topic, places[done] if places[done] >= 0 else turn % count)
+            # the next records without a key go to another partition
+            turn += 1
+        self._keyless[topic] = turn
         self.records += columns.row_count
 
     def close(self) -> Transaction | None:
@@ -152,14 +154,3 @@ async def _start_producer(cluster: Cluster, codec: Codec, rules: TransactionRule
     if rules is not None:
         producer.begin_transaction()
     return producer
-
-
-async def _count(cluster: Cluster, topic: str) -> int:
-    await cluster.metadata([topic])
-    count = len(cluster.known_metadata.partitions(topic))
-    if not count:
-        code = cluster.known_metadata.errors.get(topic, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        if code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-            raise KafkaError(code, f"metadata of topic {topic!r}")
-        raise UnknownTopicError(f"topic {topic!r} does not exist: create it, or check its name")
-    return count

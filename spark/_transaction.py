@@ -39,7 +39,8 @@ from ._batch_steps import (
     WriteLedger,
 )
 from ._client import Client
-from ._ledger_entry import Entry, encode_entry, is_name_of, parse_entry
+from ._group import REFUSALS, count_partitions
+from ._ledger_entry import Entry, LedgerError, encode_entry, is_name_of, parse_entry
 
 log = logging.getLogger(__name__)
 
@@ -96,15 +97,18 @@ class Ledger:
         self._topic = topic
 
     def read(self) -> Entry:
-        """Return the entry. Raises LedgerError if it is damaged."""
+        """Return the entry. Raises LedgerError if it is damaged, UnknownTopicError without its topic."""
         return self._client.run(self.fetch)
 
     def write(self, entry: Entry) -> None:
-        """Write the entry. Raises LedgerError if it is too long."""
+        """Write the entry. Raises LedgerError if it is too long, or the group has members."""
         self._client.run(lambda cluster: self.commit(cluster, entry))
 
     async def fetch(self, cluster: Cluster) -> Entry:
         found = await cluster.committed(self._group)
+        if not found:
+            # without its topic a batch would be written before its commit fails
+            await count_partitions(cluster, self._topic)
         commits = [found.get(TopicPartition(self._topic, number)) for number in range(len(found))]
         if not commits or commits[0] is None:
             return Entry()
@@ -118,11 +122,18 @@ class Ledger:
             TopicPartition(self._topic, number): CommittedOffset(entry.batches, metadata=text)
             for number, text in enumerate(encode_entry(entry, partitions))
         }
-        await cluster.commit(self._group, offsets)
+        try:
+            await cluster.commit(self._group, offsets)
+        except KafkaError as error:
+            if error.code not in REFUSALS:
+                raise
+            raise LedgerError(
+                f"the ledger cannot be written ({error.code.name}): group {self._group!r} has members. Give "
+                "the sink a ledgerGroup of its own, to which nothing else commits"
+            ) from error
 
     async def count_partitions(self, cluster: Cluster) -> int:
-        await cluster.metadata([self._topic])
-        return max(1, len(cluster.known_metadata.partitions(self._topic)))
+        return await count_partitions(cluster, self._topic)
 
 
 class StepRunner:

@@ -120,6 +120,20 @@ def test_a_topic_that_is_made_again_and_longer_than_before_is_read_from_its_firs
     assert side.committed(etl, topic) == {0: 4}
 
 
+def test_a_batch_is_not_committed_for_a_topic_that_is_made_again_while_it_is_written(
+    two: tuple[str, str], side: Side, driver: Driver, group: Named
+) -> None:
+    a, b = two
+    batch = next_of(driver(etl := group("etl"), a, b))
+    deleted(side, b)
+    side.client.run(lambda cluster: cluster.create_topics({b: 1}))
+    side.produce(b, {0: 30})
+    batch.commit()
+    # this driver ends here; the next one knows nothing of the former topic
+    assert next_of(driver(etl, a, b)).ranges == (OffsetRange(b, 0, 0, 30),)
+    assert side.committed(etl, a) == {0: 10}
+
+
 @pytest.mark.parametrize("strict", ["true", "false"])
 def test_a_query_fails_or_leaves_the_partition_out_of_its_checkpoint_and_of_commits(
     strict: str, two: tuple[str, str], side: Side, group: Named, caplog: pytest.LogCaptureFixture
