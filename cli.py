@@ -150,7 +150,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(argv: Sequence[str] | None) -> int:
     _occupy_standard_streams()
     words = sys.argv[1:] if argv is None else argv
-    parser = _parser(words)
+    parser = _make_parser(words)
     if words and words[0].startswith("--") and not parser._get_option_tuples(words[0]):
         parser.refuse_options(words, parser.parser_of("broker"))
     options, unknown = parser.parse_known_args(words)
@@ -160,7 +160,7 @@ def _run(argv: Sequence[str] | None) -> int:
         parser.print_help()
         return _flush_output(OK)
     if options.command == "broker":
-        return _broker(options)
+        return _run_broker(options)
     module, _, run = _COMMANDS[options.command][2]
     code: int = getattr(import_module(f".{module}", __package__), run)(options)
     return code
@@ -209,7 +209,7 @@ class _Version(argparse.Action):
         parser.exit()
 
 
-def _parser(words: Sequence[str]) -> _Parser:
+def _make_parser(words: Sequence[str]) -> _Parser:
     parser = _Parser(prog="kohort", description="Kafka's consumer-group coordinator in Python.")
     parser.add_argument("--version", action=_Version, nargs=0, help="show program's version number and exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
@@ -245,7 +245,7 @@ def _add_broker_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", help="address to listen on, unless listeners are set (default: 127.0.0.1)")
     parser.add_argument(
         "--port",
-        type=_port,
+        type=_port_number,
         help="port to listen on, 0 for a free one, unless listeners are set (default: 9092)",
     )
     parser.add_argument(
@@ -266,13 +266,13 @@ def _add_broker_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="KEY=VALUE",
         dest="settings",
         action="append",
-        type=_setting,
+        type=_setting_pair,
         default=[],
         help="a setting by Kafka's name, such as num.partitions=6; may be given many times",
     )
     parser.add_argument(
         "--metrics-port",
-        type=_port,
+        type=_port_number,
         metavar="PORT",
         help="serve Prometheus metrics at http://HOST:PORT/metrics, 0 for a free one (default: not served)",
     )
@@ -314,7 +314,7 @@ def _add_run_arguments(parser: argparse.ArgumentParser) -> None:
         "target", metavar="MODULE:SERVICE", help="where the ConsumerService is, as app:service"
     )
     parser.add_argument(
-        "--workers", type=_workers, metavar="N", help="run it in N processes, which are kept running"
+        "--workers", type=_worker_count, metavar="N", help="run it in N processes, which are kept running"
     )
     parser.add_argument(
         "--instance-id",
@@ -343,7 +343,7 @@ _ARGUMENTS: Final = {
 }
 
 
-def _workers(text: str) -> int:
+def _worker_count(text: str) -> int:
     if not (text.isascii() and text.isdigit() and 1 <= int(text) <= _MOST_WORKERS):
         raise argparse.ArgumentTypeError(
             f"{text!r} is no number of workers: give one from 1 to {_MOST_WORKERS}"
@@ -351,20 +351,20 @@ def _workers(text: str) -> int:
     return int(text)
 
 
-def _port(text: str) -> int:
+def _port_number(text: str) -> int:
     if not (text.isascii() and text.isdigit() and int(text) <= 65_535):
         raise argparse.ArgumentTypeError(f"{text!r} is no port: give a number from 0 to 65535")
     return int(text)
 
 
-def _setting(text: str) -> tuple[str, str]:
+def _setting_pair(text: str) -> tuple[str, str]:
     name, separator, value = text.partition("=")
     if not separator or not name:
         raise argparse.ArgumentTypeError(f"{text!r} is no setting: give KEY=VALUE, such as num.partitions=6")
     return name.strip(), value.strip()
 
 
-def _broker(options: argparse.Namespace) -> int:
+def _run_broker(options: argparse.Namespace) -> int:
     import asyncio
     import importlib.util
     import logging
@@ -374,7 +374,7 @@ def _broker(options: argparse.Namespace) -> int:
     from .protocol import KafkaError, KohortError
 
     if options.metrics_port is not None and importlib.util.find_spec("prometheus_client") is None:
-        _remark("--metrics-port needs prometheus-client: pip install 'kohort[service]'")
+        _say_on_stderr("--metrics-port needs prometheus-client: pip install 'kohort[service]'")
         return WRONG_USE
     handler = LogHandler(options.log_format)
     logging.getLogger().addHandler(handler)
@@ -382,7 +382,7 @@ def _broker(options: argparse.Namespace) -> int:
     try:
         settings = given_settings(options)
         if settings.get("listeners") and (options.host is not None or options.port is not None):
-            _remark("give listeners, or --host and --port: not both")
+            _say_on_stderr("give listeners, or --host and --port: not both")
             return WRONG_USE
         broker = Broker(
             host="127.0.0.1" if options.host is None else options.host,
@@ -393,20 +393,20 @@ def _broker(options: argparse.Namespace) -> int:
         )
         allow_open_files()
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
-            runner.run(_serve(broker, handler))
+            runner.run(_serve_broker(broker, handler))
     except KafkaError as error:
         # the disk fails, most often when the last records are flushed
-        _remark(f"{error}")
+        _say_on_stderr(f"{error}")
         return FAILED
     except KohortError as error:
-        _remark(f"{error}")
+        _say_on_stderr(f"{error}")
         return WRONG_USE
     except ConnectionError as error:
         # most often a session with ZooKeeper that ended during the start
-        _remark(f"the cluster's metadata are out of reach, start it again: {error}")
+        _say_on_stderr(f"the cluster's metadata are out of reach, start it again: {error}")
         return FAILED
     except OSError as error:
-        _remark(f"cannot serve on {error.strerror or error}")
+        _say_on_stderr(f"cannot serve on {error.strerror or error}")
         return WRONG_USE
     finally:
         # whoever called main goes on without it
@@ -415,14 +415,14 @@ def _broker(options: argparse.Namespace) -> int:
     return OK
 
 
-def _listening(addresses: Mapping[str, str]) -> str:
+def _listening_text(addresses: Mapping[str, str]) -> str:
     """Where a broker listens: an address, and each with its listener's name if there are several."""
     if len(addresses) == 1:
         return "".join(addresses.values())
     return ", ".join(f"{address} ({name})" for name, address in addresses.items())
 
 
-def _remark(line: str) -> None:
+def _say_on_stderr(line: str) -> None:
     """Say it on standard error: what cannot be said, as on a terminal that is gone, ends no broker."""
     with suppress(OSError):
         print(f"kohort broker: {line}", file=sys.stderr, flush=True)
@@ -445,7 +445,7 @@ def _say_ready(addresses: str) -> None:
             raise KohortError(f"standard output: {error.strerror}") from error
 
 
-async def _serve(broker: Broker, handler: LogHandler) -> None:
+async def _serve_broker(broker: Broker, handler: LogHandler) -> None:
     import asyncio
     import signal
 
@@ -461,10 +461,10 @@ async def _serve(broker: Broker, handler: LogHandler) -> None:
         for number in ending:
             loop.add_signal_handler(number, stop.set)
         if broker.temporary:
-            _remark(f"data in {broker.data}, removed at the end")
+            _say_on_stderr(f"data in {broker.data}, removed at the end")
         if broker.metrics_port is not None:
-            _remark(f"metrics at http://{broker.host}:{broker.metrics_port}/metrics")
-        _say_ready(_listening(broker.addresses))
+            _say_on_stderr(f"metrics at http://{broker.host}:{broker.metrics_port}/metrics")
+        _say_ready(_listening_text(broker.addresses))
         settle_collector()
         handler.open()
         stopped, failed = asyncio.create_task(stop.wait()), asyncio.create_task(broker.failure())

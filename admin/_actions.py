@@ -12,7 +12,7 @@ from typing import Final
 from ..protocol import ErrorCode, KafkaError, UnsupportedVersionError
 from . import notation, tables
 from ._errors import advise_error
-from ._watch import watch
+from ._watch import watch_group
 from .connection import open_cluster
 from .group_admin import GroupAdmin
 from .reset import ResetTo
@@ -22,14 +22,14 @@ from .screen import OK, REFUSED, Screen, plain
 Action = Callable[[GroupAdmin, argparse.Namespace, Screen], Awaitable[int]]
 
 
-async def perform(options: argparse.Namespace) -> int:
+async def run_action(options: argparse.Namespace) -> int:
     """Connect and run the command."""
     screen = Screen(as_json=options.json)
     async with open_cluster(options, "kohort-admin") as cluster:
         return await ACTIONS[options.action](GroupAdmin.on_cluster(cluster), options, screen)
 
 
-async def _list(admin: GroupAdmin, options: argparse.Namespace, screen: Screen) -> int:
+async def _list_groups(admin: GroupAdmin, options: argparse.Namespace, screen: Screen) -> int:
     rows = await admin.list_groups(states=options.states, types=options.types)
     if screen.as_json:
         screen.document({"groups": rows})
@@ -40,7 +40,7 @@ async def _list(admin: GroupAdmin, options: argparse.Namespace, screen: Screen) 
     return OK
 
 
-async def _describe(admin: GroupAdmin, options: argparse.Namespace, screen: Screen) -> int:
+async def _describe_groups(admin: GroupAdmin, options: argparse.Namespace, screen: Screen) -> int:
     found = (await admin.describe([options.group]))[options.group]
     if not found.exists:
         raise advise_error(ErrorCode.GROUP_ID_NOT_FOUND, f"group {options.group!r} does not exist")
@@ -55,7 +55,7 @@ def _with_lag(found: GroupDescription) -> dict[str, object]:
     return {**plain(found), "total_lag": found.total_lag}
 
 
-async def _timeline(admin: GroupAdmin, options: argparse.Namespace, screen: Screen) -> int:
+async def _show_timeline(admin: GroupAdmin, options: argparse.Namespace, screen: Screen) -> int:
     now = (await admin.describe([options.group]))[options.group]
     history = await admin.history(
         options.group,
@@ -97,9 +97,9 @@ async def _held_back(
         return None, (f"what open transactions hold back is not known: {error}",)
 
 
-async def _reset(admin: GroupAdmin, options: argparse.Namespace, screen: Screen) -> int:
+async def _reset_offsets(admin: GroupAdmin, options: argparse.Namespace, screen: Screen) -> int:
     topics = None if options.all_topics else notation.topic_partitions(options.topics)
-    plan = await admin.plan_reset(options.group, _target(options), topics)
+    plan = await admin.plan_reset(options.group, _reset_target(options), topics)
     if not plan.changes:
         raise advise_error(ErrorCode.GROUP_ID_NOT_FOUND, f"group {options.group!r} has no offsets to reset")
     return await _carried_out(admin, options, screen, plan)
@@ -125,7 +125,7 @@ async def _carried_out(
     return OK if all(change.new_offset is not None for change in plan.changes) else REFUSED
 
 
-async def _import(admin: GroupAdmin, options: argparse.Namespace, screen: Screen) -> int:
+async def _import_offsets(admin: GroupAdmin, options: argparse.Namespace, screen: Screen) -> int:
     # its errors are reported here, once
     logging.getLogger("kohort.consumer.zookeeper").setLevel(logging.CRITICAL)
     plan = await admin.plan_import(options.group, options.zookeeper)
@@ -137,7 +137,7 @@ async def _import(admin: GroupAdmin, options: argparse.Namespace, screen: Screen
     return await _carried_out(admin, options, screen, plan)
 
 
-def _target(options: argparse.Namespace) -> ResetTo:
+def _reset_target(options: argparse.Namespace) -> ResetTo:
     if options.to_earliest:
         return ResetTo.earliest()
     if options.to_latest:
@@ -155,13 +155,13 @@ def _target(options: argparse.Namespace) -> ResetTo:
     )
 
 
-async def _delete(admin: GroupAdmin, options: argparse.Namespace, screen: Screen) -> int:
+async def _delete_groups(admin: GroupAdmin, options: argparse.Namespace, screen: Screen) -> int:
     outcomes = await admin.delete_groups(options.groups)
     if screen.as_json:
         screen.document({"groups": [{"group": group, **plain(done)} for group, done in outcomes.items()]})
     else:
         screen.show(tables.outcomes(["GROUP"], {(group,): done for group, done in outcomes.items()}))
-    return _code(outcomes.values())
+    return _exit_code_of(outcomes.values())
 
 
 async def _delete_offsets(admin: GroupAdmin, options: argparse.Namespace, screen: Screen) -> int:
@@ -171,20 +171,20 @@ async def _delete_offsets(admin: GroupAdmin, options: argparse.Namespace, screen
         screen.document({"group": options.group, "partitions": rows})
     else:
         screen.show(tables.outcomes(["TOPIC", "PARTITION"], outcomes))
-    return _code(outcomes.values())
+    return _exit_code_of(outcomes.values())
 
 
-def _code(outcomes: Collection[Outcome]) -> int:
+def _exit_code_of(outcomes: Collection[Outcome]) -> int:
     return OK if all(outcome.ok for outcome in outcomes) else REFUSED
 
 
 ACTIONS: Final[dict[str, Action]] = {
-    "list": _list,
-    "describe": _describe,
-    "timeline": _timeline,
-    "watch": watch,
-    "reset-offsets": _reset,
-    "import": _import,
-    "delete": _delete,
+    "list": _list_groups,
+    "describe": _describe_groups,
+    "timeline": _show_timeline,
+    "watch": watch_group,
+    "reset-offsets": _reset_offsets,
+    "import": _import_offsets,
+    "delete": _delete_groups,
     "delete-offsets": _delete_offsets,
 }

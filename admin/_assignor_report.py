@@ -43,15 +43,15 @@ def assignors_table(rows: Iterable[ListedAssignor]) -> Table:
 
 def trial_report(now: GroupSnapshot, then: GroupSnapshot, trial: Trial, *, every_move: bool) -> list[object]:
     """The summary, loads with bars, and which member gives which partitions to which."""
-    parts: list[object] = [_summary(now, [trial])]
+    parts: list[object] = [_summary_table(now, [trial])]
     if not trial.usable:
-        return [*parts, *_failures([trial])]
-    parts.append(_loads(now, then, trial))
-    parts.append(_moves(now, then, trial, every_move) if trial.moves else "nothing moves")
+        return [*parts, *_failure_lines([trial])]
+    parts.append(_loads_table(now, then, trial))
+    parts.append(_moves_table(now, then, trial, every_move) if trial.moves else "nothing moves")
     return parts
 
 
-def _moves(now: GroupSnapshot, then: GroupSnapshot, trial: Trial, every_move: bool) -> Table:
+def _moves_table(now: GroupSnapshot, then: GroupSnapshot, trial: Trial, every_move: bool) -> Table:
     def names(move: PartitionMove) -> tuple[str, str]:
         old = "nobody" if move.from_owner is None else short(now.name(move.from_owner))
         return old, short(then.name(move.to_owner or ""))
@@ -67,31 +67,33 @@ def _moves(now: GroupSnapshot, then: GroupSnapshot, trial: Trial, every_move: bo
 
 def comparison_table(now: GroupSnapshot, trials: Sequence[Trial]) -> list[object]:
     """A row for each assignor, and what went wrong."""
-    return [_summary(now, trials), *_failures(trials)]
+    return [_summary_table(now, trials), *_failure_lines(trials)]
 
 
-def _summary(now: GroupSnapshot, trials: Sequence[Trial]) -> Table:
+def _summary_table(now: GroupSnapshot, trials: Sequence[Trial]) -> Table:
     weighed = bool(now.weights)
     headings = ["ASSIGNOR", "MEMBERS", "LEAST", "MOST", "MEAN", "DEVIATION"]
     headings += ["LIGHTEST", "HEAVIEST"] if weighed else []
     headings += ["MOVES", "PLACED", "ROUNDS", "TIME"]
-    rows = [_row(f"now: {now.protocol or 'as it is'}", trials[0].before, weighed) + [None] * 4]
+    rows = [_summary_row(f"now: {now.protocol or 'as it is'}", trials[0].before, weighed) + [None] * 4]
     for trial in trials:
         took = span(max(0, round(trial.duration_ms)))
         tail: list[object] = [trial.moved, trial.placed, trial.rounds, took]
-        rows.append(_row(trial.assignor, trial.after, weighed) + (tail if trial.usable else [None] * 4))
+        rows.append(
+            _summary_row(trial.assignor, trial.after, weighed) + (tail if trial.usable else [None] * 4)
+        )
     return table(headings, rows)
 
 
-def _row(label: str, found: Balance | None, weighed: bool) -> list[object]:
+def _summary_row(label: str, found: Balance | None, weighed: bool) -> list[object]:
     if found is None:
         return [label, "cannot be used", *[None] * (6 if weighed else 4)]
     row: list[object] = [label, found.members, found.least, found.most]
     row += [f"{found.mean:.1f}", f"{found.deviation:.2f}"]
-    return row + ([number(found.least_weight), number(found.most_weight)] if weighed else [])
+    return row + ([weight_text(found.least_weight), weight_text(found.most_weight)] if weighed else [])
 
 
-def _failures(trials: Sequence[Trial]) -> list[str]:
+def _failure_lines(trials: Sequence[Trial]) -> list[str]:
     told = []
     for trial in trials:
         words = [trial.error] if trial.error else list(trial.problems)
@@ -101,14 +103,14 @@ def _failures(trials: Sequence[Trial]) -> list[str]:
     return told
 
 
-def _loads(now: GroupSnapshot, then: GroupSnapshot, trial: Trial) -> Table:
-    gained, lost = _partitions(trial, "to_owner"), _partitions(trial, "from_owner")
+def _loads_table(now: GroupSnapshot, then: GroupSnapshot, trial: Trial) -> Table:
+    gained, lost = _partitions_by_member(trial, "to_owner"), _partitions_by_member(trial, "from_owner")
     most = max((row.after or 0 for row in trial.loads), default=0) or 1
     weighed = bool(now.weights)
     headings = ["MEMBER", "BEFORE", "AFTER", *(["WEIGHT BEFORE", "WEIGHT AFTER"] if weighed else [])]
     rows = []
     for row in trial.loads:
-        weights = [number(row.weight_before), number(row.weight_after)] if weighed else []
+        weights = [weight_text(row.weight_before), weight_text(row.weight_after)] if weighed else []
         bar = "█" * round(_BAR * (row.after or 0) / most)
         changes = [assignment(gained.get(row.member, ())), assignment(lost.get(row.member, ()))]
         shown = [None if change == "none" else change for change in changes]
@@ -121,14 +123,14 @@ def limit_lines(limits: Iterable[BalanceLimit]) -> list[object]:
     return ["\n".join(str(limit) for limit in limits) or "no member wants a topic that has partitions"]
 
 
-def _partitions(trial: Trial, side: str) -> dict[str, list[TopicPartition]]:
+def _partitions_by_member(trial: Trial, side: str) -> dict[str, list[TopicPartition]]:
     found: dict[str, list[TopicPartition]] = {}
     for move in trial.moves:
         found.setdefault(getattr(move, side), []).append(TopicPartition(move.topic, move.partition))
     return found
 
 
-def number(value: float | None) -> str | None:
+def weight_text(value: float | None) -> str | None:
     """A weight as people read it."""
     return None if value is None else f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
@@ -144,7 +146,7 @@ _STYLE: Final = (
 )
 
 
-def page(now: GroupSnapshot, then: GroupSnapshot, trials: Sequence[Trial]) -> str:
+def report_page(now: GroupSnapshot, then: GroupSnapshot, trials: Sequence[Trial]) -> str:
     """The comparison as one HTML page. Raises WorkbenchError if altair is not installed."""
     try:
         import altair
@@ -152,22 +154,22 @@ def page(now: GroupSnapshot, then: GroupSnapshot, trials: Sequence[Trial]) -> st
     except ImportError as error:
         raise WorkbenchError("a page needs altair: pip install 'kohort[workbench]'") from error
     usable = [trial for trial in trials if trial.usable]
-    head = _head(now, then, trials)
+    head = _page_head(now, then, trials)
     if not usable or not then.members:
         return f"<!DOCTYPE html>\n<html><head><meta charset='UTF-8'></head><body>\n{head}</body></html>\n"
     with altair.data_transformers.enable("default", max_rows=None):
-        chart = altair.vconcat(*(_charts(altair, now, trial) for trial in usable))
+        chart = altair.vconcat(*(_draw_charts(altair, now, trial) for trial in usable))
         document: str = chart.to_html(inline=True, fullhtml=True)
     return document.replace("<body>", "<body>\n" + head, 1)
 
 
-def _head(now: GroupSnapshot, then: GroupSnapshot, trials: Sequence[Trial]) -> str:
+def _page_head(now: GroupSnapshot, then: GroupSnapshot, trials: Sequence[Trial]) -> str:
     headings = ["assignor", "members", "least", "most", "deviation", "moved", "placed", "rounds"]
-    rows = [["now", *_cells(trials[0].before), "", "", ""]]
+    rows = [["now", *_summary_cells(trials[0].before), "", "", ""]]
     for trial in trials:
         if trial.after is not None:
             counts = [trial.moved, trial.placed, trial.rounds]
-            rows.append([trial.assignor, *_cells(trial.after), *map(str, counts)])
+            rows.append([trial.assignor, *_summary_cells(trial.after), *map(str, counts)])
         else:
             rows.append([trial.assignor, trial.error or "; ".join(trial.problems[:3]), *[""] * 6])
     changed = f" (now {len(now.members)})" if len(now.members) != len(then.members) else ""
@@ -180,19 +182,19 @@ def _head(now: GroupSnapshot, then: GroupSnapshot, trials: Sequence[Trial]) -> s
     )
 
 
-def _cells(found: Any) -> list[str]:
+def _summary_cells(found: Any) -> list[str]:
     return [str(found.members), str(found.least), str(found.most), f"{found.deviation:.2f}"]
 
 
-def _label(words: str) -> str:
+def _script_label(words: str) -> str:
     """A label that is safe inside a script element: no member's name can end the element."""
     return words.replace("<", "\N{SINGLE LEFT-POINTING ANGLE QUOTATION MARK}")
 
 
-def _charts(altair: Any, now: GroupSnapshot, trial: Trial) -> object:
+def _draw_charts(altair: Any, now: GroupSnapshot, trial: Trial) -> object:
     change = sorted(trial.loads, key=lambda row: (-abs((row.after or 0) - (row.before or 0)), row.name))
-    shown = {row.member: _label(short(row.name)) for row in change[:_SHOWN]}
-    name = _label(trial.assignor)
+    shown = {row.member: _script_label(short(row.name)) for row in change[:_SHOWN]}
+    name = _script_label(trial.assignor)
     weighed = bool(now.weights)
     bars = []
     for row in trial.loads:
@@ -212,10 +214,12 @@ def _charts(altair: Any, now: GroupSnapshot, trial: Trial) -> object:
             tooltip=["member:N", "when:N", "load:Q"],
         )
     )
-    return altair.hconcat(loads_chart, _matrix(altair, trial, name, shown)).resolve_scale(color="independent")
+    return altair.hconcat(loads_chart, _draw_matrix(altair, trial, name, shown)).resolve_scale(
+        color="independent"
+    )
 
 
-def _matrix(altair: Any, trial: Trial, label: str, shown: dict[str, str]) -> object:
+def _draw_matrix(altair: Any, trial: Trial, label: str, shown: dict[str, str]) -> object:
     def name(owner: str | None) -> str:
         return _NOBODY if owner is None else shown.get(owner, _OTHERS)
 

@@ -133,22 +133,22 @@ class EpochLog:
         if record.type is GroupRecordType.MEMBER:
             self._pending.append(record)
         elif isinstance(value, GroupEpoch):
-            self._begin(timestamp_ms, value)
+            self._begin_epoch(timestamp_ms, value)
         elif record.type is GroupRecordType.EPOCH:
             self._remove_group(timestamp_ms)
         elif isinstance(value, TargetAssignment):
             self._apply_pending()
-            self._retarget(record.name, value.partitions)
+            self._set_target(record.name, value.partitions)
         elif isinstance(value, TargetEpoch):
             self._apply_pending()
             self._target_epoch = value.epoch
             if self._open is not None and self._open.assigned_ms is None:
                 self._open.assigned_ms = timestamp_ms
-            self._settle(timestamp_ms)
+            self._settle_epoch(timestamp_ms)
         elif isinstance(value, CurrentAssignment):
             self._apply_pending()
-            self._step(timestamp_ms, record.name, value)
-            self._settle(timestamp_ms)
+            self._step_member(timestamp_ms, record.name, value)
+            self._settle_epoch(timestamp_ms)
 
     def generations(self, members_now: int | None = None) -> list[Generation]:
         """The epochs that are over, oldest first. ``members_now`` is the number of members after the last
@@ -158,7 +158,7 @@ class EpochLog:
         members = len(self._members) if members_now is None else members_now
         if self._open is not None:
             if members:
-                members -= _difference(self._open, self._members, self._is_known).added
+                members -= _difference_of(self._open, self._members, self._is_known).added
             else:
                 self._close(self._open.started_ms)
         counted = []
@@ -180,7 +180,7 @@ class EpochLog:
 
     # records
 
-    def _begin(self, timestamp_ms: int, value: GroupEpoch) -> None:
+    def _begin_epoch(self, timestamp_ms: int, value: GroupEpoch) -> None:
         if self._open is not None:
             self._close(timestamp_ms, ConsumerGroupState.RECONCILING.value)
         is_known = self._is_known or value.epoch <= _FIRST_EPOCH
@@ -200,7 +200,7 @@ class EpochLog:
         self._open = _Epoch(number, timestamp_ms)
         self._apply_pending()
         for member_id in list(self._members):
-            self._lose(member_id)
+            self._lose_member(member_id)
         self._close(timestamp_ms, DEAD)
         self._is_known, self._topics_hash = True, None
 
@@ -208,13 +208,13 @@ class EpochLog:
         pending, self._pending = self._pending, []
         for record in pending:
             if isinstance(record.value, MemberMetadata):
-                self._describe(record.name, record.value)
+                self._describe_member(record.name, record.value)
             else:
-                self._lose(record.name)
+                self._lose_member(record.name)
 
-    def _describe(self, member_id: str, metadata: MemberMetadata) -> None:
-        self._note(member_id)
-        member = self._member(member_id)
+    def _describe_member(self, member_id: str, metadata: MemberMetadata) -> None:
+        self._note_before(member_id)
+        member = self._member_of(member_id)
         before, member.metadata = member.metadata, metadata
         member.owner = metadata.instance_id or member_id
         if self._open is None or before is None:
@@ -224,13 +224,13 @@ class EpochLog:
         elif before.assignor != metadata.assignor:
             self._open.changes.append(f"{member.name} changed its assignor")
 
-    def _lose(self, member_id: str) -> None:
-        self._note(member_id)
+    def _lose_member(self, member_id: str) -> None:
+        self._note_before(member_id)
         if self._members.pop(member_id, None) is None and self._open is not None:
             self._open.unseen.add(member_id)
 
-    def _retarget(self, member_id: str, partitions: Partitions) -> None:
-        self._note(member_id)
+    def _set_target(self, member_id: str, partitions: Partitions) -> None:
+        self._note_before(member_id)
         if self._open is not None:
             self._open.retargeted.add(member_id)
         named = {
@@ -239,12 +239,12 @@ class EpochLog:
             if topic_id in self._topics
         }
         self.has_left_out = self.has_left_out or len(named) < len(partitions)
-        self._member(member_id).target = frozenset(
+        self._member_of(member_id).target = frozenset(
             TopicPartition(topic, number) for topic, numbers in named.items() for number in numbers
         )
 
-    def _step(self, timestamp_ms: int, member_id: str, current: CurrentAssignment) -> None:
-        member = self._member(member_id)
+    def _step_member(self, timestamp_ms: int, member_id: str, current: CurrentAssignment) -> None:
+        member = self._member_of(member_id)
         if member.is_new is None:
             member.is_new = current.previous_epoch <= 0
         member.current = current
@@ -257,12 +257,12 @@ class EpochLog:
             if epoch is not None and (epoch.slowest is None or epoch.slowest[1] < took_ms):
                 epoch.slowest = member.owner, took_ms
 
-    def _member(self, member_id: str) -> EpochMember:
+    def _member_of(self, member_id: str) -> EpochMember:
         if member_id not in self._members:
             self._members[member_id] = EpochMember(self._owners.get(member_id, member_id))
         return self._members[member_id]
 
-    def _note(self, member_id: str) -> None:
+    def _note_before(self, member_id: str) -> None:
         """Keep what a member was before the open epoch changed it."""
         if self._open is not None and member_id not in self._open.was:
             known = self._members.get(member_id)
@@ -270,7 +270,7 @@ class EpochLog:
 
     # epochs
 
-    def _settle(self, timestamp_ms: int) -> None:
+    def _settle_epoch(self, timestamp_ms: int) -> None:
         if self._open is None or self._target_epoch != self._open.number:
             return
         if all(member.is_settled(self._target_epoch) for member in self._members.values()):
@@ -291,26 +291,26 @@ class EpochLog:
         if epoch.is_first:
             self._rows.append(_EpochRow(row, None))
             return
-        change = _difference(epoch, self._members, self._is_known)
+        change = _difference_of(epoch, self._members, self._is_known)
         moves = moves_between(change.before, change.after)
         causes = [*_comings_and_goings(change), *epoch.changes]
         about = [*change.joined.items(), *change.left.items()]
         who, metadata = (about[0][0], about[0][1].metadata) if about else (None, None)
         row = replace(
             row,
-            cause=_sentence(causes),
+            cause=_sentence_of(causes),
             member=who,
             client_id=metadata.client_id if metadata else None,
             client_host=metadata.client_host if metadata else None,
-            joined=_names(change.joined, change.left),
-            left=_names(change.left, change.joined),
+            joined=_names_of(change.joined, change.left),
+            left=_names_of(change.left, change.joined),
             moves=moves,
             partitions_moved=None if moves is None else sum(move.to_owner is not None for move in moves),
         )
         self._rows.append(_EpochRow(row, change.added))
 
 
-def _difference(epoch: _Epoch, members: Mapping[str, EpochMember], is_known: bool) -> _Difference:
+def _difference_of(epoch: _Epoch, members: Mapping[str, EpochMember], is_known: bool) -> _Difference:
     found = _Difference()
     for member_id, was in epoch.was.items():
         now = members.get(member_id)
@@ -341,14 +341,14 @@ def _comings_and_goings(change: _Difference) -> Iterator[str]:
     yield from (f"{member.name} is gone" for member in change.left.values())
 
 
-def _sentence(causes: list[str]) -> str | None:
+def _sentence_of(causes: list[str]) -> str | None:
     shown = list(dict.fromkeys(causes))
     if len(shown) > _CAUSES_SHOWN:
         shown[_CAUSES_SHOWN:] = [f"{len(shown) - _CAUSES_SHOWN} more changes"]
     return "; ".join(shown) or None
 
 
-def _names(members: Mapping[str, EpochMember], others: Mapping[str, EpochMember]) -> tuple[str, ...]:
+def _names_of(members: Mapping[str, EpochMember], others: Mapping[str, EpochMember]) -> tuple[str, ...]:
     """Owners of members, without those that are another member's, too: a static member has a new id."""
     return tuple(sorted({each.owner for each in members.values()} - {each.owner for each in others.values()}))
 

@@ -46,7 +46,9 @@ async def held_back(cluster: Cluster, description: GroupDescription) -> tuple[He
     if not (pending or behind):
         return ()
     found = await _open_transactions(cluster)
-    rows = await _records(cluster, behind, found) + await _offsets(cluster, description.group, pending, found)
+    rows = await _find_held_records(cluster, behind, found) + await _find_held_offsets(
+        cluster, description.group, pending, found
+    )
     return tuple(sorted(rows, key=lambda row: (row.topic, row.partition, row.stable_offset is None)))
 
 
@@ -65,7 +67,7 @@ async def _open_transactions(cluster: Cluster) -> list[_Open]:
     return found
 
 
-async def _records(
+async def _find_held_records(
     cluster: Cluster, places: Collection[TopicPartition], found: Collection[_Open]
 ) -> list[HeldBack]:
     of: Mapping[int, _Open] = {each.producer_id: each for each in found}
@@ -76,11 +78,11 @@ async def _records(
         place = TopicPartition(each.topic, each.partition)
         owner = of.get(each.producer_id)
         known = [owner] if owner is not None and place in owner.partitions else []
-        rows.append(_row(place, known, each.start_offset, each.held_back))
+        rows.append(_held_back_row(place, known, each.start_offset, each.held_back))
     return rows
 
 
-async def _offsets(
+async def _find_held_offsets(
     cluster: Cluster, group: str, places: Collection[TopicPartition], found: Collection[_Open]
 ) -> list[HeldBack]:
     if not places:
@@ -89,10 +91,10 @@ async def _offsets(
     known = await cluster.metadata([OFFSETS_TOPIC])
     number = partition_for(group, max(1, len(known.partitions(OFFSETS_TOPIC))))
     owners = [each for each in found if TopicPartition(OFFSETS_TOPIC, number) in each.partitions]
-    return [_row(place, owners) for place in places]
+    return [_held_back_row(place, owners) for place in places]
 
 
-def _row(
+def _held_back_row(
     place: TopicPartition, owners: Collection[_Open], stable: int | None = None, records: int | None = None
 ) -> HeldBack:
     starts = [each.start_ms for each in owners if each.start_ms >= 0]

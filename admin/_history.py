@@ -30,7 +30,7 @@ _EPOCHS_LACK: Final = "whether a member that is gone left or was removed cannot 
 _WRITTEN_MS: Final = 60_000
 
 
-def whole(told: GroupHistory, limit: int) -> bool:
+def is_whole(told: GroupHistory, limit: int) -> bool:
     """Return whether no generation is missing: as many as were asked for, or all since the group's first."""
     generations = told.generations
     return len(generations) >= limit or (bool(generations) and generations[0].generation <= 1)
@@ -43,7 +43,7 @@ def with_records(
     began to keep events of the group, have made way for newer events; None if it does not say since when.
     """
     first = told.generations[0] if told.generations else None
-    older = [row for row in recorded.generations if first is None or _before(row, first)]
+    older = [row for row in recorded.generations if first is None or _is_before(row, first)]
     if not older:
         return told
     generations = (*older, *told.generations)[-limit:]
@@ -73,13 +73,13 @@ def with_every_move(told: GroupHistory, recorded: GroupHistory) -> GroupHistory:
     numbers = [row.generation for row in told.generations]
     since = [numbers[0] - 1, *numbers[:-1]] if numbers else []
     rows = [
-        row if row.every_move else _with_moves_of(row, _steps(row, after, recorded.generations))
+        row if row.every_move else _with_moves_of(row, _rebalance_steps(row, after, recorded.generations))
         for row, after in zip(told.generations, since, strict=True)
     ]
     return replace(told, generations=tuple(rows))
 
 
-def _steps(row: Generation, after: int, records: Iterable[Generation]) -> list[Generation]:
+def _rebalance_steps(row: Generation, after: int, records: Iterable[Generation]) -> list[Generation]:
     """Records of a rebalance, of generations higher than ``after``; [] if one is missing."""
     began_ms = row.timestamp_ms - (row.duration_ms or 0) - _WRITTEN_MS
     steps = [
@@ -99,7 +99,7 @@ def _with_moves_of(row: Generation, steps: Iterable[Generation]) -> Generation:
     return replace(row, moves=moves) if moves and {*moves}.issuperset(row.moves or ()) else row
 
 
-def _before(row: Generation, told: Generation) -> bool:
+def _is_before(row: Generation, told: Generation) -> bool:
     """Return whether a record is of an earlier generation; its own is written just before the event."""
     began_ms = told.timestamp_ms - (told.duration_ms or 0)
     return row.timestamp_ms <= began_ms and row.generation != told.generation
@@ -116,7 +116,7 @@ def from_events(group: str, entries: Iterable[HistoryEntry], limit: int) -> Grou
 
 def _generation_from(entry: HistoryEntry) -> Generation:
     details = entry.details
-    members = _number(details, "members") or 0
+    members = _number_in(details, "members") or 0
     return Generation(
         generation=entry.generation,
         timestamp_ms=entry.timestamp_ms,
@@ -125,34 +125,34 @@ def _generation_from(entry: HistoryEntry) -> Generation:
         member=entry.member or None,
         client_id=entry.client_id or None,
         client_host=entry.client_host or None,
-        duration_ms=_number(details, "duration_ms"),
-        join_ms=_number(details, "join_ms"),
+        duration_ms=_number_in(details, "duration_ms"),
+        join_ms=_number_in(details, "join_ms"),
         protocol=details.get("protocol") or None,
         leader=details.get("leader") or None,
         members=members,
-        members_before=_number(details, "members_before"),
-        joined=_names(details, "joined"),
-        left=_names(details, "left"),
-        moves=_moves(details),
-        partitions_moved=_number(details, "partitions_moved"),
+        members_before=_number_in(details, "members_before"),
+        joined=_names_in(details, "joined"),
+        left=_names_in(details, "left"),
+        moves=_moves_in(details),
+        partitions_moved=_number_in(details, "partitions_moved"),
         slowest=details.get("slowest") or None,
-        slowest_ms=_number(details, "slowest_ms") if details.get("slowest") else None,
+        slowest_ms=_number_in(details, "slowest_ms") if details.get("slowest") else None,
     )
 
 
-def _names(details: Mapping[str, Any], name: str) -> tuple[str, ...] | None:
+def _names_in(details: Mapping[str, Any], name: str) -> tuple[str, ...] | None:
     value = details.get(name)
     return tuple(value) if isinstance(value, list) else None
 
 
-def _moves(details: Mapping[str, Any]) -> tuple[PartitionMove, ...] | None:
+def _moves_in(details: Mapping[str, Any]) -> tuple[PartitionMove, ...] | None:
     """The moves that an event lists: the first ones only, in a group too large for one response."""
     if details.get("partitions_moved") is None or "moves" not in details:
         return None
     return tuple(PartitionMove(*move) for move in details["moves"])
 
 
-def _number(details: Mapping[str, Any], name: str) -> int | None:
+def _number_in(details: Mapping[str, Any], name: str) -> int | None:
     value = details.get(name)
     return value if isinstance(value, int) else None
 
@@ -207,20 +207,22 @@ class _Records:
             # a group that changes its type is deleted as one of the first, in the same write
             changes_type = after is not None and after[1][0].timestamp_ms <= run[-1].timestamp_ms
             if has_epochs:
-                made = self._epochs(run, after is None, changes_type)
-                self._say(made, "epochs", _EPOCHS_LACK)
+                made = self._epochs_of(run, after is None, changes_type)
+                self._note_generation(made, "epochs", _EPOCHS_LACK)
             else:
-                made = self._classic(run[:-1] if changes_type else run, rows[-1].generation if rows else -1)
-                self._say(made, "generations", _CLASSIC_LACK)
+                made = self._classic_generations(
+                    run[:-1] if changes_type else run, rows[-1].generation if rows else -1
+                )
+                self._note_generation(made, "generations", _CLASSIC_LACK)
             rows += made
         return rows
 
-    def _say(self, made: Sequence[Generation], found: str, lack: str) -> None:
+    def _note_generation(self, made: Sequence[Generation], found: str, lack: str) -> None:
         if made and found not in self.found:
             self.found.append(found)
             self.lacks.append(lack)
 
-    def _epochs(self, run: Iterable[StoredRecord], is_last: bool, changes_type: bool) -> list[Generation]:
+    def _epochs_of(self, run: Iterable[StoredRecord], is_last: bool, changes_type: bool) -> list[Generation]:
         now = self._now if is_last and not self._past.from_start else None
         owners = {member.member_id: member.owner for member in now.members} if now is not None else {}
         log = EpochLog(self._past.topics, owners, self._members)
@@ -237,7 +239,7 @@ class _Records:
                 self._before = {}
         return made
 
-    def _classic(self, run: Iterable[StoredRecord], last: int) -> list[Generation]:
+    def _classic_generations(self, run: Iterable[StoredRecord], last: int) -> list[Generation]:
         made: list[Generation] = []
         for row in run:
             record = row.record
@@ -285,12 +287,12 @@ def _owned_in(record: GroupStored | GroupDeleted) -> Owned:
         return {}
     readable = record.protocol_type == CONSUMER
     return {
-        member.instance_id or member.member_id: _partitions(member.assignment) if readable else None
+        member.instance_id or member.member_id: _partitions_of(member.assignment) if readable else None
         for member in record.members
     }
 
 
-def _partitions(assignment: bytes) -> frozenset[TopicPartition] | None:
+def _partitions_of(assignment: bytes) -> frozenset[TopicPartition] | None:
     try:
         return frozenset(decode_assignment(assignment).partitions)
     except MalformedMessageError:

@@ -42,13 +42,13 @@ async def print_as_member(
     }
     consumer = AsyncGroupConsumer(*dict.fromkeys(options.topics), **settings)
     consumer.logged = False
-    consumer.events.listen(_Complaints().see)
+    consumer.events.listen(_Complaints().note_event)
     left = options.count
     watch = _Patience(options.timeout)
     async with consumer:
         while options.follow or not _at_end(consumer, ends):
             if not options.follow:
-                watch.check(consumer)
+                watch.require_progress(consumer)
             shown = await consumer.getmany(_MOST if left is None else min(left, _MOST), _WAIT_MS)
             if not options.follow:
                 # leave out what was written after the command began
@@ -69,7 +69,7 @@ class _Complaints:
         self._told = ""
         self._screen = Screen(as_json=False)
 
-    def see(self, event: Event) -> None:
+    def note_event(self, event: Event) -> None:
         if isinstance(event, BrokerUnavailable | PartitionFailed) and str(event.error) != self._told:
             self._told = str(event.error)
             self._screen.remark(f"{self._told}: trying again")
@@ -83,7 +83,7 @@ class _Patience:
         self._before: Any = None
         self._until = 0.0
 
-    def check(self, consumer: AsyncGroupConsumer) -> None:
+    def require_progress(self, consumer: AsyncGroupConsumer) -> None:
         """Raise KafkaError if a member of a stable group has read nothing for too long."""
         positions = {partition: consumer.position(partition) for partition in consumer.assignment()}
         now = time.monotonic()

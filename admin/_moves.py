@@ -13,7 +13,7 @@ Owned = dict[str, frozenset[TopicPartition] | None]
 
 def moves_between(before: Owned, after: Owned) -> tuple[PartitionMove, ...] | None:
     """Partitions that moved between two generations; None when an assignment cannot be read."""
-    old, new = _owners(before), _owners(after)
+    old, new = _owners_of(before), _owners_of(after)
     if old is None or new is None:
         return None
     return tuple(
@@ -39,7 +39,7 @@ def compose_moves(steps: Iterable[Sequence[PartitionMove]]) -> tuple[PartitionMo
     )
 
 
-def _owners(owned: Owned) -> dict[TopicPartition, str] | None:
+def _owners_of(owned: Owned) -> dict[TopicPartition, str] | None:
     if None in owned.values():
         return None
     return {partition: owner for owner, partitions in owned.items() for partition in partitions or ()}

@@ -88,7 +88,7 @@ async def read_past(
     window, high, seen = _FIRST_WINDOW, end, 0
     while high > stop and seen < wanted:
         low = max(stop, high - window)
-        rows = [row async for row in _rows(cluster, partition, group, low, high)]
+        rows = [row async for row in _read_rows(cluster, partition, group, low, high)]
         seen += sum(row.begins_generation for row in rows)
         found = rows + found
         high, window = low, min(window * 4, _LARGEST_WINDOW)
@@ -99,11 +99,11 @@ async def read_past(
         tuple(found),
         complete=high <= first or seen >= wanted,
         from_start=high <= first,
-        topics=await _topics(cluster, found),
+        topics=await _topic_names(cluster, found),
     )
 
 
-async def _topics(cluster: Cluster, rows: Iterable[StoredRecord]) -> Mapping[UUID, str]:
+async def _topic_names(cluster: Cluster, rows: Iterable[StoredRecord]) -> Mapping[UUID, str]:
     ids: set[UUID] = set()
     for row in rows:
         value = row.record.value if isinstance(row.record, ConsumerGroupRecord) else None
@@ -115,7 +115,7 @@ async def _topics(cluster: Cluster, rows: Iterable[StoredRecord]) -> Mapping[UUI
     return {found.topic_id: name for name, found in known.items() if found.topic_id in ids}
 
 
-async def _rows(
+async def _read_rows(
     cluster: Cluster, partition: TopicPartition, group: str, low: int, high: int
 ) -> AsyncIterator[StoredRecord]:
     keys, offset = group_keys(group), low

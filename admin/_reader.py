@@ -82,22 +82,22 @@ class TopicReader:
 
         Raises KafkaError, BrokerConnectionError, AuthenticationError and CorruptBatchError.
         """
-        self._look_at = self._now() + _LOOK_S
+        self._look_at = self._now_s() + _LOOK_S
         for partition, offset in self.starts.items():
-            self._begin(partition, offset)
+            self._begin_partition(partition, offset)
         try:
-            while self._send():
-                await self._wait()
+            while self._send_due():
+                await self._wait_for_news()
                 while self._fetched:
                     reader, jumps = self._fetched.popleft()
                     if self._positions[reader.partition].jumps != jumps:
                         continue
-                    if records := self._read(reader):
-                        began = self._now()
+                    if records := self._read_records(reader):
+                        began = self._now_s()
                         yield records
-                        self._away_s += self._now() - began
+                        self._away_s += self._now_s() - began
                         # brokers work while the rest is used; not before, as the caller may have enough
-                        self._send()
+                        self._send_due()
                     if reader.size:
                         self._fetched.append((reader, jumps))
         finally:
@@ -105,32 +105,32 @@ class TopicReader:
                 task.cancel()
             await asyncio.gather(*self._tasks.values(), return_exceptions=True)
 
-    def _begin(self, partition: TopicPartition, offset: int) -> None:
+    def _begin_partition(self, partition: TopicPartition, offset: int) -> None:
         end = None if self.ends is None else self.ends[partition]
-        self._positions[partition] = _Position(partition, offset, end, self._now())
+        self._positions[partition] = _Position(partition, offset, end, self._now_s())
         self._ids.setdefault(partition.topic, self.cluster.known_metadata.topic_id(partition.topic))
 
-    def _now(self) -> float:
+    def _now_s(self) -> float:
         return asyncio.get_running_loop().time() - self._away_s
 
     # requests
 
-    def _send(self) -> bool:
+    def _send_due(self) -> bool:
         """Send what is due; return whether there is more to read. Raises errors that have lasted too long."""
-        now = self._now()
+        now = self._now_s()
         left = [position for position in self._positions.values() if not position.at_end]
         asked: dict[int, list[_Position]] = defaultdict(list)
         for position in left:
-            self._check(position, now)
+            self._check_patience(position, now)
             if position.retry_at <= now and position.partition not in self._tasks:
                 try:
                     asked[leader_or_raise(self.cluster, position.partition)].append(position)
                 except KafkaError as error:
                     self._retry_later(position, error)
         if any(position.error for position in left) or (self.new_partitions and now >= self._look_at):
-            self._start("metadata", self._look)
+            self._start("metadata", self._refresh_topics)
         for leader, positions in asked.items():
-            self._start(leader, self._fetch, leader, positions)
+            self._start(leader, self._fetch_from, leader, positions)
         return bool(left)
 
     def _start(
@@ -139,7 +139,7 @@ class TopicReader:
         if key not in self._tasks:
             self._tasks[key] = asyncio.create_task(work(*what))
 
-    async def _wait(self) -> None:
+    async def _wait_for_news(self) -> None:
         """Wait until a request has ended, or something may be tried again. Raises what requests raise."""
         failing = any(position.error for position in self._positions.values())
         if self._tasks:
@@ -152,7 +152,7 @@ class TopicReader:
                 del self._tasks[key]
                 task.result()
 
-    async def _fetch(self, leader: int, positions: Iterable[_Position]) -> None:
+    async def _fetch_from(self, leader: int, positions: Iterable[_Position]) -> None:
         epoch = self.cluster.known_metadata.leader_epoch
         asked = [(position, position.jumps) for position in positions]
         try:
@@ -170,13 +170,13 @@ class TopicReader:
             return
         for position, jumps in asked:
             if position.jumps == jumps:
-                self._take(position, answer.get(position.partition))
+                self._take_fetched(position, answer.get(position.partition))
 
-    def _take(self, position: _Position, fetched: FetchedPartition | None) -> None:
+    def _take_fetched(self, position: _Position, fetched: FetchedPartition | None) -> None:
         """Take a partition's part of a response; None where there is nothing new."""
         name = partition_name(position.partition)
         if fetched is not None and fetched.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
-            self._start(position.partition, self._find, position)
+            self._start(position.partition, self._find_log_bounds, position)
             return
         if fetched is not None and fetched.error_code:
             self._retry_later(position, KafkaError(fetched.error_code, f"reading {name}"))
@@ -186,7 +186,7 @@ class TopicReader:
             self.remark("connected again")
         position.error, position.failures = None, 0
         if self.ends is None:
-            position.well_at = self._now()
+            position.well_at = self._now_s()
         if fetched is None or not fetched.records:
             return
         end, _, damage = end_of_run(fetched.records, position.offset)
@@ -194,10 +194,10 @@ class TopicReader:
             position.partition, fetched.records, position.offset, aborted=fetched.aborted, damage=damage
         )
         if end > position.offset:
-            position.offset, position.well_at = end, self._now()
+            position.offset, position.well_at = end, self._now_s()
         self._fetched.append((reader, position.jumps))
 
-    async def _find(self, position: _Position) -> None:
+    async def _find_log_bounds(self, position: _Position) -> None:
         """Ask where the log is that the position is not in: retention moves its start, a loss its end."""
         try:
             firsts, lasts = await ranges(self.cluster, [position.partition])
@@ -211,14 +211,14 @@ class TopicReader:
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"{text}or the topic was created again")
         if position.offset < first:
             self.remark(f"{name}: offsets {position.offset} to {first - 1} were deleted unread")
-            self._jump(position, first)
-            position.well_at = self._now()
+            self._jump_to(position, first)
+            position.well_at = self._now_s()
         else:
-            position.retry_at = self._now() + _FIRST_PAUSE_S
+            position.retry_at = self._now_s() + _FIRST_PAUSE_S
 
-    async def _look(self) -> None:
+    async def _refresh_topics(self) -> None:
         """Look at the topics: they may have new leaders and partitions, or be others of the same names."""
-        self._look_at = self._now() + _LOOK_S
+        self._look_at = self._now_s() + _LOOK_S
         try:
             known = await self.cluster.metadata(self._ids)
         except (KafkaError, BrokerConnectionError):
@@ -232,7 +232,7 @@ class TopicReader:
             if self.new_partitions and added:
                 self.remark(f"topic {topic!r} has {len(added)} more partitions now, which are read too")
                 for partition in added:
-                    self._begin(partition, 0)
+                    self._begin_partition(partition, 0)
 
     # errors
 
@@ -244,10 +244,10 @@ class TopicReader:
             self._lost = True
             self.remark(f"{error}: trying again until Ctrl-C")
         pause = min(_FIRST_PAUSE_S * 2**position.failures, _LONGEST_PAUSE_S)
-        position.error, position.retry_at = error, self._now() + pause
+        position.error, position.retry_at = error, self._now_s() + pause
         position.failures = min(position.failures + 1, 10)
 
-    def _check(self, position: _Position, now: float) -> None:
+    def _check_patience(self, position: _Position, now: float) -> None:
         """Raise the error of a partition of which nothing could be read for too long."""
         error = position.error
         if now - position.well_at <= self.patience_s:
@@ -265,7 +265,7 @@ class TopicReader:
 
     # records
 
-    def _read(self, reader: ChunkReader) -> list[Record]:
+    def _read_records(self, reader: ChunkReader) -> list[Record]:
         """The next records, none behind the end. Raises CorruptBatchError for those that stay damaged."""
         position = self._positions[reader.partition]
         try:
@@ -274,13 +274,13 @@ class TopicReader:
             position.damages += 1
             if position.damages >= _TRIES:
                 raise
-            self._jump(position, reader.next_offset)
+            self._jump_to(position, reader.next_offset)
             return []
         position.damages = 0
         if position.end is None or not records or records[-1].offset < position.end:
             return records
         return [record for record in records if record.offset < position.end]
 
-    def _jump(self, position: _Position, offset: int) -> None:
+    def _jump_to(self, position: _Position, offset: int) -> None:
         position.offset = offset
         position.jumps += 1

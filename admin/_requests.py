@@ -54,7 +54,7 @@ _DEAD: Final = "Dead"
 _CLASSIC: Final = "classic"
 
 
-async def _ask(cluster: Cluster, group: str, body: Any, doing: str) -> Any:
+async def _ask_coordinator(cluster: Cluster, group: str, body: Any, doing: str) -> Any:
     """The coordinator's response. Raises KafkaError if the whole request is refused."""
 
     async def attempt() -> Any:
@@ -76,7 +76,7 @@ class KeptEvents(NamedTuple):
 async def ask_history(cluster: Cluster, group: str, limit: int, after: int) -> KeptEvents:
     """The coordinator's events. Raises UnsupportedVersionError if the broker keeps none."""
     body = DescribeGroupHistoryRequest(group_id=group, limit=limit, after=after)
-    response = await _ask(cluster, group, body, f"the history of group {group!r}")
+    response = await _ask_coordinator(cluster, group, body, f"the history of group {group!r}")
     entries = [
         HistoryEntry(
             row.sequence,
@@ -251,7 +251,7 @@ def _description_of(row: DescribedGroup, coordinator: Coordinator) -> GroupDescr
             member.group_instance_id or None,
             member.client_id,
             member.client_host,
-            _assignment(member.member_assignment) if readable else None,
+            _read_assignment(member.member_assignment) if readable else None,
         )
         for member in row.members
     ]
@@ -270,7 +270,7 @@ def _description_of(row: DescribedGroup, coordinator: Coordinator) -> GroupDescr
     )
 
 
-def _assignment(data: bytes | None) -> tuple[TopicPartition, ...] | None:
+def _read_assignment(data: bytes | None) -> tuple[TopicPartition, ...] | None:
     try:
         return tuple(sorted(decode_assignment(data or b"").partitions))
     except MalformedMessageError:
@@ -290,8 +290,8 @@ async def delete_group(cluster: Cluster, group: str) -> Outcome:
     try:
         await cluster.at_coordinator(group, attempt)
     except KafkaError as error:
-        return outcome(error.code, error.message or "")
-    return outcome(0)
+        return outcome_of(error.code, error.message or "")
+    return outcome_of(0)
 
 
 async def delete_offsets(
@@ -303,15 +303,15 @@ async def delete_offsets(
         by_topic.setdefault(topic, []).append(OffsetDeleteRequestPartition(number))
     rows = [OffsetDeleteRequestTopic(name=topic, partitions=numbers) for topic, numbers in by_topic.items()]
     body = OffsetDeleteRequest(group_id=group, topics=rows)
-    response = await _ask(cluster, group, body, f"deleting offsets of group {group!r}")
+    response = await _ask_coordinator(cluster, group, body, f"deleting offsets of group {group!r}")
     return {
-        TopicPartition(topic.name, row.partition_index): outcome(row.error_code)
+        TopicPartition(topic.name, row.partition_index): outcome_of(row.error_code)
         for topic in response.topics
         for row in topic.partitions
     }
 
 
-def outcome(code: int, message: str = "") -> Outcome:
+def outcome_of(code: int, message: str = "") -> Outcome:
     """The outcome for an error number; 0 is none."""
     return Outcome(int(code), str(advise_error(code, message)) if code else None)
 

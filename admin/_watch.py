@@ -87,7 +87,7 @@ def differences(before: GroupDescription | None, now: GroupDescription) -> Itera
     for come in new.keys() - old.keys():
         yield f"{tables.short(new[come].owner)} joined [{new[come].client_id} at {new[come].client_host}]"
     if now.state == "Stable":
-        held, holds = _owners(before), _owners(now)
+        held, holds = _owners_in(before), _owners_in(now)
         for partition in sorted(holds):
             if held.get(partition) != holds[partition]:
                 taken_from = held.get(partition) or "nobody"
@@ -95,17 +95,17 @@ def differences(before: GroupDescription | None, now: GroupDescription) -> Itera
                 yield f"{partition.topic}-{partition.partition} {names}"
 
 
-def _owners(found: GroupDescription) -> dict[TopicPartition, str]:
+def _owners_in(found: GroupDescription) -> dict[TopicPartition, str]:
     return {partition: member.owner for member in found.members for partition in member.assignment or ()}
 
 
-async def watch(admin: GroupAdmin, options: argparse.Namespace, screen: Screen) -> int:
+async def watch_group(admin: GroupAdmin, options: argparse.Namespace, screen: Screen) -> int:
     """Look every ``--interval`` seconds, ``--count`` times or until Ctrl-C. Waits while no broker answers."""
     watcher = Watcher(options.group)
     now, news = await watcher.look(admin)
     if not now.exists:
         raise advise_error(ErrorCode.GROUP_ID_NOT_FOUND, f"group {options.group!r} does not exist")
-    with _view(watcher, screen) as view:
+    with _view_on(watcher, screen) as view:
         view.show(now, news)
         looks = 1
         while options.count is None or looks < options.count:
@@ -120,7 +120,7 @@ async def watch(admin: GroupAdmin, options: argparse.Namespace, screen: Screen) 
     return 0
 
 
-def _view(watcher: Watcher, screen: Screen) -> WatchView:
+def _view_on(watcher: Watcher, screen: Screen) -> WatchView:
     if screen.as_json:
         return Documents(screen)
     return Picture(watcher, screen) if screen.live else Lines(screen)

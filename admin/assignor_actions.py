@@ -39,7 +39,7 @@ class Scene:
         return trials
 
 
-async def perform(options: argparse.Namespace) -> int:
+async def run_assignor_action(options: argparse.Namespace) -> int:
     """Read or ask what is needed, and run the command."""
     # an assignor can be scored from the folder that it is written in, before it is installed
     if os.getcwd() not in sys.path:
@@ -48,7 +48,7 @@ async def perform(options: argparse.Namespace) -> int:
     return await ACTIONS[options.action](options, screen)
 
 
-async def _list(_: argparse.Namespace, screen: Screen) -> int:
+async def _list_assignors(_: argparse.Namespace, screen: Screen) -> int:
     rows = []
     for name, origin in available_assignors().items():
         try:
@@ -67,26 +67,26 @@ async def _list(_: argparse.Namespace, screen: Screen) -> int:
     return OK if all(row.error is None for row in rows) else REFUSED
 
 
-async def _try(options: argparse.Namespace, screen: Screen) -> int:
-    scene = await _scene(options, [options.assignor])
+async def _try_assignor(options: argparse.Namespace, screen: Screen) -> int:
+    scene = await _load_scene(options, [options.assignor])
     [trial] = scene.try_all([options.assignor])
     if screen.as_json:
-        screen.document(_document(scene, [trial]))
+        screen.document(_trials_document(scene, [trial]))
     else:
         screen.show(*tables.trial_report(scene.now, scene.then, trial, every_move=options.moves))
     return OK if trial.usable else REFUSED
 
 
-async def _compare(options: argparse.Namespace, screen: Screen) -> int:
-    scene = await _scene(options, options.assignors)
+async def _compare_assignors(options: argparse.Namespace, screen: Screen) -> int:
+    scene = await _load_scene(options, options.assignors)
     trials = scene.try_all(options.assignors)
     if options.html is not None:
         try:
-            Path(options.html).write_text(tables.page(scene.now, scene.then, trials), encoding="utf-8")
+            Path(options.html).write_text(tables.report_page(scene.now, scene.then, trials), encoding="utf-8")
         except OSError as error:
             raise WorkbenchError(f"{options.html} cannot be written: {error.strerror or error}") from error
     if screen.as_json:
-        screen.document(_document(scene, trials))
+        screen.document(_trials_document(scene, trials))
     else:
         screen.show(*tables.comparison_table(scene.now, trials))
         if options.html is not None:
@@ -94,8 +94,8 @@ async def _compare(options: argparse.Namespace, screen: Screen) -> int:
     return OK if all(trial.usable for trial in trials) else REFUSED
 
 
-async def _explain(options: argparse.Namespace, screen: Screen) -> int:
-    scene = await _scene(options, [])
+async def _explain_assignment(options: argparse.Namespace, screen: Screen) -> int:
+    scene = await _load_scene(options, [])
     limits = named_limits(scene.then)
     if screen.as_json:
         rows = [{**plain(limit), "text": str(limit)} for limit in limits]
@@ -105,11 +105,11 @@ async def _explain(options: argparse.Namespace, screen: Screen) -> int:
     return OK
 
 
-def _document(scene: Scene, trials: Sequence[Trial]) -> dict[str, object]:
+def _trials_document(scene: Scene, trials: Sequence[Trial]) -> dict[str, object]:
     return {"group": scene.now.group, "protocol": scene.now.protocol or None, "trials": plain(list(trials))}
 
 
-async def _scene(options: argparse.Namespace, specs: Sequence[str]) -> Scene:
+async def _load_scene(options: argparse.Namespace, specs: Sequence[str]) -> Scene:
     measures = {measure for spec in specs if (measure := measure_of(spec)) is not None}
     change = WhatIf(tuple(options.leave), options.join.members, options.join.topics, dict(options.topics))
     if options.file is not None:
@@ -157,4 +157,9 @@ def measure_of(spec: str) -> Measure | None:
 
 
 Action = Callable[[argparse.Namespace, Screen], Awaitable[int]]
-ACTIONS: Final[dict[str, Action]] = {"list": _list, "try": _try, "compare": _compare, "explain": _explain}
+ACTIONS: Final[dict[str, Action]] = {
+    "list": _list_assignors,
+    "try": _try_assignor,
+    "compare": _compare_assignors,
+    "explain": _explain_assignment,
+}

@@ -95,8 +95,8 @@ def run(options: argparse.Namespace) -> int:
     def perform() -> int:
         import asyncio
 
-        from .assignor_actions import perform
+        from .assignor_actions import run_assignor_action
 
-        return asyncio.run(perform(options))
+        return asyncio.run(run_assignor_action(options))
 
     return run_program("kohort assignors", perform)

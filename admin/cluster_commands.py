@@ -110,7 +110,7 @@ def _add_status(status: argparse.ArgumentParser) -> None:
     status.add_argument(
         "--brokers",
         metavar="N,...",
-        type=reader(_numbers),
+        type=reader(_node_ids),
         default=[],
         help="with --wait: these must be there; one that is away and has no replicas is not missed otherwise",
     )
@@ -133,7 +133,7 @@ def _add_reassign(reassign: argparse.ArgumentParser) -> None:
     reassign.add_argument(
         "--brokers",
         metavar="N,...",
-        type=reader(_numbers),
+        type=reader(_node_ids),
         default=[],
         help="brokers that have the replicas; each partition begins with the next of them. With --from: those"
         " that may take its place (default: all others)",
@@ -184,7 +184,7 @@ def _add_partitions(command: argparse.ArgumentParser) -> None:
     )
 
 
-def _numbers(text: str) -> list[int]:
+def _node_ids(text: str) -> list[int]:
     found = [part.strip() for part in text.split(",")]
     if not all(part.isascii() and part.isdigit() for part in found) or len(set(found)) != len(found):
         raise ValueError(
@@ -195,16 +195,16 @@ def _numbers(text: str) -> list[int]:
 
 def run(options: argparse.Namespace) -> int:
     """Run a command that ``add_arguments`` has read; the exit code."""
-    return run_program("kohort cluster", lambda: asyncio.run(_perform(options)))
+    return run_program("kohort cluster", lambda: asyncio.run(_run_command(options)))
 
 
-async def _perform(options: argparse.Namespace) -> int:
+async def _run_command(options: argparse.Namespace) -> int:
     from ..client import ConfigError
     from .connection import open_cluster
 
     if options.action == "status":
         if options.wait:
-            return await _wait(options)
+            return await _wait_until_whole(options)
         if options.brokers or options.preferred:
             raise ConfigError("--brokers and --preferred need --wait")
     if options.action == "reassign":
@@ -216,7 +216,7 @@ async def _perform(options: argparse.Namespace) -> int:
         return await _ACTIONS[options.action](cluster, options, screen)
 
 
-async def _wait(options: argparse.Namespace) -> int:
+async def _wait_until_whole(options: argparse.Namespace) -> int:
     from .cluster_health import wait_until_whole
     from .connection import cluster_of, connection_of
 
@@ -231,7 +231,7 @@ async def _wait(options: argparse.Namespace) -> int:
             cluster, options.timeout, tell, brokers=options.brokers, preferred=options.preferred
         )
         if not lacking:
-            return await _status(cluster, options, screen)
+            return await _show_status(cluster, options, screen)
     finally:
         await cluster.close()
     if screen.as_json:
@@ -240,7 +240,7 @@ async def _wait(options: argparse.Namespace) -> int:
     return REFUSED
 
 
-async def _status(cluster: Cluster, _: argparse.Namespace, screen: Screen) -> int:
+async def _show_status(cluster: Cluster, _: argparse.Namespace, screen: Screen) -> int:
     found = await status(cluster)
     if screen.as_json:
         screen.document(found)
@@ -249,7 +249,7 @@ async def _status(cluster: Cluster, _: argparse.Namespace, screen: Screen) -> in
     return OK
 
 
-async def _elect(cluster: Cluster, options: argparse.Namespace, screen: Screen) -> int:
+async def _elect_leaders(cluster: Cluster, options: argparse.Namespace, screen: Screen) -> int:
     from ..protocol import TopicPartition
     from .topics import topic_rows
 
@@ -267,7 +267,7 @@ async def _elect(cluster: Cluster, options: argparse.Namespace, screen: Screen) 
     return tell_outcomes(screen, done, "elected")
 
 
-_ACTIONS: Final = {"status": _status, "reassign": reassign_replicas, "elect": _elect}
+_ACTIONS: Final = {"status": _show_status, "reassign": reassign_replicas, "elect": _elect_leaders}
 
 
 # --- requests -----------------------------------------------------------------------------------------------
@@ -297,7 +297,7 @@ async def status(cluster: Cluster) -> ClusterStatus:
                     )
                 )
     nodes = sorted(known.nodes.values(), key=lambda each: each.node_id)
-    disks = (_disk(cluster, node.node_id) for node in nodes)
+    disks = (_describe_disk(cluster, node.node_id) for node in nodes)
     brokers = [
         BrokerRow(
             node.node_id,
@@ -327,7 +327,7 @@ async def status(cluster: Cluster) -> ClusterStatus:
     return ClusterStatus(known.cluster_id, brokers, count, offline, ailing, moving)
 
 
-async def _disk(cluster: Cluster, node_id: int) -> Disk | None:
+async def _describe_disk(cluster: Cluster, node_id: int) -> Disk | None:
     """A broker's log dirs; None if it cannot be reached, or does not show them to this user."""
     from ..client import BrokerConnectionError
     from ..protocol import ApiKey, ErrorCode, UnsupportedVersionError
@@ -357,7 +357,7 @@ async def elect(
     from ..client.requests import controller
     from ..protocol import ApiKey, ErrorCode, KafkaError, TopicPartition
     from ..protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
-    from ._requests import outcome
+    from ._requests import outcome_of
 
     topics: dict[str, list[int]] | None = None
     if partitions is not None:
@@ -372,7 +372,9 @@ async def elect(
         if answer.error_code:
             raise KafkaError(answer.error_code, "the election")
         return {
-            TopicPartition(topic.topic, each.partition_id): outcome(each.error_code, each.error_message or "")
+            TopicPartition(topic.topic, each.partition_id): outcome_of(
+                each.error_code, each.error_message or ""
+            )
             for topic in answer.replica_election_results
             for each in topic.partition_result
             if each.error_code != ErrorCode.ELECTION_NOT_NEEDED

@@ -38,14 +38,14 @@ async def wait_until_whole(
     brokers: Collection[int] = (),
     preferred: bool = False,
 ) -> list[str]:
-    """Wait until the cluster lacks nothing (see ``lacks``), for ``timeout_s`` at most; what it still lacks
-    then. Calls ``tell`` whenever that has changed. Raises KafkaError, AuthenticationError.
+    """Wait until the cluster lacks nothing (see ``find_lacks``), for ``timeout_s`` at most; what it still
+    lacks then. Calls ``tell`` whenever that has changed. Raises KafkaError, AuthenticationError.
     """
     loop = asyncio.get_running_loop()
     end, told = loop.time() + timeout_s, [""]
     while True:
         begun = loop.time()
-        found = await lacks(
+        found = await find_lacks(
             cluster, brokers, preferred=preferred, timeout_ms=max(1, min(_ANSWER_MS, (end - begun) * 1_000))
         )
         now = loop.time()
@@ -61,7 +61,7 @@ async def wait_until_whole(
         await asyncio.sleep(pause)
 
 
-async def lacks(
+async def find_lacks(
     cluster: Cluster, wanted: Collection[int] = (), *, preferred: bool = False, timeout_ms: float = _ANSWER_MS
 ) -> list[str]:
     """What keeps the cluster from being whole, in words. Whole: every registered broker, and each of
@@ -90,7 +90,7 @@ async def lacks(
     found += await _controller_lacks(cluster, views, timeout_ms)
     first = min(views)
     for node_id, view in views.items():
-        found += _differences(first, views[first], node_id, view)
+        found += _differences_between(first, views[first], node_id, view)
     return found + _partitions_lack(views[first], preferred=preferred)
 
 
@@ -160,18 +160,18 @@ def _controllers_differ(views: Mapping[int, _View]) -> list[str]:
         return ["there is no active controller"]
     if len(named) > 1:
         words = (
-            f"brokers {_list(nodes)} name {'none' if controller < 0 else controller}"
+            f"brokers {_list_of_ids(nodes)} name {'none' if controller < 0 else controller}"
             for controller, nodes in sorted(named.items())
         )
         return [f"brokers disagree about the controller: {', '.join(words)}"]
     return []
 
 
-def _differences(first: int, expected: _View, node_id: int, view: _View) -> list[str]:
+def _differences_between(first: int, expected: _View, node_id: int, view: _View) -> list[str]:
     """In what one broker's view differs from that of the first one."""
     found = []
     if view.brokers != expected.brokers:
-        there, here = _list(view.brokers), _list(expected.brokers)
+        there, here = _list_of_ids(view.brokers), _list_of_ids(expected.brokers)
         found.append(f"broker {node_id} knows the brokers {there}, broker {first} {here}")
     unlike = [
         key
@@ -213,5 +213,5 @@ def _name_some(keys: list[tuple[str, int]]) -> str:
     return f"{len(keys):,} partition{'s' * (len(keys) != 1)} ({names}{more})"
 
 
-def _list(numbers: Collection[int]) -> str:
+def _list_of_ids(numbers: Collection[int]) -> str:
     return ",".join(map(str, sorted(numbers)))

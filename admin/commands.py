@@ -33,9 +33,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_timeline(command("timeline", "a group's last generations: when, why, how long, who moved", "group"))
     watch = command("watch", "a group as it changes, until Ctrl-C", "group")
     watch.add_argument(
-        "--interval", metavar="SECONDS", type=_positive, default=1.0, help="(default: %(default)s)"
+        "--interval", metavar="SECONDS", type=_positive_number, default=1.0, help="(default: %(default)s)"
     )
-    watch.add_argument("--count", metavar="N", type=_count, help="end after so many looks")
+    watch.add_argument("--count", metavar="N", type=_positive_count, help="end after so many looks")
     words = "what a reset of committed offsets would do; --execute does it"
     _add_reset(command("reset-offsets", words, "group"))
     words = "what moving a group's offsets from ZooKeeper to the brokers would do; --execute does it"
@@ -85,7 +85,7 @@ def add_connection(parser: argparse.ArgumentParser, *, again: bool = False) -> N
     parser.add_argument(
         "--timeout",
         metavar="SECONDS",
-        type=_positive,
+        type=_positive_number,
         default=argparse.SUPPRESS if again else TIMEOUT_S,
         help=f"longest time to wait for an answer, retries included (default: {TIMEOUT_S:g})",
     )
@@ -105,7 +105,11 @@ def _add_list(parser: argparse.ArgumentParser) -> None:
 
 def _add_timeline(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--limit", metavar="N", type=_count, default=20, help="generations to show (default: %(default)s)"
+        "--limit",
+        metavar="N",
+        type=_positive_count,
+        default=20,
+        help="generations to show (default: %(default)s)",
     )
     parser.add_argument(
         "--events", action="store_true", help="every event, not only generations (kohort brokers)"
@@ -116,7 +120,7 @@ def _add_timeline(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--max-offsets",
         metavar="N",
-        type=_count,
+        type=_positive_count,
         default=500_000,
         help="most offsets of __consumer_offsets to read where the broker keeps no history "
         "(default: %(default)s)",
@@ -128,10 +132,10 @@ def _add_reset(parser: argparse.ArgumentParser) -> None:
     add: Callable[..., Any] = to.add_argument
     add("--to-earliest", action="store_true", help="the first record there is")
     add("--to-latest", action="store_true", help="behind the last record")
-    add("--to-timestamp", metavar="MS", type=_offset, help="first record at or after this time, in ms")
+    add("--to-timestamp", metavar="MS", type=_offset_of, help="first record at or after this time, in ms")
     add("--to-datetime", metavar="ISO", type=reader(notation.datetime_ms), help="the same; UTC if no offset")
     add("--by-duration", metavar="2h", type=reader(notation.duration_ms), help="the same, so long ago")
-    add("--to-offset", metavar="N", type=_offset, help="this offset")
+    add("--to-offset", metavar="N", type=_offset_of, help="this offset")
     add("--shift-by", metavar="N", type=int, help="so many records forward; below 0: back")
     add("--to-current", action="store_true", help="the committed offset, within what the log has")
     _add_topics(parser, required=False)
@@ -163,7 +167,7 @@ def _add_topics(parser: argparse.ArgumentParser, *, required: bool) -> None:
         dest="topics",
         metavar="TOPIC[:P,...]",
         action="append",
-        type=reader(_topic),
+        type=reader(_topic_name),
         required=required,
         help=words,
     )
@@ -171,7 +175,7 @@ def _add_topics(parser: argparse.ArgumentParser, *, required: bool) -> None:
         which.add_argument("--all-topics", action="store_true", help="every partition with an offset")
 
 
-def _topic(text: str) -> str:
+def _topic_name(text: str) -> str:
     notation.topic_partitions([text])
     return text
 
@@ -208,15 +212,15 @@ def whole(text: str, least: int) -> int:
     return int(text)
 
 
-def _count(text: str) -> int:
+def _positive_count(text: str) -> int:
     return min(whole(text, 1), 2**31 - 1)
 
 
-def _offset(text: str) -> int:
+def _offset_of(text: str) -> int:
     return whole(text, 0)
 
 
-def _positive(text: str) -> float:
+def _positive_number(text: str) -> float:
     try:
         seconds = float(text)
     except ValueError:
@@ -232,9 +236,9 @@ def run(options: argparse.Namespace) -> int:
     def perform() -> int:
         import asyncio
 
-        from ._actions import perform
+        from ._actions import run_action
 
-        return asyncio.run(perform(options))
+        return asyncio.run(run_action(options))
 
     return run_program("kohort groups", perform, interrupted=OK if options.action == "watch" else INTERRUPTED)
 
@@ -244,7 +248,7 @@ def run_program(
 ) -> int:
     """Run ``perform``; the exit code. Errors are one line on standard error, behind the program's name."""
     try:
-        code, words = _perform(perform, refused)
+        code, words = _run_command(perform, refused)
     except BrokenPipeError:  # the reader of the output has closed the pipe
         drop_output()
         return OK
@@ -256,7 +260,7 @@ def run_program(
     return code
 
 
-def _perform(perform: Callable[[], int], refused: int) -> tuple[int, str]:
+def _run_command(perform: Callable[[], int], refused: int) -> tuple[int, str]:
     """The exit code, and what is to be said."""
     from ..client import BrokerConnectionError, ConfigError, ZooKeeperConnectionError
     from ..protocol import KafkaError, KohortError

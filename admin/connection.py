@@ -62,7 +62,7 @@ def add_connection_options(parser: argparse.ArgumentParser, *, again: bool) -> N
     )
     for setting in settings_of(AdminConnection).values():
         if setting.row.client and setting.name != "bootstrap":
-            option, more = _option(setting)
+            option, more = _option_of(setting)
             # shown in one help text only, so that they do not bury an action's own options
             more["help"] = argparse.SUPPRESS if again else more.get("help", setting.row.doc)
             group.add_argument(option, dest=setting.name, default=default, **more)
@@ -77,7 +77,7 @@ class _NoSecret(argparse.Action):
         parser.error(f"{option}: everybody on this machine can read that, use {option}-file, or a variable")
 
 
-def _option(setting: Setting) -> tuple[str, dict[str, Any]]:
+def _option_of(setting: Setting) -> tuple[str, dict[str, Any]]:
     """The option's name, and the keywords that argparse takes for it."""
     option = "--" + setting.name.replace("plain_", "").replace("_", "-")
     more: dict[str, Any]
@@ -116,7 +116,7 @@ def connection_of(options: argparse.Namespace) -> AdminConnection:
     for name in _SECRETS:
         if given[name] is not None:
             given[name] = _secret_in(given[name])
-    return _read({name: value for name, value in given.items() if value is not None})
+    return _read_connection({name: value for name, value in given.items() if value is not None})
 
 
 def _secret_in(path: str) -> str:
@@ -128,7 +128,7 @@ def _secret_in(path: str) -> str:
         raise ConfigError(f"{path} is no text in UTF-8") from None
 
 
-def _read(given: dict[str, Any]) -> AdminConnection:
+def _read_connection(given: dict[str, Any]) -> AdminConnection:
     from ..client import ConfigError
 
     try:
@@ -194,4 +194,4 @@ def read_connection(bootstrap: str | Iterable[str] | None, given: dict[str, Any]
     """Read what an admin client was given. Raises ConfigError."""
     if bootstrap is not None:
         given = given | {"bootstrap": bootstrap if isinstance(bootstrap, str) else ",".join(bootstrap)}
-    return _read(given)
+    return _read_connection(given)

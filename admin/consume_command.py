@@ -60,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--partition",
         dest="partitions",
         metavar="N,...",
-        type=reader(_numbers),
+        type=reader(_partition_numbers),
         help="only these partitions of each topic; not in a group",
     )
     parser.add_argument(
@@ -97,7 +97,7 @@ def _start(text: str) -> Start:
         raise ValueError(f"{text!r} is no place to begin: give {where}") from None
 
 
-def _numbers(text: str) -> list[int]:
+def _partition_numbers(text: str) -> list[int]:
     from .commands import names
 
     found = names(text)
@@ -109,10 +109,10 @@ def _numbers(text: str) -> list[int]:
 def run(options: argparse.Namespace) -> int:
     """Run a command that ``add_arguments`` has read; the exit code."""
     interrupted = OK if options.follow else INTERRUPTED
-    return run_program("kohort consume", lambda: asyncio.run(_perform(options)), interrupted=interrupted)
+    return run_program("kohort consume", lambda: asyncio.run(_run_command(options)), interrupted=interrupted)
 
 
-async def _perform(options: argparse.Namespace) -> int:
+async def _run_command(options: argparse.Namespace) -> int:
     from ..client import ConfigError
     from .connection import open_cluster
 
@@ -123,25 +123,25 @@ async def _perform(options: argparse.Namespace) -> int:
             "--from an offset and --group: set the group's offsets with `kohort groups reset-offsets`"
         )
     async with open_cluster(options, _CLIENT, options.topics) as cluster:
-        starts, ends = await _range(cluster, options)
+        starts, ends = await _range_to_read(cluster, options)
         if options.group is None:
             return await _print_all(cluster, options, starts, ends)
     from ._member import print_as_member
 
-    await print_as_member(options, _CLIENT, ends, partial(_write, _line(options)))
+    await print_as_member(options, _CLIENT, ends, partial(_write_records, _line_writer(options)))
     return OK
 
 
-async def _range(
+async def _range_to_read(
     cluster: Cluster, options: argparse.Namespace
 ) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
     """Where to begin and where the log ends, by partition. Raises KafkaError."""
     from ..protocol import ErrorCode, KafkaError, TopicPartition
-    from .topics import existing, offsets_at, ranges
+    from .topics import offsets_at, ranges, require_topics
 
     places = []
     topics = dict.fromkeys(options.topics)
-    known = await existing(cluster, topics)
+    known = await require_topics(cluster, topics)
     for topic in topics:
         there = {place.partition for place in known.partitions(topic)}
         if missing := set(options.partitions or ()) - there:
@@ -181,12 +181,12 @@ async def _print_all(
         remark=Screen(as_json=False).remark,
         new_partitions=options.follow and not options.partitions,
     )
-    line = _line(options)
+    line = _line_writer(options)
     left = options.count
     async with aclosing(reader.batches()) as batches:
         async for records in batches:
             shown = records[:left]
-            _write(line, shown)
+            _write_records(line, shown)
             if left is not None:
                 left -= len(shown)
                 if left <= 0:
@@ -194,18 +194,18 @@ async def _print_all(
     return OK
 
 
-def _line(options: argparse.Namespace) -> Callable[[Record], bytes]:
+def _line_writer(options: argparse.Namespace) -> Callable[[Record], bytes]:
     return _as_json if options.json else _as_text(options)
 
 
-def _write(line: Callable[[Record], bytes], records: list[Record]) -> None:
+def _write_records(line: Callable[[Record], bytes], records: list[Record]) -> None:
     out = sys.stdout.buffer
     for first in range(0, len(records), _MOST):
         out.write(b"".join(map(line, records[first : first + _MOST])))
         out.flush()
 
 
-def _text(given: bytes | None) -> object:
+def _json_text(given: bytes | None) -> object:
     """Bytes as JSON: a string if they are UTF-8, else ``{"base64": "..."}``."""
     if given is None:
         return None
@@ -221,9 +221,9 @@ def _as_json(record: Record) -> bytes:
         "partition": record.partition,
         "offset": record.offset,
         "timestamp": record.timestamp_ms,
-        "key": _text(record.key),
-        "value": _text(record.value),
-        "headers": [[name, _text(value)] for name, value in record.headers],
+        "key": _json_text(record.key),
+        "value": _json_text(record.value),
+        "headers": [[name, _json_text(value)] for name, value in record.headers],
     }
     return json.dumps(row, ensure_ascii=False).encode() + b"\n"
 

@@ -63,13 +63,13 @@ def run(options: argparse.Namespace) -> int:
     def perform() -> int:
         import asyncio
 
-        action = _list if options.action == "list" else _replay
+        action = _list_letters if options.action == "list" else _replay_letters
         return asyncio.run(action(options, Screen(as_json=options.json)))
 
     return run_program("kohort deadletters", perform)
 
 
-def _filter(options: argparse.Namespace) -> Callable[[DeadLetter], bool] | None:
+def _letter_filter(options: argparse.Namespace) -> Callable[[DeadLetter], bool] | None:
     """The filter for letters; None for all."""
     wanted = {"error_class": options.error, "group": options.group, "topic": options.origin}
     wanted = {name: text for name, text in wanted.items() if text is not None}
@@ -85,17 +85,17 @@ def _filter(options: argparse.Namespace) -> Callable[[DeadLetter], bool] | None:
     return takes if wanted else None
 
 
-async def _ranges(
+async def _letter_ranges(
     cluster: Cluster, topic: str
 ) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
     """Start and end of each partition. Raises KafkaError."""
-    from .topics import existing, ranges
+    from .topics import ranges, require_topics
 
-    known = await existing(cluster, [topic])
+    known = await require_topics(cluster, [topic])
     return await ranges(cluster, known.partitions(topic), read_committed=True)
 
 
-async def _letters(
+async def _read_letters(
     cluster: Cluster,
     options: argparse.Namespace,
     screen: Screen,
@@ -117,16 +117,16 @@ async def _letters(
                 ]
 
 
-async def _list(options: argparse.Namespace, screen: Screen) -> int:
+async def _list_letters(options: argparse.Namespace, screen: Screen) -> int:
     from .connection import open_cluster
     from .tables import clean, table
 
-    takes = _filter(options)
+    takes = _letter_filter(options)
     counts: Counter[str] = Counter()
     shown: list[_Letter] = []
     async with open_cluster(options, _CLIENT, [options.topic]) as cluster:
-        starts, ends = await _ranges(cluster, options.topic)
-        async with aclosing(_letters(cluster, options, screen, starts, ends)) as read:
+        starts, ends = await _letter_ranges(cluster, options.topic)
+        async with aclosing(_read_letters(cluster, options, screen, starts, ends)) as read:
             async for letters in read:
                 for letter in letters:
                     if letter.says is None or (takes is not None and not takes(letter.says)):
@@ -135,7 +135,7 @@ async def _list(options: argparse.Namespace, screen: Screen) -> int:
                     if len(shown) < options.limit:
                         shown.append(letter)
                 screen.status(f"{counts.total():,} letters")
-    rows = [_row(letter, stacks=options.stacks) for letter in shown]
+    rows = [_letter_row(letter, stacks=options.stacks) for letter in shown]
     if screen.as_json:
         screen.document({"topic": options.topic, "letters": rows, "errors": dict(counts.most_common())})
         return OK
@@ -161,7 +161,7 @@ async def _list(options: argparse.Namespace, screen: Screen) -> int:
     return OK
 
 
-def _row(letter: _Letter, *, stacks: bool) -> dict[str, Any]:
+def _letter_row(letter: _Letter, *, stacks: bool) -> dict[str, Any]:
     record, says = letter
     assert says is not None, "only letters are shown"
     row: dict[str, Any] = {
@@ -177,14 +177,14 @@ def _row(letter: _Letter, *, stacks: bool) -> dict[str, Any]:
     return row | ({"stack": says.error_stack} if stacks else {})
 
 
-async def _replay(options: argparse.Namespace, screen: Screen) -> int:
+async def _replay_letters(options: argparse.Namespace, screen: Screen) -> int:
     from ..client import ConfigError
     from ..producer import Producer
     from ..settings import MAX_INT, MAX_LONG
     from .connection import connection_of, open_cluster
-    from .topics import existing
+    from .topics import require_topics
 
-    takes = _filter(options)
+    takes = _letter_filter(options)
     if takes is not None and options.progress_group is not None:
         raise ConfigError("--progress-group is for replays of all letters: it keeps one place for them all")
     if options.to == options.topic:
@@ -195,7 +195,7 @@ async def _replay(options: argparse.Namespace, screen: Screen) -> int:
     there: set[str] = set()
     async with AsyncExitStack() as stack:
         cluster = await stack.enter_async_context(open_cluster(options, _CLIENT, [options.topic]))
-        starts, ends = await _ranges(cluster, options.topic)
+        starts, ends = await _letter_ranges(cluster, options.topic)
         producer = None
         if options.execute:
             # before the offsets are read: it aborts the transaction of another replay of these letters
@@ -214,7 +214,9 @@ async def _replay(options: argparse.Namespace, screen: Screen) -> int:
         if takes is None:
             done = await cluster.committed(group, starts)
             starts |= {place: max(starts[place], min(at.offset, ends[place])) for place, at in done.items()}
-        read = await stack.enter_async_context(aclosing(_letters(cluster, options, screen, starts, ends)))
+        read = await stack.enter_async_context(
+            aclosing(_read_letters(cluster, options, screen, starts, ends))
+        )
         async for letters in read:
             chosen = []
             for letter in letters:
@@ -223,21 +225,21 @@ async def _replay(options: argparse.Namespace, screen: Screen) -> int:
                     chosen.append(letter)
             for topic in {options.to or letter.says.topic for letter in chosen if letter.says} - there:
                 # a producer would make the broker create it
-                await existing(cluster, [topic])
+                await require_topics(cluster, [topic])
                 there.add(topic)
             if producer is not None and (chosen or takes is None):
                 ends = {letter.record.topic_partition: letter.record.offset + 1 for letter in letters}
-                await _write(producer, chosen, options.to, (group, ends) if takes is None else None)
+                await _write_letters(producer, chosen, options.to, (group, ends) if takes is None else None)
             replayed.update(options.to or letter.says.topic for letter in chosen if letter.says is not None)
             screen.status(f"{replayed.total():,} letters")
     if screen.as_json:
         screen.document({"executed": options.execute, "replayed": dict(replayed), "no_letters": strange})
         return OK
-    _say(options, screen, replayed, strange, remembered=takes is None)
+    _report_replay(options, screen, replayed, strange, remembered=takes is None)
     return OK
 
 
-def _say(
+def _report_replay(
     options: argparse.Namespace, screen: Screen, replayed: Counter[str], strange: int, *, remembered: bool
 ) -> None:
     from .tables import table
@@ -255,7 +257,7 @@ def _say(
     screen.show(*parts, *words)
 
 
-async def _write(
+async def _write_letters(
     producer: Producer,
     letters: list[_Letter],
     to: str | None,
@@ -273,7 +275,7 @@ async def _write(
                 record.value,
                 record.key,
                 says.partition if same else None,
-                headers=[*_own_headers(record), (_REPLAYED, _place(record))],
+                headers=[*_own_headers(record), (_REPLAYED, _place_key(record))],
             )
         if progress is not None:
             group, ends = progress
@@ -295,5 +297,5 @@ def _own_headers(record: Record) -> list[tuple[str, bytes | None]]:
     return own[::-1]
 
 
-def _place(record: Record) -> bytes:
+def _place_key(record: Record) -> bytes:
     return f"{record.topic}-{record.partition}@{record.offset}".encode()

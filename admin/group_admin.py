@@ -96,8 +96,12 @@ class GroupAdmin:
         """
         rows = await _requests.list_groups(self._cluster, states, types)
         if states and any(row.state is None for row in rows):
-            rows = await self._each(rows, self._with_state)
-        return [r for r in rows if _matches(r.state, states) and _matches(r.group_type or "classic", types)]
+            rows = await self._call_each(rows, self._with_state)
+        return [
+            r
+            for r in rows
+            if _matches_filter(r.state, states) and _matches_filter(r.group_type or "classic", types)
+        ]
 
     async def _with_state(self, row: ListedGroup) -> ListedGroup:
         found = await _requests.describe_group(self._cluster, row.group)
@@ -107,17 +111,17 @@ class GroupAdmin:
     async def describe(self, groups: Iterable[str]) -> dict[str, GroupDescription]:
         """State, members and lag of each group. One that does not exist has the state "Dead"."""
         wanted = list(dict.fromkeys(groups))
-        return dict(zip(wanted, await self._each(wanted, self._describe), strict=True))
+        return dict(zip(wanted, await self._call_each(wanted, self._describe_one), strict=True))
 
-    async def _describe(self, group: str) -> GroupDescription:
+    async def _describe_one(self, group: str) -> GroupDescription:
         description = await _requests.describe_group(self._cluster, group)
         if not description.exists:
             return description
         committed = await self._cluster.committed(group, require_stable=False)
         description = replace(description, partitions=await lag_rows(self._cluster, description, committed))
-        return await self._since(description) if description.hold_ups else description
+        return await self._add_waiting_times(description) if description.hold_ups else description
 
-    async def _since(self, description: GroupDescription) -> GroupDescription:
+    async def _add_waiting_times(self, description: GroupDescription) -> GroupDescription:
         """Add how long members have waited, if the broker keeps events."""
         asked = {
             entry.member: entry.timestamp_ms
@@ -140,7 +144,7 @@ class GroupAdmin:
 
         return await held_back(self._cluster, description)
 
-    async def _each(self, items: Iterable[Item], call: Callable[[Item], Awaitable[T]]) -> list[T]:
+    async def _call_each(self, items: Iterable[Item], call: Callable[[Item], Awaitable[T]]) -> list[T]:
         gate = asyncio.Semaphore(_AT_ONCE)
 
         async def gated(item: Item) -> T:
@@ -211,7 +215,7 @@ class GroupAdmin:
         """Delete groups with their offsets; the outcome for each (68: has members, 69: does not exist)."""
         wanted = list(dict.fromkeys(groups))
         delete = partial(_requests.delete_group, self._cluster)
-        return dict(zip(wanted, await self._each(wanted, delete), strict=True))
+        return dict(zip(wanted, await self._call_each(wanted, delete), strict=True))
 
     @with_advice
     async def delete_offsets(
@@ -253,11 +257,11 @@ class GroupAdmin:
         # they read records of the log: most commands start without the code for it
         from . import _history, _past
 
-        kept = await self._events(group, -1)
+        kept = await self._ask_events(group, -1)
         told = None if kept is None else _history.from_events(group, kept.entries, limit)
         if (
             told is not None
-            and _history.whole(told, limit)
+            and _history.is_whole(told, limit)
             and not (every_move and _history.is_shortened(told))
         ):
             return told
@@ -273,7 +277,7 @@ class GroupAdmin:
             return recorded
         if every_move:
             told = _history.with_every_move(told, recorded)
-        if _history.whole(told, limit):
+        if _history.is_whole(told, limit):
             return told
         return _history.with_records(told, recorded, limit, kept.since_ms)
 
@@ -283,10 +287,10 @@ class GroupAdmin:
 
         A group that does not exist has none.
         """
-        kept = await self._events(group, after)
+        kept = await self._ask_events(group, after)
         return None if kept is None else kept.entries
 
-    async def _events(self, group: str, after: int) -> _requests.KeptEvents | None:
+    async def _ask_events(self, group: str, after: int) -> _requests.KeptEvents | None:
         try:
             return await _requests.ask_history(self._cluster, group, -1, after)
         except UnsupportedVersionError:
@@ -297,5 +301,5 @@ class GroupAdmin:
             return _requests.KeptEvents([])
 
 
-def _matches(value: str | None, wanted: Collection[str]) -> bool:
+def _matches_filter(value: str | None, wanted: Collection[str]) -> bool:
     return not wanted or (value or "").lower() in {name.strip().lower() for name in wanted}

@@ -36,7 +36,7 @@ def read_group(path: str | Path) -> GroupSnapshot:
         raise WorkbenchError(f"the file {file} cannot be read: {error}") from error
     data = _parse_file(file, text)
     try:
-        return _group(data, file.stem)
+        return _read_group(data, file.stem)
     except (TypeError, ValueError) as error:
         raise WorkbenchError(f"{file}: {error}") from error
 
@@ -59,46 +59,49 @@ def _parse_file(file: Path, text: str) -> object:
         raise WorkbenchError(f"{file} is no YAML: {' '.join(str(error).split())}") from error
 
 
-def _group(data: Any, name: str) -> GroupSnapshot:
-    fields = _mapping(data, "the file")
-    _only(fields, {"group", "topics", "members", "weights", "protocol"}, "the file")
-    topics = {str(t): _topic(str(t), row) for t, row in _mapping(fields.get("topics"), "topics").items()}
-    rows = {str(m): row for m, row in _mapping(fields.get("members"), "members").items()}
+def _read_group(data: Any, name: str) -> GroupSnapshot:
+    fields = _require_mapping(data, "the file")
+    _refuse_other_fields(fields, {"group", "topics", "members", "weights", "protocol"}, "the file")
+    topics = {
+        str(t): _read_topic(str(t), row)
+        for t, row in _require_mapping(fields.get("topics"), "topics").items()
+    }
+    rows = {str(m): row for m, row in _require_mapping(fields.get("members"), "members").items()}
     owned = {m: _owned_of(m, row) for m, row in rows.items()}
     return GroupSnapshot(
         str(fields.get("group", name)),
         topics,
-        {m: _member(m, row) for m, row in rows.items()},
+        {m: _read_member(m, row) for m, row in rows.items()},
         owned,
         str(fields.get("protocol", "")),
-        weights=_weights(_mapping(fields.get("weights") or {}, "weights"), topics),
+        weights=_read_weights(_require_mapping(fields.get("weights") or {}, "weights"), topics),
         names={m: str(row["instance_id"]) for m, row in rows.items() if row.get("instance_id")},
     )
 
 
-def _mapping(value: Any, what: str) -> Mapping[str, Any]:
+def _require_mapping(value: Any, what: str) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
         raise TypeError(f"{what} is {value!r}: give names and what belongs to them")
     return value
 
 
-def _only(fields: Mapping[str, Any], allowed: set[str], what: str) -> None:
+def _refuse_other_fields(fields: Mapping[str, Any], allowed: set[str], what: str) -> None:
     if unknown := sorted(str(key) for key in fields if key not in allowed):
         raise ValueError(f"{what} has {', '.join(unknown)}: known are {', '.join(sorted(allowed))}")
 
 
-def _topic(name: str, row: Any) -> TopicInfo:
+def _read_topic(name: str, row: Any) -> TopicInfo:
     fields = row if isinstance(row, Mapping) else {"partitions": row}
-    _only(fields, {"partitions", "racks"}, f"topic {name}")
+    _refuse_other_fields(fields, {"partitions", "racks"}, f"topic {name}")
     count = fields.get("partitions")
     if isinstance(count, bool) or not isinstance(count, int):
         raise TypeError(f"topic {name} has partitions {count!r}: give a whole number")
     return TopicInfo(count, tuple(frozenset(map(str, racks)) for racks in fields.get("racks", ())))
 
 
-def _member(name: str, row: Any) -> Member:
-    fields = _mapping(row, f"member {name}")
-    _only(fields, _MEMBER_KEYS, f"member {name}")
+def _read_member(name: str, row: Any) -> Member:
+    fields = _require_mapping(row, f"member {name}")
+    _refuse_other_fields(fields, _MEMBER_KEYS, f"member {name}")
     topics = fields.get("topics")
     if not isinstance(topics, list):
         raise TypeError(f"member {name} has topics {topics!r}: give a list of names")
@@ -115,7 +118,9 @@ def _member(name: str, row: Any) -> Member:
 
 
 def _owned_of(name: str, row: Any) -> tuple[TopicPartition, ...]:
-    fields = _mapping(_mapping(row, f"member {name}").get("owned") or {}, f"owned of member {name}")
+    fields = _require_mapping(
+        _require_mapping(row, f"member {name}").get("owned") or {}, f"owned of member {name}"
+    )
     owned = []
     for topic, numbers in fields.items():
         if not isinstance(numbers, list) or not all(type(number) is int for number in numbers):
@@ -124,7 +129,7 @@ def _owned_of(name: str, row: Any) -> tuple[TopicPartition, ...]:
     return tuple(owned)
 
 
-def _weights(fields: Mapping[str, Any], topics: Mapping[str, TopicInfo]) -> dict[TopicPartition, float]:
+def _read_weights(fields: Mapping[str, Any], topics: Mapping[str, TopicInfo]) -> dict[TopicPartition, float]:
     """A partition's own weight, else its topic's; partitions with neither are left out."""
     weights = {}
     for topic, info in topics.items():
@@ -133,5 +138,5 @@ def _weights(fields: Mapping[str, Any], topics: Mapping[str, TopicInfo]) -> dict
             if weight is not None:
                 weights[TopicPartition(topic, number)] = float(weight)
     known = {*topics, *(f"{t}-{n}" for t, info in topics.items() for n in range(info.partition_count))}
-    _only(fields, known, "weights")
+    _refuse_other_fields(fields, known, "weights")
     return weights

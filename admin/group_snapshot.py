@@ -48,7 +48,7 @@ async def take_snapshot(cluster: Cluster, group: str, *, wait_s: float = 15.0) -
         members[one.member_id] = Member(one.member_id, subscribed, one.group_instance_id or None)
         owned[one.member_id] = tuple(sorted(mine))
     topics = await read_topics(cluster, {t for member in members.values() for t in member.topics})
-    names = _names([(one.member_id, one.group_instance_id, one.client_id) for one in row.members])
+    names = _member_names([(one.member_id, one.group_instance_id, one.client_id) for one in row.members])
     return GroupSnapshot(group, topics, members, owned, row.protocol_data, names=names)
 
 
@@ -86,7 +86,7 @@ async def _of_consumer_group(cluster: Cluster, row: DescribedGroup) -> GroupSnap
         owned,
         row.assignor_name,
         generation=row.assignment_epoch,
-        names=_names([(one.member_id, one.instance_id, one.client_id) for one in row.members]),
+        names=_member_names([(one.member_id, one.instance_id, one.client_id) for one in row.members]),
     )
 
 
@@ -132,7 +132,7 @@ async def weights_of(cluster: Cluster, group: GroupSnapshot, measure: Measure) -
     return await measure_weights(cluster, group.group, measure, partitions)
 
 
-def _names(rows: Sequence[tuple[str, str | None, str]]) -> dict[str, str]:
+def _member_names(rows: Sequence[tuple[str, str | None, str]]) -> dict[str, str]:
     """Instance ids; client ids where no two members have the same. Rows are member, instance, client id."""
     clients = Counter(client_id for _, _, client_id in rows)
     return {

@@ -145,7 +145,7 @@ def lanes_of(
     owned = owners_now(now)
     began = [row.timestamp_ms - (row.duration_ms or 0) for row in generations[:1]]
     first_ms = min([*began, now_ms if since_ms is None else since_ms])
-    changes, barriers = _changes(generations)
+    changes, barriers = _changes_of(generations)
     lags = {TopicPartition(row.topic, row.partition): row.lag for row in now.partitions}
     places = sorted({*changes, *lags, *(owned or ())})
     numbers: dict[str, int] = {}
@@ -157,9 +157,9 @@ def lanes_of(
     for place in places[:MOST_LANES]:
         last = UNKNOWN if owned is None else number(owned.get(place))
         moves = [(at, number(old), number(new)) for at, old, new in changes.get(place, ())]
-        spans = _spans(first_ms, moves, barriers, last, now_ms)
+        spans = _spans_of(first_ms, moves, barriers, last, now_ms)
         lanes.append(Lane(place.topic, place.partition, tuple(spans), lags.get(place)))
-    owners = _owners(numbers, {**(people or {}), **people_of(now, history)})
+    owners = _name_owners(numbers, {**(people or {}), **people_of(now, history)})
     return Lanes(
         now,
         now_ms,
@@ -178,7 +178,7 @@ def lanes_of(
 _Change = tuple[int, str | None, str | None]
 
 
-def _changes(generations: Iterable[Generation]) -> tuple[dict[TopicPartition, list[_Change]], list[int]]:
+def _changes_of(generations: Iterable[Generation]) -> tuple[dict[TopicPartition, list[_Change]], list[int]]:
     """Moves of each partition, and the times at which partitions may have moved without being listed."""
     changes: dict[TopicPartition, list[_Change]] = {}
     barriers = []
@@ -191,7 +191,7 @@ def _changes(generations: Iterable[Generation]) -> tuple[dict[TopicPartition, li
     return changes, barriers
 
 
-def _spans(
+def _spans_of(
     first_ms: int, moves: list[tuple[int, int, int]], barriers: list[int], last: int, now_ms: int
 ) -> list[Span]:
     moved = {at for at, _, _ in moves}
@@ -222,7 +222,7 @@ def people_of(now: GroupDescription, history: GroupHistory) -> dict[str, Person]
     return told | {member.owner: Person(member.client_id, member.client_host) for member in now.members}
 
 
-def _owners(ids: Collection[str], people: Mapping[str, Person]) -> tuple[Owner, ...]:
+def _name_owners(ids: Collection[str], people: Mapping[str, Person]) -> tuple[Owner, ...]:
     """Names for people: an instance id; a client id where it tells owners apart, with some of a made-up id
     where it does not.
     """

@@ -91,12 +91,12 @@ def picture(lanes: Lanes) -> Html:
 
 def rebalances(lanes: Lanes) -> Html:
     """Each generation, the newest first; it unfolds to show its cause and phases."""
-    rows = [_rebalance(lanes, row) for row in reversed(lanes.generations)]
+    rows = [_rebalance_details(lanes, row) for row in reversed(lanes.generations)]
     none = tag("p", "No rebalance is known.", class_="quiet")
     return tag("section", tag("h2", "Rebalances"), rows or none, aria_label="Rebalances")
 
 
-def _rebalance(lanes: Lanes, row: Generation) -> Html:
+def _rebalance_details(lanes: Lanes, row: Generation) -> Html:
     summary = tag(
         "summary",
         tag("b", str(row.generation) if row.generation >= 0 else "?", title="generation"),
@@ -124,8 +124,8 @@ def _rebalance(lanes: Lanes, row: Generation) -> Html:
         "details",
         summary,
         tag("dl", (tag("div", tag("dt", a), tag("dd", b)) for a, b in known if b), class_="facts"),
-        _phases(lanes, row),
-        _moves(lanes, row),
+        _phase_bars(lanes, row),
+        _move_list(lanes, row),
         id=f"g-{row.generation}-{row.timestamp_ms}",
         class_="rebalance",
     )
@@ -138,7 +138,7 @@ def _to_names(lanes: Lanes, names: tuple[str, ...] | None) -> str | None:
     return ", ".join(map(lanes.name, names[:_MOST_MOVES])) + (f" and {more:,} more" if more > 0 else "")
 
 
-def _phases(lanes: Lanes, row: Generation) -> Html | None:
+def _phase_bars(lanes: Lanes, row: Generation) -> Html | None:
     """A bar for each phase, as long as the phase; the script gives it its width."""
     found = phases(row, lanes.now.group_type)
     whole = row.duration_ms or 0
@@ -158,7 +158,7 @@ def _phases(lanes: Lanes, row: Generation) -> Html | None:
     )
 
 
-def _moves(lanes: Lanes, row: Generation) -> Html:
+def _move_list(lanes: Lanes, row: Generation) -> Html:
     if row.moves is None:
         return tag("p", "What moved is not known.", class_="quiet")
     if not row.moves:
@@ -197,7 +197,7 @@ def members(lanes: Lanes) -> Html:
     headings = ["Member", "Client", "Host", "Count", "Partitions"]
     headings += ["Epoch", "Target"] if lanes.now.epoch is not None else []
     rows = (tuple(cells(member)) for member in lanes.now.members[:_MOST_ROWS])
-    return _section("Members", len(lanes.now.members), headings, rows)
+    return _table_section("Members", len(lanes.now.members), headings, rows)
 
 
 def partitions(lanes: Lanes) -> Html:
@@ -221,10 +221,10 @@ def partitions(lanes: Lanes) -> Html:
             )
         )
     headings = ["Partition", "Owner", "Since (UTC)", "Committed", "End", "Lag"]
-    return _section("Partitions", len(lanes.lanes), headings, rows)
+    return _table_section("Partitions", len(lanes.lanes), headings, rows)
 
 
-def _section(title: str, count: int, headings: list[str], rows: Iterable[tuple[object, ...]]) -> Html:
+def _table_section(title: str, count: int, headings: list[str], rows: Iterable[tuple[object, ...]]) -> Html:
     shown = f"{title}, the first {_MOST_ROWS:,} of {count:,}" if count > _MOST_ROWS else title
     body = table(shown, headings, rows) if count else tag("p", "None.", class_="quiet")
     return tag("section", tag("h2", f"{title} ({count:,})"), body, aria_label=title)

@@ -56,22 +56,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run a command that ``add_arguments`` has read; the exit code. Errors are one line on standard error."""
-    action = {"verify": _verify, "dump": _dump, "strays": _strays}[options.action]
+    action = {"verify": _verify_logs, "dump": _dump_file, "strays": _list_strays}[options.action]
     return run_program("kohort log", lambda: action(options), refused=WRONG_USE)
 
 
 # --- verify -------------------------------------------------------------------------------------------------
 
 
-def _verify(options: argparse.Namespace) -> int:
+def _verify_logs(options: argparse.Namespace) -> int:
     from ..log.tools.verify import verify_folder
 
     found = verify_folder(options.folder)
     damaged = _damage_among(found.all_findings())
     if options.json:
-        print(document({"damaged": bool(damaged), **_fields(found)}))
+        print(document({"damaged": bool(damaged), **_fields_of(found)}))
     else:
-        _show(found, len(damaged))
+        _show_verified(found, len(damaged))
     return DAMAGE if damaged else OK
 
 
@@ -79,7 +79,7 @@ def _damage_among(findings: Iterable[Finding]) -> list[Finding]:
     return [finding for finding in findings if finding.level != "note"]
 
 
-def _fields(found: VerifiedFolder) -> dict[str, object]:
+def _fields_of(found: VerifiedFolder) -> dict[str, object]:
     return {
         "folder": found.path,
         "in_use": found.in_use,
@@ -93,7 +93,7 @@ def _fields(found: VerifiedFolder) -> dict[str, object]:
     }
 
 
-def _show(found: VerifiedFolder, damaged: int) -> None:
+def _show_verified(found: VerifiedFolder, damaged: int) -> None:
     from rich.console import Console
 
     from .tables import clean, table
@@ -120,7 +120,7 @@ def _show(found: VerifiedFolder, damaged: int) -> None:
 # --- strays -------------------------------------------------------------------------------------------------
 
 
-def _strays(options: argparse.Namespace) -> int:
+def _list_strays(options: argparse.Namespace) -> int:
     from ..log import remove_stray, strays_of
     from ..protocol import KohortError
 
@@ -135,7 +135,7 @@ def _strays(options: argparse.Namespace) -> int:
             "topic": each.topic,
             "partition": each.partition,
             "topic_id": None if each.topic_id is None else str(each.topic_id),
-            "bytes": _size(os.path.join(options.folder, each.folder)),
+            "bytes": _folder_bytes(os.path.join(options.folder, each.folder)),
             "folder": each.folder,
             "removed": bool({"all", each.folder} & set(options.remove)),
         }
@@ -173,7 +173,7 @@ def _show_strays(rows: list[dict[str, Any]]) -> None:
     Console(highlight=False, markup=False, width=400).print(table(headings, cells))
 
 
-def _size(folder: str) -> int:
+def _folder_bytes(folder: str) -> int:
     """Bytes of the files right in a folder; 0 where a link leads to nothing."""
     if not os.path.exists(folder):
         return 0
@@ -184,7 +184,7 @@ def _size(folder: str) -> int:
 # --- dump ---------------------------------------------------------------------------------------------------
 
 
-def _dump(options: argparse.Namespace) -> int:
+def _dump_file(options: argparse.Namespace) -> int:
     from ..log.tools.dump import dump_file
 
     code = OK
@@ -192,7 +192,7 @@ def _dump(options: argparse.Namespace) -> int:
         folder = os.path.basename(os.path.dirname(os.path.abspath(path)))
         offsets = options.offsets or _OFFSETS_FOLDER in folder
         if not options.json and len(options.files) > 1:
-            print(f"{_quote(path)}:")
+            print(f"{_quote_text(path)}:")
         for entry in _decode_entries(dump_file(path, records=options.records), offsets=offsets):
             if entry.kind == "damage":
                 code = DAMAGE
@@ -216,10 +216,10 @@ def _decode_entries(entries: Iterable[Dumped], *, offsets: bool) -> Iterable[Dum
 
 def _json_line(path: str, entry: Dumped) -> str:
     fields = {"file": path, "kind": entry.kind, **entry.fields}
-    return json.dumps(fields, ensure_ascii=False, default=_encodable)
+    return json.dumps(fields, ensure_ascii=False, default=_encodable_value)
 
 
-def _encodable(value: object) -> object:
+def _encodable_value(value: object) -> object:
     """Bytes as a string if they are UTF-8, otherwise as {"hex": ...}."""
     assert isinstance(value, bytes)
     try:
@@ -229,27 +229,27 @@ def _encodable(value: object) -> object:
 
 
 def _text_line(entry: Dumped) -> str:
-    words = [f"{name}={_word(value)}" for name, value in entry.fields.items() if value is not False]
+    words = [f"{name}={_word_of(value)}" for name, value in entry.fields.items() if value is not False]
     kind = "DAMAGE" if entry.kind == "damage" else entry.kind
     return " ".join(["  " * (entry.kind in _INDENTED) + kind, *words])
 
 
-def _word(value: object) -> str:
+def _word_of(value: object) -> str:
     if isinstance(value, bytes):
         try:
-            return _quote(value.decode())
+            return _quote_text(value.decode())
         except UnicodeDecodeError:
             return f"0x{value.hex()}"
     if isinstance(value, str):
-        return _quote(value)
+        return _quote_text(value)
     if isinstance(value, dict):
-        return "{" + " ".join(f"{name}={_word(item)}" for name, item in value.items()) + "}"
+        return "{" + " ".join(f"{name}={_word_of(item)}" for name, item in value.items()) + "}"
     if isinstance(value, list):
-        return "[" + ", ".join(map(_word, value)) + "]"
+        return "[" + ", ".join(map(_word_of, value)) + "]"
     return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _quote(text: str) -> str:
+def _quote_text(text: str) -> str:
     """The text, quoted and escaped unless it is a plain word: names come from clients."""
     plain = text and text.isprintable() and not set(text) & set(" \"'=[]{},")
     return text if plain else json.dumps(text, ensure_ascii=not text.isprintable())

@@ -94,7 +94,7 @@ def asset(name: str) -> str:
 def self_contained(title: str, *body: object) -> Html:
     """A page with its script and style inside; it may load and send nothing."""
     script, style = asset("page.js"), asset("page.css")
-    policy = f"default-src 'none'; img-src data:; script-src {_hash(script)}; style-src {_hash(style)}"
+    policy = f"default-src 'none'; img-src data:; script-src {_hash_of(script)}; style-src {_hash_of(style)}"
     head = tag(
         "head",
         tag("meta", charset="utf-8"),
@@ -107,5 +107,5 @@ def self_contained(title: str, *body: object) -> Html:
     return Html(f"<!DOCTYPE html>\n{tag('html', head, shown, lang='en')}\n")
 
 
-def _hash(text: str) -> str:
+def _hash_of(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

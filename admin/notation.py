@@ -17,7 +17,7 @@ _ISO: Final = re.compile(
 def duration_ms(text: str) -> int:
     """``2h``, ``1h30m``, ``90s`` or ISO 8601 (``P1DT2H``); months and years have no length."""
     wanted = text.strip()
-    total = _short(wanted)
+    total = _parse_short_span(wanted)
     if total is None and (match := _ISO.fullmatch(wanted)) and wanted[-1] not in "PTpt":
         total = sum(float(value) * _UNITS_MS[unit] for unit, value in match.groupdict().items() if value)
     if total is None:
@@ -25,7 +25,7 @@ def duration_ms(text: str) -> int:
     return round(total)
 
 
-def _short(text: str) -> float | None:
+def _parse_short_span(text: str) -> float | None:
     parts = list(_SHORT.finditer(text))
     if not parts or "".join(part[0] for part in parts) != text:
         return None
@@ -50,7 +50,7 @@ def topic_partitions(texts: list[str]) -> dict[str, list[int]]:
     """``orders`` (all partitions) or ``orders:0,3``. An empty list means all; all wins over numbers."""
     topics: dict[str, list[int]] = {}
     for text in texts:
-        topic, numbers = _topic(text)
+        topic, numbers = _parse_topic(text)
         if not numbers:
             topics[topic] = []
         elif topics.get(topic) != []:
@@ -58,7 +58,7 @@ def topic_partitions(texts: list[str]) -> dict[str, list[int]]:
     return topics
 
 
-def _topic(text: str) -> tuple[str, list[int]]:
+def _parse_topic(text: str) -> tuple[str, list[int]]:
     topic, colon, rest = text.partition(":")
     numbers = [part.strip() for part in rest.split(",")] if colon else []
     if not topic or not all(number.isascii() and number.isdigit() for number in numbers):

@@ -75,21 +75,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run a command that ``add_arguments`` has read; the exit code."""
-    return run_program("kohort produce", lambda: asyncio.run(_perform(options)))
+    return run_program("kohort produce", lambda: asyncio.run(_run_command(options)))
 
 
-async def _perform(options: argparse.Namespace) -> int:
+async def _run_command(options: argparse.Namespace) -> int:
     from ..client import ConfigError
     from ..producer import Producer
     from .connection import open_cluster
-    from .topics import existing
+    from .topics import require_topics
 
     if options.key_separator == "":
         raise ConfigError("--key-separator is empty: give the text between key and value")
     source = 0 if options.file in (None, "-") else os.open(options.file, os.O_RDONLY)
     try:
         async with open_cluster(options, _CLIENT, [options.topic]) as cluster:
-            await existing(cluster, [options.topic])
+            await require_topics(cluster, [options.topic])
             timeout_ms = cluster.request_timeout_ms
             producer = Producer.on_cluster(
                 cluster,
@@ -101,7 +101,7 @@ async def _perform(options: argparse.Namespace) -> int:
                 delivery_timeout_ms=timeout_ms + 1_000,
             )
             async with producer:
-                return await _Run(options, producer, source).perform()
+                return await _Run(options, producer, source).write_lines()
     finally:
         if source:
             os.close(source)
@@ -122,7 +122,7 @@ class _Run:
         self._shows = sys.stderr.isatty() and not os.isatty(source)
         self._began = self._shown = time.monotonic()
 
-    async def perform(self) -> int:
+    async def write_lines(self) -> int:
         """Write all lines, until one fails or somebody ends it; the exit code."""
         loop = asyncio.get_running_loop()
         task = asyncio.current_task()
@@ -138,7 +138,7 @@ class _Run:
         # Ctrl-C for the second time ends this too
         await self._producer.flush()
         await asyncio.sleep(0)  # callbacks of the last records
-        self._tell()
+        self._report_end()
         return REFUSED if self._failures else code
 
     async def _send_all(self) -> None:
@@ -146,7 +146,7 @@ class _Run:
 
         count = await self._producer.partitions_for(self._options.topic)
         read = _from_json if self._options.json else partial(_from_text, self._options.key_separator)
-        async for number, line in self._lines():
+        async for number, line in self._read_lines():
             if self._failed.is_set():
                 return
             try:
@@ -159,7 +159,7 @@ class _Run:
                     raise ValueError(f"the topic has {count} partitions, not number {record.partition}")
                 future = await self._producer.send(self._options.topic, *record)
             except (KohortError, ValueError) as error:
-                self._fail(number, error)
+                self._fail_line(number, error)
                 return
             future.add_done_callback(partial(self._on_delivery, number))
 
@@ -168,29 +168,31 @@ class _Run:
         if error is None:
             self._written += 1
         else:
-            self._fail(number, error)
+            self._fail_line(number, error)
 
-    def _fail(self, number: int, error: BaseException) -> None:
+    def _fail_line(self, number: int, error: BaseException) -> None:
         self._failures.append((number, str(error)))
         self._failed.set()
 
-    async def _lines(self) -> AsyncIterator[tuple[int, bytes]]:
+    async def _read_lines(self) -> AsyncIterator[tuple[int, bytes]]:
         """Lines with their numbers, without their ends."""
         number, rest = 0, b""
         most = self._producer.config.max_request_size
-        async for chunk in self._chunks():
+        async for chunk in self._read_chunks():
             *lines, rest = (rest + chunk).split(b"\n")
             for line in lines:
                 number += 1
                 yield number, line.removesuffix(b"\r")
             if len(rest) > most:
-                self._fail(number + 1, ValueError(f"it is longer than {most:,} bytes, the most of a record"))
+                self._fail_line(
+                    number + 1, ValueError(f"it is longer than {most:,} bytes, the most of a record")
+                )
                 return
-            self._progress()
+            self._show_progress()
         if rest:
             yield number + 1, rest
 
-    async def _chunks(self) -> AsyncIterator[bytes]:
+    async def _read_chunks(self) -> AsyncIterator[bytes]:
         """Read chunks, until the end of the input or a failure.
 
         A thread reads, which may wait for ever: it is abandoned when the command ends.
@@ -230,14 +232,14 @@ class _Run:
         finally:
             failed.cancel()
 
-    def _progress(self) -> None:
+    def _show_progress(self) -> None:
         now = time.monotonic()
         if self._shows and now - self._shown >= _PROGRESS_S:
             self._shown = now
             rate = self._written / (now - self._began)
             self._screen.status(f"{self._written:,} records written, {rate:,.0f} a second")
 
-    def _tell(self) -> None:
+    def _report_end(self) -> None:
         written = f"{self._written:,} record{'' if self._written == 1 else 's'}"
         self._screen.remark(f"{written} written to topic {self._options.topic!r}")
         if self._failures:
@@ -271,15 +273,15 @@ def _from_json(line: bytes) -> _Record | None:
     if "value" not in given:
         raise ValueError("it has no value: write null for a record without one")
     return _Record(
-        _bytes(given["value"]),
-        _bytes(given.get("key")),
-        _whole("partition", given.get("partition")),
-        _whole("timestamp", given.get("timestamp")),
-        tuple(_headers(given.get("headers"))),
+        _bytes_of(given["value"]),
+        _bytes_of(given.get("key")),
+        _whole_number("partition", given.get("partition")),
+        _whole_number("timestamp", given.get("timestamp")),
+        tuple(_headers_of(given.get("headers"))),
     )
 
 
-def _bytes(given: object) -> bytes | None:
+def _bytes_of(given: object) -> bytes | None:
     """Bytes of a JSON value: those of a text, those of ``{"base64": "..."}``, else its JSON."""
     if given is None:
         return None
@@ -294,17 +296,17 @@ def _bytes(given: object) -> bytes | None:
     return json.dumps(given, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
 
 
-def _whole(name: str, given: object) -> int | None:
+def _whole_number(name: str, given: object) -> int | None:
     if given is not None and (type(given) is not int or not 0 <= given < 2**63):
         raise ValueError(f"{name} {given!r}: give a whole number from 0 on")
     return given
 
 
-def _headers(given: object) -> Iterator[tuple[str, bytes | None]]:
+def _headers_of(given: object) -> Iterator[tuple[str, bytes | None]]:
     rows = list(given.items()) if isinstance(given, dict) else given or []
     if not isinstance(rows, list):
         raise ValueError('headers are an object, or a list of pairs: {"trace": "a"} or [["trace", "a"]]')
     for row in rows:
         if not (isinstance(row, list | tuple) and len(row) == 2 and isinstance(row[0], str)):
             raise ValueError(f"header {row!r} is no pair of a name and a value")
-        yield row[0], _bytes(row[1])
+        yield row[0], _bytes_of(row[1])

@@ -73,7 +73,7 @@ async def reassign_replicas(cluster: Cluster, options: argparse.Namespace, scree
         if options.topic in (None, each.topic)
     }
     if options.verify:
-        return await _verify(cluster, options, chosen, moving, screen)
+        return await _verify_moves(cluster, options, chosen, moving, screen)
     wanted: Mapping[TopicPartition, list[int] | None]
     if options.cancel:
         wanted = {key: None for key in chosen if key in moving}
@@ -211,7 +211,7 @@ def _show_plan(
     screen.remark("nothing is changed: --execute does it")
 
 
-async def _verify(
+async def _verify_moves(
     cluster: Cluster,
     options: argparse.Namespace,
     chosen: Sequence[TopicPartition],
@@ -285,7 +285,7 @@ async def reassign(
         ReassignablePartition,
         ReassignableTopic,
     )
-    from ._requests import outcome
+    from ._requests import outcome_of
 
     topics: dict[str, list[Any]] = {}
     for key, replicas in wanted.items():
@@ -299,7 +299,7 @@ async def reassign(
         if answer.error_code:
             raise KafkaError(answer.error_code, answer.error_message or "reassignments")
         return {
-            TopicPartition(topic.name, each.partition_index): outcome(
+            TopicPartition(topic.name, each.partition_index): outcome_of(
                 each.error_code, each.error_message or ""
             )
             for topic in answer.responses

@@ -31,12 +31,12 @@ def run(options: argparse.Namespace) -> int:
     """Run a command that ``add_arguments`` has read; the exit code. Errors are one line on standard error."""
     import asyncio
 
-    action = _status if options.action == "status" else _import
+    action = _show_status if options.action == "status" else _import_offsets
     screen = Screen(as_json=options.json)
     return run_program("kohort spark", lambda: asyncio.run(action(options, screen)))
 
 
-async def _status(options: argparse.Namespace, screen: Screen) -> int:
+async def _show_status(options: argparse.Namespace, screen: Screen) -> int:
     from ..protocol import KohortError, TopicPartition
     from ..spark import format_offsets
     from ..spark.status import job_status
@@ -65,7 +65,7 @@ async def _status(options: argparse.Namespace, screen: Screen) -> int:
     return OK
 
 
-async def _import(options: argparse.Namespace, screen: Screen) -> int:
+async def _import_offsets(options: argparse.Namespace, screen: Screen) -> int:
     from ..client import CommittedOffset, ConfigError
     from ..spark import format_offsets
     from ..spark.status import CheckpointError, read_checkpoint

@@ -70,14 +70,14 @@ def group_report(found: GroupDescription) -> list[object]:
         ("group", found.group),
         ("state", found.state),
         ("protocol", " ".join(filter(None, (found.protocol_type, found.protocol))) or None),
-        *_epochs(found),
+        *_epoch_rows(found),
         ("coordinator", f"{where.host}:{where.port} (node {where.node_id})"),
         ("members", len(found.members) if found.members_known else None),
         ("total lag", found.total_lag),
     ]
     parts: list[object] = [pairs([*head, *(("note", note) for note in found.notes)])]
     if found.members:
-        parts.append(_members(found))
+        parts.append(_member_table(found))
     if found.hold_ups:
         names = {member.member_id: member.owner for member in found.members}
         parts.append(
@@ -108,10 +108,10 @@ def members_now(found: GroupDescription) -> list[object]:
     """The present group in short, for the end of a timeline."""
     if not found.exists:
         return [pairs([("now", "the group does not exist")])]
-    members = _many(len(found.members), "member") if found.members_known else "members unknown"
+    members = _count_of(len(found.members), "member") if found.members_known else "members unknown"
     lag = "unknown" if found.total_lag is None else found.total_lag
     line = pairs([("now", f"{found.state}, {members}, lag {lag}")])
-    return [line, _members(found)] if found.members else [line]
+    return [line, _member_table(found)] if found.members else [line]
 
 
 def held_back(rows: Sequence[HeldBack]) -> list[object]:
@@ -131,14 +131,14 @@ def held_back(rows: Sequence[HeldBack]) -> list[object]:
     return [table(["TOPIC", "PARTITION", "WAITING", "HELD BACK", "FOR TRANSACTION", "OPEN FOR"], cells)]
 
 
-def _epochs(found: GroupDescription) -> Iterator[tuple[str, object]]:
+def _epoch_rows(found: GroupDescription) -> Iterator[tuple[str, object]]:
     if found.epoch is None:
         return
     behind = "" if found.target_epoch == found.epoch else f" (assigned up to {found.target_epoch})"
     yield "epoch", f"{found.epoch}{behind}"
 
 
-def _members(found: GroupDescription) -> Table:
+def _member_table(found: GroupDescription) -> Table:
     if found.epoch is not None:
         return table(
             ["MEMBER", "INSTANCE", "CLIENT", "HOST", "EPOCH", "PARTITIONS", "TARGET"],
@@ -173,10 +173,10 @@ def assignment(partitions: Iterable[TopicPartition] | None) -> str | None:
     by_topic: dict[str, list[int]] = defaultdict(list)
     for topic, number in sorted(partitions):
         by_topic[topic].append(number)
-    return "; ".join(f"{topic} {_ranges(numbers)}" for topic, numbers in by_topic.items()) or "none"
+    return "; ".join(f"{topic} {_ranges_text(numbers)}" for topic, numbers in by_topic.items()) or "none"
 
 
-def _ranges(numbers: Sequence[int]) -> str:
+def _ranges_text(numbers: Sequence[int]) -> str:
     runs: list[tuple[int, int]] = []
     for number in numbers:
         if runs and runs[-1][1] == number - 1:
@@ -195,7 +195,15 @@ def timeline(history: GroupHistory) -> list[object]:
             took += f", {short(row.slowest)} gave up after {notation.span(row.slowest_ms)}"
         when = notation.utc(row.timestamp_ms)
         rows.append(
-            (when, row.generation, row.state, _before_and_after(row), _cause(row), took, _count_moved(row))
+            (
+                when,
+                row.generation,
+                row.state,
+                _before_and_after(row),
+                _cause_text(row),
+                took,
+                _count_moved(row),
+            )
         )
     return [table(["ENDED (UTC)", "GEN", "STATE", "MEMBERS", "CAUSE", "TOOK", "MOVED"], rows)]
 
@@ -206,7 +214,7 @@ def _before_and_after(row: Generation) -> str:
     return f"{row.members_before} to {row.members}"
 
 
-def _cause(row: Generation) -> str:
+def _cause_text(row: Generation) -> str:
     if row.cause is not None:
         return short(row.cause)
     seen = [
@@ -268,5 +276,5 @@ def outcomes(headings: Sequence[str], rows: Mapping[Any, Outcome]) -> Table:
     return table([*headings, "RESULT"], ((*names, done.error or "deleted") for names, done in rows.items()))
 
 
-def _many(count: int, noun: str) -> str:
+def _count_of(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -71,22 +71,22 @@ def rows_of(before: Look, now: Look, limit: int) -> Shown:
     """The tables, at most ``limit`` rows each, the busiest first."""
 
     def rates(name: str, *labels: str) -> dict[Key, float]:
-        return _rates(before, now, name, *labels)
+        return _rates_of(before, now, name, *labels)
 
     requests = rates(f"{_REQUESTS}requests_total", "request")
     headline = (
-        f"{_number(sum(requests.values()))} requests/s  "
+        f"{_number_text(sum(requests.values()))} requests/s  "
         f"{now.total('kafka_server_socket_server_metrics_connection_count'):.0f} connections  "
         f"{now.total(_STATES):.0f} groups  {now.total('kohort_group_members'):.0f} members"
     )
     return Shown(
         headline,
         [
-            ("APIs", *_apis(before, now, requests, limit)),
-            ("Groups", *_groups(before, now)),
-            ("Clients", *_clients(rates, now, limit)),
-            ("Topics", *_topics(rates, limit)),
-            ("Quotas", *_quotas(before, now, limit)),
+            ("APIs", *_api_table(before, now, requests, limit)),
+            ("Groups", *_group_table(before, now)),
+            ("Clients", *_client_table(rates, now, limit)),
+            ("Topics", *_topic_table(rates, limit)),
+            ("Quotas", *_quota_table(before, now, limit)),
         ],
     )
 
@@ -95,7 +95,7 @@ _Rates = Callable[..., dict[Key, float]]
 _Table = tuple[list[str], list[list[str]]]
 
 
-def _rates(before: Look, now: Look, name: str, *labels: str) -> dict[Key, float]:
+def _rates_of(before: Look, now: Look, name: str, *labels: str) -> dict[Key, float]:
     """Growth of a counter per second; after a restart of the broker, its whole value."""
     seconds = max(now.at_s - before.at_s, 0.001)
     then = before.by(name, *labels)
@@ -105,18 +105,24 @@ def _rates(before: Look, now: Look, name: str, *labels: str) -> dict[Key, float]
     }
 
 
-def _apis(before: Look, now: Look, requests: dict[Key, float], limit: int) -> _Table:
-    errors = _rates(before, now, f"{_REQUESTS}errors_total", "request")
+def _api_table(before: Look, now: Look, requests: dict[Key, float], limit: int) -> _Table:
+    errors = _rates_of(before, now, f"{_REQUESTS}errors_total", "request")
     slow = now.by(f"{_REQUESTS}totaltimems", "request", quantile="0.99")
     local = now.by(f"{_REQUESTS}localtimems", "request", quantile="0.99")
     rows = [
-        [key[0], _number(rate), _number(errors.get(key, 0.0)), _ms(slow.get(key)), _ms(local.get(key))]
-        for key, rate in _busiest(requests, limit)
+        [
+            key[0],
+            _number_text(rate),
+            _number_text(errors.get(key, 0.0)),
+            _ms_text(slow.get(key)),
+            _ms_text(local.get(key)),
+        ]
+        for key, rate in _busiest_keys(requests, limit)
     ]
     return ["request", "per s", "errors/s", "p99 ms", "local p99 ms"], rows
 
 
-def _groups(before: Look, now: Look) -> _Table:
+def _group_table(before: Look, now: Look) -> _Table:
     counts = {
         name.removeprefix(_STATES): now.total(name)
         for name in now.samples
@@ -126,61 +132,68 @@ def _groups(before: Look, now: Look) -> _Table:
     for (state,), count in now.by("kohort_groups", "state").items():
         counts.setdefault(state.lower(), count)
     states = [[state, f"{count:.0f}", ""] for state, count in sorted(counts.items()) if count]
-    causes = _rates(before, now, "kohort_group_rebalances_total", "cause")
+    causes = _rates_of(before, now, "kohort_group_rebalances_total", "cause")
     totals = now.by("kohort_group_rebalances_total", "cause")
-    rows = [[f"rebalances: {key[0]}", f"{totals[key]:.0f}", _number(rate)] for key, rate in causes.items()]
+    rows = [
+        [f"rebalances: {key[0]}", f"{totals[key]:.0f}", _number_text(rate)] for key, rate in causes.items()
+    ]
     return ["", "now", "per s"], states + rows
 
 
-def _clients(rates: _Rates, now: Look, limit: int) -> _Table:
+def _client_table(rates: _Rates, now: Look, limit: int) -> _Table:
     labels = ("user", "client_id")
     requests = rates("kohort_client_requests_total", *labels)
     produced = rates("kohort_client_produced_bytes_total", *labels)
     fetched = rates("kohort_client_fetched_bytes_total", *labels)
     connections = now.by("kohort_client_connections", *labels)
     rows = []
-    for key, rate in _busiest(requests, limit):
-        figures = map(_number, (rate, produced.get(key, 0.0), fetched.get(key, 0.0)))
+    for key, rate in _busiest_keys(requests, limit):
+        figures = map(_number_text, (rate, produced.get(key, 0.0), fetched.get(key, 0.0)))
         rows.append([" ".join(key), f"{connections.get(key, 0):.0f}", *figures])
     return ["user, client id", "connections", "requests/s", "produced B/s", "fetched B/s"], rows
 
 
-def _topics(rates: _Rates, limit: int) -> _Table:
+def _topic_table(rates: _Rates, limit: int) -> _Table:
     records = rates(f"{_TOPICS}messagesin_total", "topic")
     bytes_in = rates(f"{_TOPICS}bytesin_total", "topic")
     bytes_out = rates(f"{_TOPICS}bytesout_total", "topic")
     both = {key: value + bytes_out.get(key, 0.0) for key, value in bytes_in.items()}
     rows = [
-        [key[0], _number(records.get(key, 0.0)), _number(bytes_in[key]), _number(bytes_out.get(key, 0.0))]
-        for key, _ in _busiest(both, limit)
+        [
+            key[0],
+            _number_text(records.get(key, 0.0)),
+            _number_text(bytes_in[key]),
+            _number_text(bytes_out.get(key, 0.0)),
+        ]
+        for key, _ in _busiest_keys(both, limit)
     ]
     return ["topic", "records/s", "in B/s", "out B/s"], rows
 
 
-def _quotas(before: Look, now: Look, limit: int) -> _Table:
+def _quota_table(before: Look, now: Look, limit: int) -> _Table:
     labels = ("quota", "user", "client_id")
     limits = now.by("kohort_quota_limit", *labels)
-    waits = _rates(before, now, "kohort_quota_throttled_seconds_total", *labels)
+    waits = _rates_of(before, now, "kohort_quota_throttled_seconds_total", *labels)
     rows = [
-        [" ".join(part or "*" for part in key), _number(limits.get(key, 0.0)), f"{rate:.2f}"]
-        for key, rate in _busiest(waits, limit)
+        [" ".join(part or "*" for part in key), _number_text(limits.get(key, 0.0)), f"{rate:.2f}"]
+        for key, rate in _busiest_keys(waits, limit)
     ]
     return ["quota, user, client id", "limit", "s of delay per s"], rows
 
 
-def _busiest(rates: dict[Key, float], limit: int) -> list[tuple[Key, float]]:
+def _busiest_keys(rates: dict[Key, float], limit: int) -> list[tuple[Key, float]]:
     busy = [item for item in rates.items() if item[1] > 0]
     return sorted(busy, key=lambda item: (-item[1], item[0]))[:limit]
 
 
-def _number(value: float) -> str:
+def _number_text(value: float) -> str:
     for size, unit in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
         if value >= size:
             return f"{value / (1e3 if unit == 'k' else size):,.1f} {unit}"
     return f"{value:,.1f}"
 
 
-def _ms(value: float | None) -> str:
+def _ms_text(value: float | None) -> str:
     return "" if value is None else f"{value:,.2f}"
 
 
@@ -199,13 +212,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``kohort top``."""
     parser.add_argument(
         "address",
-        type=_address,
+        type=_address_of,
         metavar="HOST:PORT",
         help="the broker's --metrics-port, or a URL: http://HOST:PORT/metrics",
     )
     parser.add_argument(
         "--interval",
-        type=_seconds,
+        type=_positive_seconds,
         default=2.0,
         metavar="S",
         help="seconds between two looks (default: %(default)s)",
@@ -222,21 +235,21 @@ def run(options: argparse.Namespace) -> int:
     try:
         if options.once:
             first, second = _two_looks(options)
-            console.print(_screen(first, second, options))
+            console.print(_draw_screen(first, second, options))
         else:
-            _live(console, options)
+            _show_live(console, options)
     except ImportError:
         print("kohort top: it needs prometheus-client: pip install 'kohort[service]'", file=sys.stderr)
         return WRONG_USE
     except (OSError, ValueError) as error:
-        print(f"kohort top: no metrics at {options.address} {_cure(error)}", file=sys.stderr)
+        print(f"kohort top: no metrics at {options.address} {_advice_on(error)}", file=sys.stderr)
         return UNREACHABLE
     except KeyboardInterrupt:
         pass
     return OK
 
 
-def _cure(error: OSError | ValueError) -> str:
+def _advice_on(error: OSError | ValueError) -> str:
     """What went wrong, and what to do about it."""
     reason = getattr(error, "reason", error)
     if isinstance(reason, socket.gaierror):
@@ -247,31 +260,31 @@ def _cure(error: OSError | ValueError) -> str:
 
 
 def _two_looks(options: argparse.Namespace) -> tuple[Look, Look]:
-    first = _fetch(options.address)
+    first = _fetch_snapshot(options.address)
     time.sleep(options.interval)
-    return first, _fetch(options.address)
+    return first, _fetch_snapshot(options.address)
 
 
-def _live(console: Console, options: argparse.Namespace) -> None:
+def _show_live(console: Console, options: argparse.Namespace) -> None:
     from rich.live import Live
 
     before, now = _two_looks(options)
-    with Live(_screen(before, now, options), console=console, screen=console.is_terminal) as live:
+    with Live(_draw_screen(before, now, options), console=console, screen=console.is_terminal) as live:
         while True:
             time.sleep(options.interval)
-            before, now = now, _fetch(options.address)
-            live.update(_screen(before, now, options))
+            before, now = now, _fetch_snapshot(options.address)
+            live.update(_draw_screen(before, now, options))
 
 
-def _fetch(address: str) -> Look:
+def _fetch_snapshot(address: str) -> Look:
     """Read a snapshot. Raises OSError, and ValueError for anything but a broker's metrics."""
     import urllib.request  # not above: the help needs no HTTP
 
-    with urllib.request.urlopen(_url(address), timeout=_TIMEOUT_S) as answer:
+    with urllib.request.urlopen(_metrics_url(address), timeout=_TIMEOUT_S) as answer:
         return look_at(str(answer.read(), "utf-8"), time.monotonic())
 
 
-def _screen(before: Look, now: Look, options: argparse.Namespace) -> Group:
+def _draw_screen(before: Look, now: Look, options: argparse.Namespace) -> Group:
     """All tables, with the differences between two snapshots."""
     from rich.console import Group
     from rich.table import Table
@@ -291,14 +304,14 @@ def _screen(before: Look, now: Look, options: argparse.Namespace) -> Group:
     return Group(*tables)
 
 
-def _url(address: str) -> str:
+def _metrics_url(address: str) -> str:
     """The URL of ``HOST:PORT``, with or without a scheme and a path."""
     url = address if "://" in address else f"http://{address}"
     return url if urlsplit(url).path.strip("/") else url.rstrip("/") + "/metrics"
 
 
-def _address(text: str) -> str:
-    url = _url(text)
+def _address_of(text: str) -> str:
+    url = _metrics_url(text)
     try:
         parts = urlsplit(url)
         # a URL has the port of its scheme
@@ -311,7 +324,7 @@ def _address(text: str) -> str:
     return text
 
 
-def _seconds(text: str) -> float:
+def _positive_seconds(text: str) -> float:
     try:
         value = float(text)
     except ValueError:

@@ -36,14 +36,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     create.add_argument(
         "--partitions",
         metavar="N",
-        type=_partitions,
+        type=_partition_count,
         default=-1,
         help="(default: the broker's num.partitions)",
     )
     create.add_argument(
         "--replication-factor",
         metavar="N",
-        type=_replicas,
+        type=_replica_count,
         default=-1,
         help="copies of each partition (default: the broker's default.replication.factor)",
     )
@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     alter.add_argument(
         "--partitions",
         metavar="N",
-        type=_partitions,
+        type=_partition_count,
         help="so many in all, more than now; keys may go to other partitions than before",
     )
     _add_configs(alter)
@@ -84,21 +84,21 @@ def _add_configs(parser: argparse.ArgumentParser) -> None:
         dest="configs",
         metavar="KEY=VALUE",
         action="append",
-        type=reader(_config),
+        type=reader(_config_pair),
         default=[],
         help="a config by Kafka's name, such as retention.ms=3600000; may be given many times",
     )
 
 
-def _partitions(text: str) -> int:
+def _partition_count(text: str) -> int:
     return min(whole(text, 1), _MOST_PARTITIONS)
 
 
-def _replicas(text: str) -> int:
+def _replica_count(text: str) -> int:
     return min(whole(text, 1), _MOST_REPLICAS)
 
 
-def _config(text: str) -> tuple[str, str]:
+def _config_pair(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not (equals and name.strip()):
         raise ValueError(f"{text!r} is no config: give KEY=VALUE, such as cleanup.policy=compact")
@@ -107,10 +107,10 @@ def _config(text: str) -> tuple[str, str]:
 
 def run(options: argparse.Namespace) -> int:
     """Run a command that ``add_arguments`` has read; the exit code."""
-    return run_program("kohort topics", lambda: asyncio.run(_perform(options)))
+    return run_program("kohort topics", lambda: asyncio.run(_run_command(options)))
 
 
-async def _perform(options: argparse.Namespace) -> int:
+async def _run_command(options: argparse.Namespace) -> int:
     from ..client import ConfigError
     from .connection import open_cluster
 
@@ -121,33 +121,33 @@ async def _perform(options: argparse.Namespace) -> int:
         return await _ACTIONS[options.action](cluster, options, screen)
 
 
-async def _list(cluster: Cluster, options: argparse.Namespace, screen: Screen) -> int:
+async def _list_topics(cluster: Cluster, options: argparse.Namespace, screen: Screen) -> int:
     from .topics import list_topics
 
     rows = [row for row in await list_topics(cluster) if options.internal or not row.internal]
     if screen.as_json:
         screen.document({"topics": _to_rows(rows)})
     elif rows:
-        screen.show(_listing(rows))
+        screen.show(_topic_table(rows))
     else:
         screen.remark("no topics")
     return OK
 
 
-async def _describe(cluster: Cluster, options: argparse.Namespace, screen: Screen) -> int:
+async def _describe_topics(cluster: Cluster, options: argparse.Namespace, screen: Screen) -> int:
     from .topics import describe_topics
 
     found = await describe_topics(cluster, options.topics, all_configs=options.all_configs)
     if screen.as_json:
         screen.document({"topics": _to_rows(found)})
     else:
-        screen.show(*(part for each in found for part in _description(each)))
+        screen.show(*(part for each in found for part in _description_of(each)))
     return OK
 
 
-async def _create(cluster: Cluster, options: argparse.Namespace, screen: Screen) -> int:
+async def _create_topics(cluster: Cluster, options: argparse.Namespace, screen: Screen) -> int:
     from ..protocol import ErrorCode, KafkaError
-    from ._requests import outcome
+    from ._requests import outcome_of
 
     done: dict[str, Outcome] = {}
     there = set()
@@ -162,15 +162,15 @@ async def _create(cluster: Cluster, options: argparse.Namespace, screen: Screen)
         except KafkaError as error:
             if error.code is ErrorCode.TOPIC_ALREADY_EXISTS and options.if_not_exists:
                 there.add(topic)
-                done[topic] = outcome(0)
+                done[topic] = outcome_of(0)
             else:
-                done[topic] = outcome(error.code, error.message or "")
+                done[topic] = outcome_of(error.code, error.message or "")
         else:
-            done[topic] = outcome(0)
-    return _tell(screen, done, lambda topic: "exists" if topic in there else "created")
+            done[topic] = outcome_of(0)
+    return _report_outcomes(screen, done, lambda topic: "exists" if topic in there else "created")
 
 
-async def _alter(cluster: Cluster, options: argparse.Namespace, screen: Screen) -> int:
+async def _alter_topics(cluster: Cluster, options: argparse.Namespace, screen: Screen) -> int:
     from .topics import alter_configs, create_partitions, describe_topics
 
     changes = {**dict(options.configs), **dict.fromkeys(options.deleted)}
@@ -190,9 +190,9 @@ async def _alter(cluster: Cluster, options: argparse.Namespace, screen: Screen) 
     return OK
 
 
-async def _delete(cluster: Cluster, options: argparse.Namespace, screen: Screen) -> int:
+async def _delete_topics(cluster: Cluster, options: argparse.Namespace, screen: Screen) -> int:
     from ..protocol import ErrorCode, KafkaError
-    from ._requests import outcome
+    from ._requests import outcome_of
 
     topics = list(dict.fromkeys(options.topics))
     found = await cluster.metadata(topics)
@@ -212,8 +212,8 @@ async def _delete(cluster: Cluster, options: argparse.Namespace, screen: Screen)
                 code, text = error.code, error.message or ""
         elif not options.if_exists:
             code, text = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {topic!r} does not exist"
-        done[topic] = outcome(code, text)
-    return _tell(screen, done, lambda topic: "deleted" if topic in known else "does not exist")
+        done[topic] = outcome_of(code, text)
+    return _report_outcomes(screen, done, lambda topic: "deleted" if topic in known else "does not exist")
 
 
 def _ask_agreement(topics: Sequence[str]) -> bool:
@@ -226,11 +226,11 @@ def _ask_agreement(topics: Sequence[str]) -> bool:
 
 
 _ACTIONS: Final = {
-    "list": _list,
-    "describe": _describe,
-    "create": _create,
-    "alter": _alter,
-    "delete": _delete,
+    "list": _list_topics,
+    "describe": _describe_topics,
+    "create": _create_topics,
+    "alter": _alter_topics,
+    "delete": _delete_topics,
 }
 
 
@@ -242,7 +242,7 @@ def _to_rows(rows: Iterable[Any]) -> list[dict[str, Any]]:
     return [{**plain(row), "topic_id": None if row.topic_id is None else str(row.topic_id)} for row in rows]
 
 
-def _tell(screen: Screen, done: Mapping[str, Outcome], well: Any) -> int:
+def _report_outcomes(screen: Screen, done: Mapping[str, Outcome], well: Any) -> int:
     """Print a line for each topic, ``well`` where it succeeded; return the exit code."""
     if screen.as_json:
         rows = [{"topic": t, **plain(o), "result": well(t) if o.ok else "failed"} for t, o in done.items()]
@@ -254,7 +254,7 @@ def _tell(screen: Screen, done: Mapping[str, Outcome], well: Any) -> int:
     return OK if all(each.ok for each in done.values()) else REFUSED
 
 
-def _listing(rows: Iterable[ListedTopic]) -> object:
+def _topic_table(rows: Iterable[ListedTopic]) -> object:
     from .tables import table
 
     return table(
@@ -263,7 +263,7 @@ def _listing(rows: Iterable[ListedTopic]) -> object:
     )
 
 
-def _description(found: DescribedTopic) -> list[object]:
+def _description_of(found: DescribedTopic) -> list[object]:
     from .tables import pairs, table
 
     ends = [each.end_offset for each in found.partitions]

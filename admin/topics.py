@@ -88,7 +88,7 @@ async def topic_rows(cluster: Cluster, topics: Iterable[str] | None) -> list[Any
     return sorted((row for row in answer.topics if not row.error_code), key=lambda row: row.name)
 
 
-async def existing(cluster: Cluster, topics: Iterable[str]) -> ClusterMetadata:
+async def require_topics(cluster: Cluster, topics: Iterable[str]) -> ClusterMetadata:
     """The cluster's metadata, which have these topics; asks for those that are not known yet.
 
     Raises KafkaError for one that does not exist.
@@ -109,14 +109,14 @@ def _refusal_of(topic: str, code: int) -> KafkaError:
     return advise_error(code, f"topic {topic!r}")
 
 
-def _replication(row: Any) -> int:
+def _replication_of(row: Any) -> int:
     return max((len(partition.replica_nodes) for partition in row.partitions), default=0)
 
 
 async def list_topics(cluster: Cluster) -> list[ListedTopic]:
     """All topics that this user may describe, by name."""
     return [
-        ListedTopic(row.name, row.topic_id, len(row.partitions), _replication(row), row.is_internal)
+        ListedTopic(row.name, row.topic_id, len(row.partitions), _replication_of(row), row.is_internal)
         for row in await topic_rows(cluster, None)
     ]
 
@@ -139,9 +139,9 @@ async def describe_topics(
             name,
             rows[name].topic_id,
             rows[name].is_internal,
-            _replication(rows[name]),
+            _replication_of(rows[name]),
             configs[name],
-            [_partition(name, each, starts, ends) for each in _by_number(rows[name].partitions)],
+            [_describe_partition(name, each, starts, ends) for each in _by_number(rows[name].partitions)],
         )
         for name in dict.fromkeys(topics)
     ]
@@ -151,7 +151,7 @@ def _by_number(partitions: Iterable[Any]) -> list[Any]:
     return sorted(partitions, key=lambda each: each.partition_index)
 
 
-def _partition(
+def _describe_partition(
     topic: str, row: Any, starts: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]
 ) -> DescribedPartition:
 

@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--state",
         dest="states",
         metavar="STATE,...",
-        type=reader(_states),
+        type=reader(_state_names),
         default=[],
         help=f"of {', '.join(_STATES)}",
     )
@@ -70,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     abort.add_argument("--execute", action="store_true", help="write the markers that end them")
 
 
-def _states(text: str) -> list[str]:
+def _state_names(text: str) -> list[str]:
     spelled = {name.lower(): name for name in _STATES}
     wanted = [name.strip() for name in text.split(",") if name.strip()]
     for name in wanted:
@@ -81,25 +81,25 @@ def _states(text: str) -> list[str]:
 
 def run(options: argparse.Namespace) -> int:
     """Run a command that ``add_arguments`` has read; the exit code."""
-    return run_program("kohort transactions", lambda: asyncio.run(_perform(options)))
+    return run_program("kohort transactions", lambda: asyncio.run(_run_command(options)))
 
 
-async def _perform(options: argparse.Namespace) -> int:
+async def _run_command(options: argparse.Namespace) -> int:
     from . import _transactions
     from .connection import open_cluster
 
     async with open_cluster(options, _CLIENT) as cluster:
         if options.action == "list":
             wanted = [*options.states, *(_OPEN if options.open else ())]
-            _show(options, await _transactions.list_transactions(cluster, wanted))
+            _show_transactions(options, await _transactions.list_transactions(cluster, wanted))
         elif options.action == "describe":
-            _show(options, await _transactions.describe_transaction(cluster, options.id))
+            _show_transactions(options, await _transactions.describe_transaction(cluster, options.id))
         else:
-            return await _abort(cluster, options)
+            return await _abort_transaction(cluster, options)
     return OK
 
 
-async def _abort(cluster: Cluster, options: argparse.Namespace) -> int:
+async def _abort_transaction(cluster: Cluster, options: argparse.Namespace) -> int:
     from ._transactions import abort_hanging, find_hanging
 
     hanging = [
@@ -115,37 +115,37 @@ async def _abort(cluster: Cluster, options: argparse.Namespace) -> int:
                 hanging[at] = replace(each, aborted=True)
     finally:
         # also if one of them cannot be ended: those before it are
-        _show(options, hanging)
+        _show_transactions(options, hanging)
     return OK if options.execute or not hanging else REFUSED
 
 
 # --- what is shown ------------------------------------------------------------------------------------------
 
 
-def _show(options: argparse.Namespace, found: Any) -> None:
+def _show_transactions(options: argparse.Namespace, found: Any) -> None:
     screen = Screen(as_json=options.json)
     if options.json:
         screen.document(found)
     elif options.action == "describe":
-        screen.show(*_description(found))
+        screen.show(*_description_of(found))
     elif options.action == "list":
-        screen.show(_listing(found))
+        screen.show(_transaction_table(found))
     elif not found:
         screen.remark("no transaction hangs")
     else:
-        screen.show(_hanging(found))
+        screen.show(_hanging_table(found))
         if not options.execute:
             screen.remark("nothing was changed: --execute ends them")
 
 
-def _listing(rows: Iterable[ListedTransaction]) -> Table:
+def _transaction_table(rows: Iterable[ListedTransaction]) -> Table:
     from .tables import table
 
     cells = ((row.transactional_id, row.state, row.producer_id, f"node {row.coordinator}") for row in rows)
     return table(["TRANSACTIONAL ID", "STATE", "PRODUCER", "COORDINATOR"], cells)
 
 
-def _description(found: DescribedTransaction) -> list[object]:
+def _description_of(found: DescribedTransaction) -> list[object]:
     from .notation import span
     from .tables import pairs, table
 
@@ -164,7 +164,7 @@ def _description(found: DescribedTransaction) -> list[object]:
     return parts
 
 
-def _hanging(rows: Iterable[Any]) -> Table:
+def _hanging_table(rows: Iterable[Any]) -> Table:
     from .notation import span
     from .tables import table
 

@@ -78,7 +78,7 @@ class WhatIf:
         for number in range(1, self.join + 1):
             name = f"new-{number}"
             members[name] = Member(name, Subscription(wanted))
-        owned = {m: tuple(p for p in group.owned.get(m, ()) if _exists(p, topics)) for m in members}
+        owned = {m: tuple(p for p in group.owned.get(m, ()) if _is_in_topics(p, topics)) for m in members}
         return replace(group, members=members, topics=topics, owned=owned)
 
 
@@ -163,7 +163,7 @@ def try_assignor(
     trial = Trial(label, protocol.name.lower(), balance(now, now.owned))
     began = time.perf_counter()
     try:
-        members = {m: _joining(make, now, after, m) for m in after.members}
+        members = {m: _joining_member(make, now, after, m) for m in after.members}
         done = run_rounds(make, after.topics, members, protocol, after.generation + 1)
     except Exception as error:  # it is anyone's code
         return replace(trial, error=f"{type(error).__name__}: {error}")
@@ -183,11 +183,11 @@ def try_assignor(
         moved=moved,
         placed=len(moves) - moved,
         moves=moves,
-        loads=_loads(now, after, answer),
+        loads=_member_loads(now, after, answer),
     )
 
 
-def _joining(make: MakeAssignor, now: GroupSnapshot, then: GroupSnapshot, member_id: str) -> Member:
+def _joining_member(make: MakeAssignor, now: GroupSnapshot, then: GroupSnapshot, member_id: str) -> Member:
     """The member as it would join under the assignor: another assignor's user data would be misread."""
     member = then.members[member_id]
     assignor = make()
@@ -213,7 +213,7 @@ def balance(group: GroupSnapshot, owned: Assignment) -> Balance:
     found = Balance(len(counts), sum(counts), min(counts), max(counts), fmean(counts), pstdev(counts))
     if not group.weights:
         return found
-    weights = [_weight(group, owned.get(m, ())) for m in group.members]
+    weights = [_weight_of(group, owned.get(m, ())) for m in group.members]
     return replace(
         found, least_weight=min(weights), most_weight=max(weights), weight_deviation=pstdev(weights)
     )
@@ -232,7 +232,7 @@ def moves_between(
     )
 
 
-def _loads(now: GroupSnapshot, then: GroupSnapshot, answer: GroupAssignment) -> tuple[MemberLoad, ...]:
+def _member_loads(now: GroupSnapshot, then: GroupSnapshot, answer: GroupAssignment) -> tuple[MemberLoad, ...]:
     rows = []
     for m in {**now.members, **then.members}:
         both = (
@@ -240,12 +240,12 @@ def _loads(now: GroupSnapshot, then: GroupSnapshot, answer: GroupAssignment) -> 
             answer.get(m, []) if m in then.members else None,
         )
         counts = (None if owned is None else len(owned) for owned in both)
-        weights = (None if owned is None or not then.weights else _weight(then, owned) for owned in both)
+        weights = (None if owned is None or not then.weights else _weight_of(then, owned) for owned in both)
         rows.append(MemberLoad(m, now.name(m), *counts, *weights))
     return tuple(sorted(rows, key=lambda row: (row.name, row.member)))
 
 
-def _weight(group: GroupSnapshot, partitions: Sequence[TopicPartition]) -> float:
+def _weight_of(group: GroupSnapshot, partitions: Sequence[TopicPartition]) -> float:
     usual = fmean(group.weights.values())
     return sum(group.weights.get(partition, usual) for partition in partitions)
 
@@ -272,6 +272,6 @@ def _resize_topic(group: GroupSnapshot, name: str, count: int) -> TopicInfo:
     return TopicInfo(count, known.racks[:count] if known and known.partition_count >= count else ())
 
 
-def _exists(partition: TopicPartition, topics: Mapping[str, TopicInfo]) -> bool:
+def _is_in_topics(partition: TopicPartition, topics: Mapping[str, TopicInfo]) -> bool:
     topic = topics.get(partition.topic)
     return topic is not None and 0 <= partition.partition < topic.partition_count

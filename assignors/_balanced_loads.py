@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from ..protocol import has_native
-from ._group import Group
+from ._group import IndexedGroup
 from .base import Member, TopicInfo
 
 NATIVE = has_native("assignors")
@@ -48,7 +48,7 @@ class BalancedLoads:
     blocks: list[Block]
 
 
-def balanced_loads(group: Group) -> BalancedLoads:
+def balanced_loads(group: IndexedGroup) -> BalancedLoads:
     """Return one assignment of best balance, and the blocks that all such assignments have in common."""
     if NATIVE:
         given, blocks = balanced(group)
@@ -58,7 +58,7 @@ def balanced_loads(group: Group) -> BalancedLoads:
 
 @dataclass(slots=True)
 class _Search:
-    group: Group
+    group: IndexedGroup
     given: list[list[int]] = field(init=False)
     loads: list[int] = field(init=False)
     holds: list[int] = field(init=False)  # bit set of topics, by member
@@ -72,7 +72,7 @@ class _Search:
         self.readers = [sum(1 << m for m in members) for members in self.group.subscribers]
 
     def run(self) -> BalancedLoads:
-        self._fill()
+        self._refill_topics()
         for t, row in enumerate(self.given):
             for m in self.group.subscribers[t]:
                 if row[m]:
@@ -80,15 +80,15 @@ class _Search:
         blocks: list[Block] = []
         active = sum(1 << m for m in self.group.active)
         while active:
-            high = max(self.loads[m] for m in bits(active))
-            seen = self._lower(active, high)
-            members = list(bits(seen))
+            high = max(self.loads[m] for m in bits_of(active))
+            seen = self._lower_loads(active, high)
+            members = list(bits_of(seen))
             loads = [self.loads[m] for m in members]
             blocks.append(Block(members, max(loads), sum(loads)))
             active &= ~seen
         return BalancedLoads(self.given, blocks)
 
-    def _fill(self) -> None:
+    def _refill_topics(self) -> None:
         """Take each topic back and redistribute it over its subscribers, lowest loads first: a good start."""
         group = self.group
         rarest_first = sorted(range(len(group.topics)), key=lambda t: len(group.subscribers[t]))
@@ -107,19 +107,19 @@ class _Search:
             if not changed:
                 break
 
-    def _lower(self, active: int, high: int) -> int:
+    def _lower_loads(self, active: int, high: int) -> int:
         """Bring as many loads as possible below ``high``; return the block that remains, as a bit set."""
         while True:
-            top = [m for m in bits(active) if self.loads[m] == high]
+            top = [m for m in bits_of(active) if self.loads[m] == high]
             if not top:
                 high -= 1
                 continue
-            seen, path = self._search(active, top, high)
+            seen, path = self._search_path(active, top, high)
             if not path:
                 return seen
-            self._shift(path)
+            self._shift_along(path)
 
-    def _search(self, active: int, top: list[int], high: int) -> tuple[int, list[int]]:
+    def _search_path(self, active: int, top: list[int], high: int) -> tuple[int, list[int]]:
         """Search breadth-first from ``top``: return the members seen, as a bit set, and the path to a member
         with a load that is lower by two, or an empty path.
 
@@ -135,11 +135,11 @@ class _Search:
             for m in frontier:
                 fresh = self.holds[m] & ~seen_topics
                 seen_topics |= fresh
-                for t in bits(fresh):
+                for t in bits_of(fresh):
                     giver[t] = m
                     newcomers = self.readers[t] & active & ~seen
                     seen |= newcomers
-                    for n in bits(newcomers):
+                    for n in bits_of(newcomers):
                         through[n] = t
                         if self.loads[n] <= high - 2:
                             return seen, _walk_back(n, giver, through)
@@ -147,7 +147,7 @@ class _Search:
             frontier = reached
         return seen, []
 
-    def _shift(self, path: list[int]) -> None:
+    def _shift_along(self, path: list[int]) -> None:
         givers, topics, takers = path[:-2:2], path[1::2], path[2::2]
         steps = list(zip(givers, topics, takers, strict=True))
         units = min(self.given[t][m] for m, t, _ in steps)
@@ -200,7 +200,7 @@ def _level_below(heights: list[int], units: int) -> tuple[int, int]:
     return divmod(units + below, reached) if reached else (-1, 0)
 
 
-def bits(mask: int) -> Iterator[int]:
+def bits_of(mask: int) -> Iterator[int]:
     """Positions of the bits that are set, ascending."""
     while mask:
         lowest = mask & -mask
@@ -226,8 +226,8 @@ class BalanceLimit:
         loads = f"{self.high}" if self.high == self.low else f"{self.low} or {self.high}"
         verb, each = ("has", "") if len(self.members) == 1 else ("share", " each")
         return (
-            f"{_some(self.members, 'member')} {verb} the {self.partitions} partitions of "
-            f"{_some(self.topics, 'topic')}, to which no member with fewer subscribes: {loads}{each}"
+            f"{_some_names(self.members, 'member')} {verb} the {self.partitions} partitions of "
+            f"{_some_names(self.topics, 'topic')}, to which no member with fewer subscribes: {loads}{each}"
         )
 
 
@@ -238,7 +238,7 @@ def explain_balance(topics: Mapping[str, TopicInfo], members: Mapping[str, Membe
     ``topics`` are by name, ``members`` by member id. Every member that subscribes to a topic with partitions
     is in exactly one limit. Claims and racks are ignored.
     """
-    group = Group.of(topics, members)
+    group = IndexedGroup.of(topics, members)
     best = balanced_loads(group)
     limits: list[BalanceLimit] = []
     for block in best.blocks:
@@ -249,7 +249,7 @@ def explain_balance(topics: Mapping[str, TopicInfo], members: Mapping[str, Membe
     return limits
 
 
-def _some(names: tuple[str, ...], what: str) -> str:
+def _some_names(names: tuple[str, ...], what: str) -> str:
     if len(names) == 1:
         return f"{what} {names[0]}"
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""

@@ -25,7 +25,7 @@ TopicSlice = tuple[int, Sequence[int]]
 
 
 @dataclass(slots=True)
-class Group:
+class IndexedGroup:
     """Subscribed topics that exist, sorted, and all members, in the order of ``in_member_order``.
 
     Topics with the same subscribers share one list in ``subscribers``, and members with the same topics share
@@ -39,7 +39,7 @@ class Group:
     wanted: list[list[int]]  # topics of each member, ascending
 
     @classmethod
-    def of(cls, topics: Mapping[str, TopicInfo], members: Mapping[str, Member]) -> Group:
+    def of(cls, topics: Mapping[str, TopicInfo], members: Mapping[str, Member]) -> IndexedGroup:
         ordered = in_member_order(members.values())
         alike: dict[tuple[str, ...], list[int]] = {}  # members by subscription as sent
         last: tuple[str, ...] = ()
@@ -80,7 +80,7 @@ class Group:
         return list(accumulate(self.partition_counts, initial=0))
 
 
-def settle(
+def settle_claims(
     newest: list[int] | dict[int, int], claimed: Iterable[tuple[int, int]], generations: list[int]
 ) -> None:
     """Set ``newest[partition]`` to the member that claims it in the newest generation.
@@ -120,29 +120,31 @@ class EquivalenceClasses:
     replicas.
     """
 
-    group: Group
+    group: IndexedGroup
     slices: list[list[TopicSlice]]
     elsewhere: list[frozenset[int]]
 
     @classmethod
-    def of(cls, group: Group) -> EquivalenceClasses:
+    def of(cls, group: IndexedGroup) -> EquivalenceClasses:
         """Make classes of partitions with the same subscribers."""
         nobody = frozenset[int]()
-        return cls._of(group, ((t, nobody, range(*ends)) for t, ends in enumerate(pairwise(group.starts))))
+        return cls._classes_of(
+            group, ((t, nobody, range(*ends)) for t, ends in enumerate(pairwise(group.starts)))
+        )
 
     @classmethod
     def in_racks(
-        cls, group: Group, topics: Mapping[str, TopicInfo], members: Mapping[str, Member]
+        cls, group: IndexedGroup, topics: Mapping[str, TopicInfo], members: Mapping[str, Member]
     ) -> EquivalenceClasses:
         """Make classes of partitions with the same subscribers and the same members in racks of replicas."""
         racks = [members[member_id].rack for member_id in group.member_ids]
         if not any(topics[topic].racks for topic in group.topics) or not any(racks):
             return cls.of(group)
-        return cls._of(group, _slices_in_racks(group, topics, racks))
+        return cls._classes_of(group, _slices_in_racks(group, topics, racks))
 
     @classmethod
-    def _of(
-        cls, group: Group, cut: Iterator[tuple[int, frozenset[int], range | list[int]]]
+    def _classes_of(
+        cls, group: IndexedGroup, cut: Iterator[tuple[int, frozenset[int], range | list[int]]]
     ) -> EquivalenceClasses:
         found: dict[tuple[int, frozenset[int]], list[TopicSlice]] = {}
         for t, elsewhere, partitions in cut:
@@ -151,7 +153,7 @@ class EquivalenceClasses:
         slices = list(found.values())
         firsts = [of_class[0][0] for of_class in slices]
         subscribers = [group.subscribers[t] for t in firsts]
-        by_class = Group(
+        by_class = IndexedGroup(
             group.member_ids,
             [group.topics[t] for t in firsts],
             [sum(len(partitions) for _, partitions in of_class) for of_class in slices],
@@ -162,7 +164,7 @@ class EquivalenceClasses:
 
 
 def _slices_in_racks(
-    group: Group, topics: Mapping[str, TopicInfo], racks: list[str | None]
+    group: IndexedGroup, topics: Mapping[str, TopicInfo], racks: list[str | None]
 ) -> Iterator[tuple[int, frozenset[int], range | list[int]]]:
     for t, start in enumerate(group.starts[:-1]):
         of_partitions = topics[group.topics[t]].racks or (frozenset[str](),) * group.partition_counts[t]
@@ -171,12 +173,16 @@ def _slices_in_racks(
             alike.setdefault(replicas, []).append(start + number)
         found: dict[frozenset[int], list[int]] = {}
         for replicas, partitions in alike.items():
-            found.setdefault(_elsewhere(group.subscribers[t], racks, replicas), []).extend(partitions)
+            found.setdefault(_subscribers_elsewhere(group.subscribers[t], racks, replicas), []).extend(
+                partitions
+            )
         for elsewhere, partitions in found.items():
             yield t, elsewhere, sorted(partitions)
 
 
-def _elsewhere(subscribers: list[int], racks: list[str | None], replicas: frozenset[str]) -> frozenset[int]:
+def _subscribers_elsewhere(
+    subscribers: list[int], racks: list[str | None], replicas: frozenset[str]
+) -> frozenset[int]:
     """Subscribers in other racks than ``replicas``. Empty if that is all of them, as no choice helps then,
     and if the racks of the replicas are not known.
     """

@@ -19,7 +19,7 @@ from itertools import pairwise
 
 from ..protocol import has_native
 from ._balanced_loads import Block
-from ._group import Group
+from ._group import IndexedGroup
 
 NATIVE = has_native("assignors")
 if NATIVE:
@@ -45,7 +45,7 @@ class Preferences:
 
 
 def fewest_moves(
-    group: Group, own: list[list[int]], blocks: list[Block], preferences: Preferences | None = None
+    group: IndexedGroup, own: list[list[int]], blocks: list[Block], preferences: Preferences | None = None
 ) -> list[list[int]]:
     """Return given[class][member] of best balance that takes as few units as possible from their owners.
 
@@ -63,7 +63,7 @@ def fewest_moves(
 class _Flow:
     """Nodes are numbered: members, then classes, then sinks."""
 
-    group: Group
+    group: IndexedGroup
     own: list[list[int]]
     blocks: list[Block]
     preferences: Preferences
@@ -95,10 +95,10 @@ class _Flow:
             for m in block.members:
                 self.sink_of[m] = self.first_sink + (0 if slack else b)
                 self.low[m], self.high[m] = max(0, block.low - slack), block.high + slack
-        self._price()
+        self._update_prices()
         self._start()
 
-    def _price(self) -> None:
+    def _update_prices(self) -> None:
         later = max(self.high, default=0) * self.slope + 1
         first = later * (self.nodes + 1)
         elsewhere = self.preferences.elsewhere
@@ -144,7 +144,7 @@ class _Flow:
                 pass
         return self.given
 
-    def _heads(self, node: int) -> Iterator[int]:
+    def _heads_of(self, node: int) -> Iterator[int]:
         """Nodes to which flow may go from ``node``."""
         if node < self.first_class:
             for p in self.group.wanted[node]:
@@ -156,7 +156,7 @@ class _Flow:
         else:
             yield from self.sinks[node - self.first_sink]
 
-    def _arc(self, tail: int, head: int) -> tuple[int, int]:
+    def _arc_between(self, tail: int, head: int) -> tuple[int, int]:
         """Cost of the next unit, and number of units at that cost."""
         if tail >= self.first_sink:
             return self._bound_arc(-self.slope * self.counted[head], self.counted[head] - self.low[head])
@@ -179,7 +179,7 @@ class _Flow:
 
     def _reduced_cost(self, tail: int, head: int) -> int | None:
         """Reduced cost of an arc, never below 0; None if the arc has no room."""
-        cost, room = self._arc(tail, head)
+        cost, room = self._arc_between(tail, head)
         return cost + self.potential[tail] - self.potential[head] if room > 0 else None
 
     def _raise_potentials(self) -> None:
@@ -194,19 +194,19 @@ class _Flow:
             assert buckets, "best balance is within reach of every group"
             reach = min(buckets)
             bucket = buckets.pop(reach)
-            self._scan(bucket, reach, distance, buckets)
+            self._scan_bucket(bucket, reach, distance, buckets)
             if any(self.excess[node] < 0 and distance[node] == reach for node in bucket):
                 break
         for node in range(self.nodes):
             self.potential[node] += min(distance[node], reach)
 
-    def _scan(
+    def _scan_bucket(
         self, bucket: list[int], reach: int, distance: list[int], buckets: dict[int, list[int]]
     ) -> None:
         for tail in bucket:
             if distance[tail] != reach:
                 continue
-            for head in self._heads(tail):
+            for head in self._heads_of(tail):
                 if distance[head] <= reach:
                     continue
                 cost = self._reduced_cost(tail, head)
@@ -217,18 +217,18 @@ class _Flow:
 
     def _push_along_tight_arcs(self) -> bool:
         """Push one blocking flow over arcs of reduced cost 0; return whether any unit moved."""
-        depth, onward = self._layers()
+        depth, onward = self._build_layers()
         moved = False
         for start in range(self.nodes):
             while self.excess[start] > 0 and depth[start] == 0:
-                path = self._path(start, depth, onward)
+                path = self._find_path(start, depth, onward)
                 if not path:
                     break
-                self._push(path)
+                self._push_along(path)
                 moved = True
         return moved
 
-    def _layers(self) -> tuple[list[int], dict[int, list[int]]]:
+    def _build_layers(self) -> tuple[list[int], dict[int, list[int]]]:
         """Breadth-first depth of each node over tight arcs, and the tight arcs that lead one deeper."""
         depth = [0 if units > 0 else -1 for units in self.excess]
         onward: dict[int, list[int]] = {}
@@ -236,7 +236,7 @@ class _Flow:
         while queue:
             tail = queue.popleft()
             tight = []
-            for head in self._heads(tail):
+            for head in self._heads_of(tail):
                 if depth[head] >= 0 and depth[head] != depth[tail] + 1:
                     continue
                 if self._reduced_cost(tail, head) == 0:
@@ -247,7 +247,7 @@ class _Flow:
             onward[tail] = tight[::-1]  # _path takes from the end
         return depth, onward
 
-    def _path(self, start: int, depth: list[int], onward: dict[int, list[int]]) -> list[int]:
+    def _find_path(self, start: int, depth: list[int], onward: dict[int, list[int]]) -> list[int]:
         """A path from ``start`` to a node that lacks units, layer by layer; each dead end is tried once."""
         path = [start]
         while path:
@@ -264,9 +264,9 @@ class _Flow:
                 heads.pop()
         return []
 
-    def _push(self, path: list[int]) -> None:
+    def _push_along(self, path: list[int]) -> None:
         steps = list(pairwise(path))
-        units = min(self._arc(tail, head)[1] for tail, head in steps)
+        units = min(self._arc_between(tail, head)[1] for tail, head in steps)
         units = min(units, self.excess[path[0]], -self.excess[path[-1]])
         for tail, head in steps:
             if tail >= self.first_sink:

@@ -1,6 +1,6 @@
 from collections.abc import Mapping, Sequence
 
-from ._group import Group, TopicSlice
+from ._group import IndexedGroup, TopicSlice
 from ._owned_partitions import Layout, OwnedPartitions
 from .base import GroupAssignment
 
@@ -12,7 +12,7 @@ class ClaimLayout:
 def parsed_claims(data: bytes) -> tuple[Layout, bytes, int] | None: ...
 
 class NativeOwnership:
-    def __init__(self, group: Group, claims: Sequence[OwnedPartitions]) -> None: ...
+    def __init__(self, group: IndexedGroup, claims: Sequence[OwnedPartitions]) -> None: ...
     def owned(self, slices: Sequence[TopicSlice]) -> list[int]: ...
     def distribute(
         self, slices: Sequence[TopicSlice], own: Sequence[int], given: Mapping[int, int]
@@ -20,9 +20,9 @@ class NativeOwnership:
     def withhold(self) -> None: ...
     def assignment(self) -> GroupAssignment: ...
 
-def balanced(group: Group) -> tuple[list[list[int]], list[tuple[list[int], int, int]]]: ...
+def balanced(group: IndexedGroup) -> tuple[list[list[int]], list[tuple[list[int], int, int]]]: ...
 def least_moves(
-    group: Group,
+    group: IndexedGroup,
     own: list[list[int]],
     blocks: Sequence[tuple[list[int], int, int, int]],
     elsewhere: Sequence[frozenset[int]],

@@ -72,10 +72,12 @@ class OwnedPartitionsReader:
 def owned_partitions(claim: Claim) -> OwnedPartitions:
     """Convert ``claim``."""
     topics = map(itemgetter(0), claim.partitions)
-    return OwnedPartitions(tuple(zip(topics, repeat(1))), _pack(claim.partitions), claim.generation)
+    return OwnedPartitions(
+        tuple(zip(topics, repeat(1))), _pack_partitions(claim.partitions), claim.generation
+    )
 
 
-def _pack(partitions: Sequence[TopicPartition]) -> bytes:
+def _pack_partitions(partitions: Sequence[TopicPartition]) -> bytes:
     numbers = list(map(itemgetter(1), partitions))
     try:
         return struct.pack(f">{len(numbers)}i", *numbers)
@@ -106,8 +108,8 @@ def _parse_claim(data: bytes) -> Claimed | None:
     rest = data[position:]
     if not layout or position > len(data) or len(rest) not in (0, 4):
         return None
-    return tuple(layout), b"".join(numbers), _generation(rest)
+    return tuple(layout), b"".join(numbers), _read_generation(rest)
 
 
-def _generation(data: bytes) -> int:
+def _read_generation(data: bytes) -> int:
     return int.from_bytes(data, "big", signed=True) if data else NO_GENERATION

@@ -11,7 +11,7 @@ from itertools import chain, pairwise, repeat
 from typing import Protocol
 
 from ..protocol import TopicPartition, has_native
-from ._group import UNCLAIMED, Group, TopicSlice, settle, topic_partitions
+from ._group import UNCLAIMED, IndexedGroup, TopicSlice, settle_claims, topic_partitions
 from ._owned_partitions import OwnedPartitions
 from .base import GroupAssignment, TopicInfo
 
@@ -50,11 +50,11 @@ class ListOwnership:
     ``newest``: the newest claimant of each partition. ``owner``: its owner.
     """
 
-    def __init__(self, group: Group, claims: Sequence[OwnedPartitions]) -> None:
+    def __init__(self, group: IndexedGroup, claims: Sequence[OwnedPartitions]) -> None:
         self.group = group
         self.starts = group.starts
         self.newest = [UNCLAIMED] * self.starts[-1]
-        settle(self.newest, self._partitions_of(claims), [claim.generation for claim in claims])
+        settle_claims(self.newest, self._partitions_of(claims), [claim.generation for claim in claims])
         self.owner = self.newest[:]
 
     def _partitions_of(self, claims: Sequence[OwnedPartitions]) -> Iterator[tuple[int, int]]:
@@ -86,7 +86,7 @@ class ListOwnership:
     def distribute(self, slices: Sequence[TopicSlice], own: Sequence[int], given: Mapping[int, int]) -> None:
         short = {m: units - own[m] for m, units in given.items() if units > own[m]}
         if any(own):
-            rest = self._rest(slices, own, given)
+            rest = self._take_rest(slices, own, given)
         elif len(slices) == 1 and isinstance(partitions := slices[0][1], range):
             self.owner[partitions.start : partitions.stop] = _in_turn(short)
             return
@@ -95,7 +95,9 @@ class ListOwnership:
         for partition, m in zip(rest, _in_turn(short), strict=True):
             self.owner[partition] = m
 
-    def _rest(self, slices: Sequence[TopicSlice], own: Sequence[int], given: Mapping[int, int]) -> list[int]:
+    def _take_rest(
+        self, slices: Sequence[TopicSlice], own: Sequence[int], given: Mapping[int, int]
+    ) -> list[int]:
         """Partitions without an owner that subscribes, and those beyond what their owner is given."""
         lowest: dict[int, list[tuple[int, int]]] = {m: [] for m, units in given.items() if units < own[m]}
         rest: list[int] = []
@@ -139,7 +141,7 @@ def _in_turn(short: Mapping[int, int]) -> list[int]:
     return found
 
 
-def ownership_of(group: Group, claims: Sequence[OwnedPartitions]) -> Ownership:
+def ownership_of(group: IndexedGroup, claims: Sequence[OwnedPartitions]) -> Ownership:
     """Ownership in C if that is compiled, else in lists."""
     return NativeOwnership(group, claims) if NATIVE else ListOwnership(group, claims)
 

@@ -24,7 +24,7 @@ class RangeAssignor(Assignor):
     def assign(self, topics: Mapping[str, TopicInfo], members: Mapping[str, Member]) -> GroupAssignment:
         ordered = in_member_order(members.values())
         assignment: GroupAssignment = {member.member_id: [] for member in ordered}
-        shares = _shares(topics, ordered)
+        shares = _shares_of(topics, ordered)
         by_rack = any(share.rack_aware for share in shares)
         if by_rack:
             for group in _co_partitioned(shares):
@@ -59,7 +59,7 @@ class _Share:
         self.quota, self.extras = divmod(count, len(self.subscribers))
         self.rack_aware = _racks_matter(self.subscribers, self.info.racks)
 
-    def room(self, member: Member) -> int:
+    def room_for(self, member: Member) -> int:
         may_have = self.quota + (1 if self.extras > 0 else 0)
         return max(0, may_have - len(self.taken[member.member_id]))
 
@@ -82,16 +82,16 @@ class _Share:
         """Give each subscriber, in order, the partitions left in its rack, as many as it may take."""
         for member in self.subscribers:
             matching = (number for number in self.left if self.in_rack_of(member, number))
-            self.take(member, list(islice(matching, self.room(member))))
+            self.take(member, list(islice(matching, self.room_for(member))))
 
     def deal_rest(self) -> None:
         """Give each subscriber, in order, the next of the partitions left, as many as it may take."""
         rest = iter(list(self.left))
         for member in self.subscribers:
-            self.take(member, list(islice(rest, self.room(member))))
+            self.take(member, list(islice(rest, self.room_for(member))))
 
 
-def _shares(topics: Mapping[str, TopicInfo], members: Sequence[Member]) -> list[_Share]:
+def _shares_of(topics: Mapping[str, TopicInfo], members: Sequence[Member]) -> list[_Share]:
     subscribers: dict[str, list[Member]] = {}
     for member in members:
         for topic in set(member.topics):
@@ -128,12 +128,12 @@ def _match_racks(group: Sequence[_Share]) -> None:
             continue
         for share in group:
             share.take(member, [number])
-        if not any(share.room(member) for share in group):
+        if not any(share.room_for(member) for share in group):
             waiting.remove(member)
 
 
 def _all_match(group: Sequence[_Share], member: Member, number: int) -> bool:
-    return all(share.in_rack_of(member, number) and share.room(member) for share in group)
+    return all(share.in_rack_of(member, number) and share.room_for(member) for share in group)
 
 
 class RoundRobinAssignor(Assignor):

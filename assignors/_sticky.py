@@ -12,7 +12,7 @@ from enum import Enum
 
 from ..protocol import Subscription, TopicPartition
 from ._balanced_loads import balanced_loads
-from ._group import EquivalenceClasses, Group
+from ._group import EquivalenceClasses, IndexedGroup
 from ._min_cost_flow import Preferences, fewest_moves
 from ._owned_partitions import OwnedPartitions, OwnedPartitionsReader, owned_partitions
 from ._ownership import collector_paused, ownership_of
@@ -52,7 +52,7 @@ class _Balanced:
         self.slack = slack
         self._generation = NO_GENERATION
 
-    def _assign(
+    def _assign_balanced(
         self,
         topics: Mapping[str, TopicInfo],
         members: Mapping[str, Member],
@@ -60,7 +60,7 @@ class _Balanced:
         withhold: bool,
     ) -> GroupAssignment:
         with collector_paused(topics):
-            group = Group.of(topics, members)
+            group = IndexedGroup.of(topics, members)
             claims = [read_claim(members[member_id].subscription) for member_id in group.member_ids]
             ownership = ownership_of(group, claims)
             if self.racks is RackPreference.IGNORED:
@@ -95,7 +95,9 @@ class StickyAssignor(_Balanced, Assignor):
 
     def assign(self, topics: Mapping[str, TopicInfo], members: Mapping[str, Member]) -> GroupAssignment:
         reader = OwnedPartitionsReader()
-        return self._assign(topics, members, lambda one: reader.sticky(one.user_data), withhold=False)
+        return self._assign_balanced(
+            topics, members, lambda one: reader.sticky(one.user_data), withhold=False
+        )
 
     def user_data(self, topics: Sequence[str]) -> bytes | None:
         del topics
@@ -116,7 +118,7 @@ class CooperativeStickyAssignor(_Balanced, Assignor):
     rebalance_protocols = frozenset({RebalanceProtocol.COOPERATIVE, RebalanceProtocol.EAGER})
 
     def assign(self, topics: Mapping[str, TopicInfo], members: Mapping[str, Member]) -> GroupAssignment:
-        return self._assign(
+        return self._assign_balanced(
             topics, members, lambda one: owned_partitions(cooperative_claim(one)), withhold=True
         )
 
@@ -141,7 +143,7 @@ class UniformAssignor(_Balanced, Assignor):
         super().__init__(racks=RackPreference.IGNORED)
 
     def assign(self, topics: Mapping[str, TopicInfo], members: Mapping[str, Member]) -> GroupAssignment:
-        return self._assign(topics, members, _owned_by, withhold=False)
+        return self._assign_balanced(topics, members, _owned_by, withhold=False)
 
 
 def _owned_by(subscription: Subscription) -> OwnedPartitions:
@@ -162,14 +164,14 @@ def target_assignment(
             row[m] = all_owned[m]
     in_racks = any(classes.elsewhere)
     if len(own) == 1 and not in_racks and not slack:
-        return [_even(own[0], group.subscribers[0], group.partition_counts[0])]
+        return [_even_loads(own[0], group.subscribers[0], group.partition_counts[0])]
     best = balanced_loads(group)
     if not in_racks and not any(map(any, own)):
         return best.given
     return fewest_moves(group, own, best.blocks, Preferences(classes.elsewhere, racks_first, slack))
 
 
-def _even(own: list[int], members: list[int], total: int) -> list[int]:
+def _even_loads(own: list[int], members: list[int], total: int) -> list[int]:
     """For one class: each load is q or q + 1; members that own more than q come first in getting q + 1."""
     quota, extras = divmod(total, len(members))
     larger_first = sorted(members, key=lambda m: own[m] <= quota)  # sorted() is stable: then in member order

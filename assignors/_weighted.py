@@ -88,14 +88,14 @@ class _Loads:
     def even_out(self, moves: int | None) -> None:
         """Exchange until no exchange helps, or ``moves`` partitions have left their previous owners."""
         spent = 0
-        while (found := self._best(None if moves is None else moves - spent)) is not None:
+        while (found := self._best_exchange(None if moves is None else moves - spent)) is not None:
             heavy = found.given.holder
             spent += found.cost
             self.give(found.given, found.to)
             if found.taken is not None:
                 self.give(found.taken, heavy)
 
-    def _best(self, budget: int | None) -> _Exchange | None:
+    def _best_exchange(self, budget: int | None) -> _Exchange | None:
         by_load = sorted(
             (m for m, topics in enumerate(self.wanted) if topics), key=lambda m: (self.loads[m], m)
         )
@@ -112,12 +112,12 @@ class _Loads:
                 if not shared:
                     continue
                 tried += 1
-                found = self._exchange(heavy, light, gap, shared, budget)
+                found = self._exchange_between(heavy, light, gap, shared, budget)
                 if found is not None:
                     return found
         return None
 
-    def _exchange(
+    def _exchange_between(
         self, heavy: int, light: int, gap: int, topics: frozenset[str], budget: int | None
     ) -> _Exchange | None:
         """The exchange after which the loads differ least; within the tolerance, one with fewest moves."""
@@ -132,7 +132,7 @@ class _Loads:
                 left = abs(gap - 2 * (item.weight - (taken.weight if taken else 0)))
                 if gap - left <= self.tolerance:
                     continue
-                cost = _cost(item, light) + (_cost(taken, heavy) if taken else 0)
+                cost = _cost_of(item, light) + (_cost_of(taken, heavy) if taken else 0)
                 if budget is not None and cost > budget:
                     continue
                 partitions = (item.partition, taken.partition if taken else ())
@@ -149,7 +149,7 @@ def _by_weight(item: _WeightedPartition) -> tuple[int, TopicPartition]:
     return item.weight, item.partition
 
 
-def _cost(item: _WeightedPartition, to: int) -> int:
+def _cost_of(item: _WeightedPartition, to: int) -> int:
     return item.cost(to) - item.cost(item.holder)
 
 
@@ -204,14 +204,14 @@ class BalancedByWeightAssignor(MeasuringAssignor):
     def assign(self, topics: Mapping[str, TopicInfo], members: Mapping[str, Member]) -> GroupAssignment:
         ordered = in_member_order(members.values())
         wanted = [frozenset(topic for topic in member.topics if topic in topics) for member in ordered]
-        owned = _newest([cooperative_claim(member.subscription) for member in ordered])
+        owned = _newest_claimants([cooperative_claim(member.subscription) for member in ordered])
         # in an eager round members own nothing: their last assignments are in the user data
-        held = _newest([decode_sticky(member.user_data) for member in ordered])
-        items = self._items(topics, wanted, {**held, **owned})
+        held = _newest_claimants([decode_sticky(member.user_data) for member in ordered])
+        items = self._weighted_items(topics, wanted, {**held, **owned})
         subscribed = tuple((m.member_id, m.topics) for m in ordered)
         group = (subscribed, {t: topics[t].partition_count for t in topics})
         names = [member.member_id for member in ordered]
-        self._share(items, wanted, names, finishing=group == self._meant_in)
+        self._share_out(items, wanted, names, finishing=group == self._meant_in)
         self._meant, self._meant_in = {}, group
         assignment: GroupAssignment = {name: [] for name in names}
         for item in items:
@@ -221,7 +221,7 @@ class BalancedByWeightAssignor(MeasuringAssignor):
                 self._meant[item.partition] = names[item.holder]
         return assignment
 
-    def _items(
+    def _weighted_items(
         self,
         topics: Mapping[str, TopicInfo],
         wanted: Sequence[frozenset[str]],
@@ -240,7 +240,7 @@ class BalancedByWeightAssignor(MeasuringAssignor):
             items.append(_WeightedPartition(partition, weight, takers[partition.topic], owner))
         return items
 
-    def _share(
+    def _share_out(
         self,
         items: list[_WeightedPartition],
         wanted: Sequence[frozenset[str]],
@@ -272,7 +272,7 @@ class BalancedByWeightAssignor(MeasuringAssignor):
         self._partitions, self._generation = tuple(partitions), generation
 
 
-def _newest(claims: Sequence[Claim]) -> dict[TopicPartition, int]:
+def _newest_claimants(claims: Sequence[Claim]) -> dict[TopicPartition, int]:
     """Index of each partition's newest claimant; -2 if several claim it in the newest generation."""
     newest: dict[TopicPartition, tuple[int, int]] = {}
     for m, claim in enumerate(claims):

@@ -68,7 +68,7 @@ class _State:
             Subscription(wanted, self._assignor.user_data(wanted), owned, generation, self._rack)
         )
 
-    def settle(self, partitions: Iterable[Any], generation: int) -> None:
+    def take_assignment(self, partitions: Iterable[Any], generation: int) -> None:
         """Take in this consumer's assignment."""
         self._owned = tuple(TopicPartition(one.topic, one.partition) for one in partitions)
         self._generation = generation
@@ -107,7 +107,7 @@ class _OfAiokafka:
         return self._state.metadata(topics)
 
     def on_assignment(self, assignment: Any) -> None:
-        self._state.settle(assignment.partitions(), NO_GENERATION)
+        self._state.take_assignment(assignment.partitions(), NO_GENERATION)
 
     def assign(self, cluster: Any, members: Mapping[str, Any]) -> dict[str, Any]:
         from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment
@@ -145,17 +145,17 @@ def _kafka_python_class() -> Any:
             return self._state.metadata(topics)
 
         def on_assignment(self, assignment: Any, generation: int) -> None:
-            self._state.settle(assignment.partitions(), generation)
+            self._state.take_assignment(assignment.partitions(), generation)
 
         def assign(self, cluster: Any, members: Iterable[Any]) -> dict[str, Any]:
-            found = {each.member_id: _member(each) for each in members}
+            found = {each.member_id: _member_of(each) for each in members}
             given = self._state.share_out(cluster, found)
             return {name: ConsumerProtocolAssignment(0, mine, None) for name, mine in given.items()}
 
     return OfKafkaPython
 
 
-def _member(row: Any) -> Member:
+def _member_of(row: Any) -> Member:
     said = row.metadata
     owned = tuple(
         TopicPartition(topic.topic, number)

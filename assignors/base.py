@@ -154,9 +154,9 @@ def in_member_order(members: Iterable[Member]) -> list[Member]:
 
 def member_key(member_id: str, instance_id: str | None) -> tuple[bool, bytes, bytes]:
     """Sort key of ``in_member_order``."""
-    key = _utf16(member_id)
-    return (True, key, key) if instance_id is None else (False, _utf16(instance_id), key)
+    key = _utf16_key(member_id)
+    return (True, key, key) if instance_id is None else (False, _utf16_key(instance_id), key)
 
 
-def _utf16(text: str) -> bytes:
+def _utf16_key(text: str) -> bytes:
     return text.encode("utf-16-be", "surrogatepass")

@@ -56,37 +56,37 @@ def check_valid(make: MakeAssignor, case: Case) -> None:
     """
     topics, members = dict(case.topics), dict(case.members)
     assignor = make()
-    answer = _assign(assignor, case, members, topics)
+    answer = _run_assignor(assignor, case, members, topics)
     for what, before, after in (("topics", case.topics, topics), ("members", case.members, members)):
         if after != dict(before):
-            raise _failure(assignor, case, f"changed the {what} it was given")
-    problems = validate_assignment(topics, members, answer, _protocol(assignor))
+            raise _failure_of(assignor, case, f"changed the {what} it was given")
+    problems = validate_assignment(topics, members, answer, _protocol_of(assignor))
     unsafe = [str(problem) for problem in problems if problem.kind.unsafe]
     if unsafe:
-        raise _failure(assignor, case, _few(unsafe), answer)
+        raise _failure_of(assignor, case, _few_texts(unsafe), answer)
     left_out = sorted(members.keys() - answer.keys())
     if left_out:
-        raise _failure(assignor, case, f"has no entry for {left_out}; give an empty list", answer)
+        raise _failure_of(assignor, case, f"has no entry for {left_out}; give an empty list", answer)
 
 
 def check_complete(make: MakeAssignor, case: Case) -> None:
     """Check that every partition of every subscribed topic is assigned (or, COOPERATIVE, still claimed)."""
     assignor = make()
-    answer = _assign(assignor, case)
-    problems = validate_assignment(case.topics, case.members, answer, _protocol(assignor))
+    answer = _run_assignor(assignor, case)
+    problems = validate_assignment(case.topics, case.members, answer, _protocol_of(assignor))
     missing = [str(problem) for problem in problems if problem.kind is ProblemKind.MISSING]
     if missing:
-        raise _failure(assignor, case, _few(missing), answer)
+        raise _failure_of(assignor, case, _few_texts(missing), answer)
 
 
 def check_order_independent(make: MakeAssignor, case: Case) -> None:
     """Check that the order of members and topics has no influence: the next leader may see another order."""
     assignor = make()
-    expected = _as_sets(_assign(assignor, case))
+    expected = _as_sets(_run_assignor(assignor, case))
     for order in _other_orders(case):
-        answer = _assign(make(), order)
+        answer = _run_assignor(make(), order)
         if _as_sets(answer) != expected:
-            raise _failure(
+            raise _failure_of(
                 assignor, case, f"answers differently when members come as {list(order.members)}", answer
             )
 
@@ -99,25 +99,27 @@ def check_stable(make: MakeAssignor, case: Case) -> None:
     assignor = make()
     try:
         done = run_rounds(
-            make, case.topics, case.members, _protocol(assignor), _GENERATION, max_rounds=_MAX_ROUNDS
+            make, case.topics, case.members, _protocol_of(assignor), _GENERATION, max_rounds=_MAX_ROUNDS
         )
     except Exception as error:
-        raise _failure(assignor, case, f"raised {error!r} while the group settled") from error
+        raise _failure_of(assignor, case, f"raised {error!r} while the group settled") from error
     answer = done.answers[-1]
     _check_form(assignor, case, answer)
     if done.problems:
-        raise _failure(assignor, case, f"round {len(done.answers)}: {_few(map(str, done.problems))}", answer)
-    again = _assign(make(), case, done.members)
+        raise _failure_of(
+            assignor, case, f"round {len(done.answers)}: {_few_texts(map(str, done.problems))}", answer
+        )
+    again = _run_assignor(make(), case, done.members)
     if _as_sets(again) != _as_sets(answer):
         words = f"moves partitions although nothing has changed: {again} after"
-        raise _failure(assignor, case, words, answer)
+        raise _failure_of(assignor, case, words, answer)
 
 
 #: Checks that run on every case.
 CHECKS = (check_valid, check_complete, check_order_independent, check_stable)
 
 
-def _assign(
+def _run_assignor(
     assignor: Assignor,
     case: Case,
     members: Mapping[str, Member] | None = None,
@@ -127,7 +129,7 @@ def _assign(
     try:
         answer = assignor.assign(topics, members)
     except Exception as error:
-        raise _failure(assignor, case, f"raised {error!r}") from error
+        raise _failure_of(assignor, case, f"raised {error!r}") from error
     _check_form(assignor, case, answer)
     return answer
 
@@ -140,7 +142,7 @@ def _check_form(assignor: Assignor, case: Case, answer: GroupAssignment) -> None
         if problem.kind is ProblemKind.MALFORMED
     ]
     if malformed:
-        raise _failure(assignor, case, _few(malformed))
+        raise _failure_of(assignor, case, _few_texts(malformed))
 
 
 def standard_cases() -> list[Case]:
@@ -153,23 +155,31 @@ def standard_cases() -> list[Case]:
     alike = {f"c{i}": "clicks" for i in range(12)}
     return [
         Case("no members", both, {}),
-        Case("no topics", {}, _group(a="orders", b="orders")),
-        Case("a topic without partitions", {"orders": TopicInfo(0)}, _group(a="orders")),
-        Case("one member", both, _group(a="orders clicks")),
-        Case("more members than partitions", {"clicks": clicks}, _group(**alike)),
-        Case("a topic named twice", both, _group(a="orders orders", b="orders clicks")),
-        Case("a topic that does not exist", both, _group(a="orders gone", b="gone clicks", c="gone")),
-        Case("a topic nobody wants", both, _group(a="orders", b="orders")),
-        Case("an idle member", both, _group(a="orders clicks", b="", c="orders clicks")),
-        Case("subscriptions that overlap", both, _group(a="orders", b="orders clicks", c="clicks")),
-        Case("static and dynamic members", both, _with_instances(_group(a="orders", b="orders", c="clicks"))),
-        Case("racks", in_racks, _with_racks(_group(a="orders", b="orders", c="orders"))),
-        Case("claims that are wrong", both, _with_claims(_group(a="orders clicks", b="orders", c="clicks"))),
-        Case("many", {name: TopicInfo(7 * i) for i, name in enumerate(many)}, _group(**of_many)),
+        Case("no topics", {}, _make_group(a="orders", b="orders")),
+        Case("a topic without partitions", {"orders": TopicInfo(0)}, _make_group(a="orders")),
+        Case("one member", both, _make_group(a="orders clicks")),
+        Case("more members than partitions", {"clicks": clicks}, _make_group(**alike)),
+        Case("a topic named twice", both, _make_group(a="orders orders", b="orders clicks")),
+        Case("a topic that does not exist", both, _make_group(a="orders gone", b="gone clicks", c="gone")),
+        Case("a topic nobody wants", both, _make_group(a="orders", b="orders")),
+        Case("an idle member", both, _make_group(a="orders clicks", b="", c="orders clicks")),
+        Case("subscriptions that overlap", both, _make_group(a="orders", b="orders clicks", c="clicks")),
+        Case(
+            "static and dynamic members",
+            both,
+            _with_instances(_make_group(a="orders", b="orders", c="clicks")),
+        ),
+        Case("racks", in_racks, _with_racks(_make_group(a="orders", b="orders", c="orders"))),
+        Case(
+            "claims that are wrong",
+            both,
+            _with_claims(_make_group(a="orders clicks", b="orders", c="clicks")),
+        ),
+        Case("many", {name: TopicInfo(7 * i) for i, name in enumerate(many)}, _make_group(**of_many)),
     ]
 
 
-def _group(**topics: str) -> dict[str, Member]:
+def _make_group(**topics: str) -> dict[str, Member]:
     """Make members by name; the value is the topics that the member subscribes to, separated by spaces."""
     return {name: Member(name, Subscription(tuple(wanted.split()))) for name, wanted in topics.items()}
 
@@ -216,7 +226,7 @@ def _other_orders(case: Case) -> list[Case]:
     return orders
 
 
-def _protocol(assignor: Assignor) -> RebalanceProtocol:
+def _protocol_of(assignor: Assignor) -> RebalanceProtocol:
     return max(assignor.rebalance_protocols)
 
 
@@ -224,7 +234,7 @@ def _as_sets(answer: GroupAssignment) -> dict[str, frozenset[TopicPartition]]:
     return {member_id: frozenset(partitions) for member_id, partitions in answer.items()}
 
 
-def _failure(
+def _failure_of(
     assignor: Assignor, case: Case, what: str, answer: GroupAssignment | None = None
 ) -> AssertionError:
     lines = [f"assignor {assignor.name!r}, {case.name}: {what}"]
@@ -232,17 +242,17 @@ def _failure(
         f"  topic {name}: {info.partition_count} partitions" for name, info in sorted(case.topics.items())
     ]
     for member_id, member in sorted(case.members.items()):
-        given = "" if answer is None else f" got {_brief(answer.get(member_id, ()))}"
-        owned = f" owned {_brief(member.subscription.owned)}" if member.subscription.owned else ""
+        given = "" if answer is None else f" got {_brief_text(answer.get(member_id, ()))}"
+        owned = f" owned {_brief_text(member.subscription.owned)}" if member.subscription.owned else ""
         lines.append(f"  member {member_id} wants {', '.join(member.topics) or 'nothing'}{owned}{given}")
     return AssertionError("\n".join(lines))
 
 
-def _few(told: Iterable[str]) -> str:
+def _few_texts(told: Iterable[str]) -> str:
     problems = list(told)
     more = len(problems) - _SHOWN_PROBLEMS
     return "; ".join(problems[:_SHOWN_PROBLEMS]) + (f"; and {more} more" if more > 0 else "")
 
 
-def _brief(partitions: Iterable[TopicPartition]) -> str:
+def _brief_text(partitions: Iterable[TopicPartition]) -> str:
     return ", ".join(f"{topic}-{number}" for topic, number in partitions) or "nothing"

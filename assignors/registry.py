@@ -56,7 +56,7 @@ def load_assignor(spec: str | type[Assignor] | Assignor) -> Assignor:
     if not isinstance(spec, str):
         return _check_candidate(spec, _Origin("", spec), {})
     name, _, text = spec.partition("?")
-    options = _options(spec, text)
+    options = _parse_options(spec, text)
     if name in _OWN:
         return _check_candidate(_OWN[name], "", options)
     points = [point for point in _foreign_points() if point.name == name]
@@ -66,7 +66,7 @@ def load_assignor(spec: str | type[Assignor] | Assignor) -> Assignor:
     return _from_entry_point(name, points, options)
 
 
-def _options(spec: str, text: str) -> dict[str, object]:
+def _parse_options(spec: str, text: str) -> dict[str, object]:
     """Parse ``slack=2,weights=lag``: a value that is not JSON is text."""
     options: dict[str, object] = {}
     for part in filter(None, text.split(",")):
@@ -82,7 +82,7 @@ def _options(spec: str, text: str) -> dict[str, object]:
 
 def available_assignors() -> dict[str, str]:
     """Return the names that :func:`load_assignor` finds and the distribution of each, sorted by name."""
-    found = {point.name: _origin(point) for point in _foreign_points()}
+    found = {point.name: _origin_of(point) for point in _foreign_points()}
     found.update(dict.fromkeys(_OWN, "kohort"))
     return dict(sorted(found.items()))
 
@@ -95,12 +95,12 @@ def _from_entry_point(name: str, points: list[EntryPoint], options: Mapping[str,
             "or give 'package.module.Class', a class or an instance"
         )
     if len(points) > 1:
-        origins = " and ".join(sorted(_origin(point) for point in points))
+        origins = " and ".join(sorted(_origin_of(point) for point in points))
         raise AssignorError(
             f"assignor {name!r} comes from {origins}: uninstall one, or give the class itself"
         )
     [point] = points
-    origin = f" ({point.value}, from {_origin(point)})"
+    origin = f" ({point.value}, from {_origin_of(point)})"
     try:
         loaded = point.load()
     except Exception as error:
@@ -122,7 +122,7 @@ def _foreign_points() -> list[EntryPoint]:
     return [point for point in entry_points(group=ENTRY_POINT_GROUP) if point.name not in _OWN]
 
 
-def _origin(point: EntryPoint) -> str:
+def _origin_of(point: EntryPoint) -> str:
     return f"{point.dist.name} {point.dist.version}" if point.dist else "an unknown distribution"
 
 
@@ -136,7 +136,7 @@ def _import_spec(spec: str) -> object:
 
 
 @cache
-def _packages(_: tuple[str, ...]) -> Mapping[str, list[str]]:
+def _top_level_packages(_: tuple[str, ...]) -> Mapping[str, list[str]]:
     """Distributions by top-level package. Reading them all takes a second, so it is cached by search path."""
     from importlib.metadata import packages_distributions
 
@@ -154,7 +154,7 @@ class _Origin:
         from importlib.metadata import version
 
         package = self._class.__module__.partition(".")[0]
-        found = [f"{name} {version(name)}" for name in _packages(tuple(sys.path)).get(package, ())]
+        found = [f"{name} {version(name)}" for name in _top_level_packages(tuple(sys.path)).get(package, ())]
         words = [self._spec] * bool(self._spec) + [f"from {name}" for name in sorted(set(found))]
         return f" ({', '.join(words)})" if words else ""
 

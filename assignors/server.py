@@ -82,7 +82,7 @@ def changed_targets(
     """
     if type(assignor) is UniformAssignor and (quick := _few_moves(topics, members)) is not None:
         return quick
-    known = {name: _member(name, member) for name, member in members.items()}
+    known = {name: _read_member(name, member) for name, member in members.items()}
     infos = {name: TopicInfo(count) for name, count in topics.items()}
     answer = assignor.assign(infos, known)
     if type(assignor) not in OWN.values() and (problems := validate_assignment(infos, known, answer)):
@@ -168,7 +168,7 @@ def _check_room(name: str, partitions: int, topics: int) -> None:
         )
 
 
-def _member(name: str, member: ServedMember) -> Member:
+def _read_member(name: str, member: ServedMember) -> Member:
     instance_id, client_id, rack, topics, owned, _ = member
     partitions = chain.from_iterable(topic_partitions(repeat(topic), row) for topic, row in owned.items())
     return Member(name, Subscription(topics, None, tuple(partitions), 0, rack), instance_id, client_id)
@@ -238,14 +238,14 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     waiting: queue.SimpleQueue[Any] = queue.SimpleQueue()
-    threading.Thread(target=_read, args=(asked, waiting), daemon=True).start()
+    threading.Thread(target=_read_requests, args=(asked, waiting), daemon=True).start()
     spec = sys.argv[1]
     while True:
         topics = waiting.get()
         members: dict[str, ServedMember] = {}
         while (part := waiting.get()) is not None:
             members.update((name, _to_served(*row)) for name, row in part.items())
-        answers.writelines(_answer(spec, topics, members))
+        answers.writelines(_answer_request(spec, topics, members))
         answers.flush()
 
 
@@ -260,7 +260,9 @@ def _to_served(
     return ServedMember(instance, client, rack, tuple(topics), numbers_of(owned), more)
 
 
-def _answer(spec: str, topics: Mapping[str, int], members: Mapping[str, ServedMember]) -> Iterable[bytes]:
+def _answer_request(
+    spec: str, topics: Mapping[str, int], members: Mapping[str, ServedMember]
+) -> Iterable[bytes]:
     try:
         changed = changed_targets(load_server_assignor(spec), topics, members)
     except AssignorError as error:
@@ -270,7 +272,7 @@ def _answer(spec: str, topics: Mapping[str, int], members: Mapping[str, ServedMe
     return [*to_frames(changed.items()), to_frame("")]
 
 
-def _read(asked: IO[bytes], waiting: Any) -> None:
+def _read_requests(asked: IO[bytes], waiting: Any) -> None:
     try:
         while head := asked.read(_LENGTH.size):
             waiting.put(from_frame(asked.read(length_of(head))))

@@ -52,13 +52,13 @@ def run_rounds(
         if problems:
             return Settled(tuple(answers), members, tuple(problems), settled=True)
         given_up = any(set(m.subscription.owned) - set(answer.get(name, ())) for name, m in members.items())
-        members = rejoined(make, members, answer, generation + number)
+        members = rejoin_members(make, members, answer, generation + number)
         if protocol is RebalanceProtocol.EAGER or not given_up:
             return Settled(tuple(answers), members, (), settled=True)
     return Settled(tuple(answers), members, (), settled=False)
 
 
-def rejoined(
+def rejoin_members(
     make: MakeAssignor, members: Mapping[str, Member], answer: GroupAssignment, generation: int
 ) -> dict[str, Member]:
     """Return the members as they rejoin with their partitions of ``answer``."""

@@ -79,18 +79,18 @@ def validate_assignment(
             problems.append(Problem(ProblemKind.UNKNOWN_MEMBER, text, str(member_id)))
             continue
         try:
-            _give(member, given, owners, topics, problems)
+            _enter_given(member, given, owners, topics, problems)
         except (TypeError, ValueError):
-            text = f"{member_id} is given {_brief(given)}: give a list of TopicPartition"
+            text = f"{member_id} is given {_brief_text(given)}: give a list of TopicPartition"
             problems.append(Problem(ProblemKind.MALFORMED, text, member_id))
     cooperative = protocol is RebalanceProtocol.COOPERATIVE
-    claims = [_Claims.of(*each) for each in members.items()] if cooperative else []
+    claims = [_Claims.of_member(*each) for each in members.items()] if cooperative else []
     told = {problem.partition for problem in problems}
     problems += (found for found in _problems_of_claims(owners, claims) if found.partition not in told)
     return problems
 
 
-def _give(
+def _enter_given(
     member: Member,
     given: Iterable[TopicPartition],
     owners: _Owners,
@@ -139,7 +139,7 @@ class _Claims(NamedTuple):
     partitions: frozenset[TopicPartition]
 
     @classmethod
-    def of(cls, member_id: str, member: Member) -> _Claims:
+    def of_member(cls, member_id: str, member: Member) -> _Claims:
         claim = cooperative_claim(member.subscription)
         return cls(member_id, claim.generation, frozenset(claim.partitions))
 
@@ -188,6 +188,6 @@ def _problem_of_claim(partition: TopicPartition, owner: str, claims: list[_Claim
     return Problem(ProblemKind.STILL_CLAIMED, text, owner, partition)
 
 
-def _brief(given: object) -> str:
+def _brief_text(given: object) -> str:
     text = repr(given)
     return text if len(text) <= _SHOWN_CHARS else text[:_SHOWN_CHARS] + "..."

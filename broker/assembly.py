@@ -42,7 +42,7 @@ from .network._server import Server
 from .node import Node
 from .partitions.topic_names import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
 from .quotas import ClientQuotas, QuotaTable, QuotaWindows, Throttle
-from .reporting.event_log import WAIT_S, EventLog
+from .reporting.event_log import WAIT_S, EventLogWriter
 from .requests.router import Router
 from .security._scram_users import ScramUsers
 from .settings import BrokerSettings, parse_principals
@@ -118,7 +118,7 @@ class BrokerAssembly:
             live.on_change.append(topics.settings_changed)
             kept_quotas = Document(metadata, "client-quotas")
             table = kept_quotas.load(QuotaTable.parse) or QuotaTable()
-            authorizer = _authorizer(metadata, settings)
+            authorizer = _make_authorizer(metadata, settings)
             group_configs = GroupConfigs(settings, Document(metadata, "groups"))
             group_configs.load()
             features = Features(settings.node_id, Document(metadata, "features"))
@@ -179,7 +179,7 @@ class BrokerAssembly:
             cluster.follow_in_slices = self._replicas.follow_in_slices
             offsets_log = replicated_log(OFFSETS_TOPIC, topics, settings)
         later = partial(asyncio.get_running_loop().call_later, WAIT_S)
-        self._event_logs = EventLog(metrics.groups.see, later), EventLog(later=later)
+        self._event_logs = EventLogWriter(metrics.groups.count_event, later), EventLogWriter(later=later)
         self.coordinator = GroupCoordinator(
             settings=settings,
             store=offsets_log,
@@ -299,7 +299,7 @@ class BrokerAssembly:
         else:
             assert cluster is not None, "it has the topics of a cluster"
             assert self._replicas is not None, "it has the topics of a cluster"
-            endpoints = self.server.registered()
+            endpoints = self.server.registered_endpoints()
             self._replicas.start()
             await cluster.start(endpoints)
             # earlier, it would report every topic as unknown, and producers would give up records
@@ -396,7 +396,7 @@ class BrokerAssembly:
             await shards.stop()
 
 
-def _authorizer(metadata: MetadataStore, settings: BrokerSettings) -> Authorizer | None:
+def _make_authorizer(metadata: MetadataStore, settings: BrokerSettings) -> Authorizer | None:
     """The authorizer with the stored access rules; None if the settings name no authorizer."""
     if not settings.authorizer_class_name:
         return None

@@ -34,9 +34,11 @@ class Background:
     def start(self) -> None:
         settings = self._settings
         self._tasks = [
-            asyncio.create_task(self._retain(settings.log_retention_check_interval_ms / 1000)),
-            asyncio.create_task(self._checkpoint(settings.log_flush_offset_checkpoint_interval_ms / 1000)),
-            asyncio.create_task(self._clear()),
+            asyncio.create_task(self._apply_retention(settings.log_retention_check_interval_ms / 1000)),
+            asyncio.create_task(
+                self._write_checkpoints(settings.log_flush_offset_checkpoint_interval_ms / 1000)
+            ),
+            asyncio.create_task(self._clear_deleted()),
         ]
         self._cleaner.start()
 
@@ -47,7 +49,7 @@ class Background:
             await asyncio.wait(self._tasks)
         await self._cleaner.stop()
 
-    async def _retain(self, interval_s: float) -> None:
+    async def _apply_retention(self, interval_s: float) -> None:
         while True:
             await asyncio.sleep(interval_s)
             for partition in self._topics.logs.partitions():
@@ -58,7 +60,7 @@ class Background:
                     log.exception("retention failed for %s-%d", partition.topic.name, partition.index)
                 await asyncio.sleep(0)  # requests are served between two partitions
 
-    async def _checkpoint(self, interval_s: float) -> None:
+    async def _write_checkpoints(self, interval_s: float) -> None:
         while True:
             await asyncio.sleep(max(interval_s, _SHORTEST_S))
             try:
@@ -67,9 +69,9 @@ class Background:
                 log.error("the recovery points could not be written, which is tried again: %s", error)
             # what could not be removed is tried again
             self._topics.logs.has_leftovers.set()
-            await asyncio.to_thread(self._watch.look)
+            await asyncio.to_thread(self._watch.count_descriptors)
 
-    async def _clear(self) -> None:
+    async def _clear_deleted(self) -> None:
         """Remove what deleted topics leave, as soon as there is something."""
         while True:
             await self._topics.logs.has_leftovers.wait()

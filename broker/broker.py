@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..cluster import MetadataStore
-from ..coordinator import CoordinatorEvent, EventStream, GroupCoordinator, HistoryEntry
+from ..coordinator import CoordinatorEvent, EventStream, GroupCoordinator, KeptEvent
 from ..protocol import KohortError
 from ..settings import SettingsError
 from .apis import AnyApi, warm_up
 from .assembly import BrokerAssembly
-from .kafka_names import meaningless
+from .kafka_names import find_meaningless
 from .metadata.topics import Topics
 from .metrics import BrokerSnapshot
 from .network._server import host_port
@@ -60,7 +60,7 @@ class Broker:
         #: Port of /metrics; None: not served.
         self.metrics_port = metrics_port
         self._metrics_listener: MetricsListener | None = None
-        if not isinstance(settings, BrokerSettings) and (ignored := meaningless(settings or ())):
+        if not isinstance(settings, BrokerSettings) and (ignored := find_meaningless(settings or ())):
             log.warning("settings of Apache Kafka that mean nothing here: %s", ", ".join(ignored))
         self.settings = broker_settings(settings or {})
         self.host = host
@@ -90,7 +90,7 @@ class Broker:
     @property
     def endpoints(self) -> dict[str, str]:
         """``HOST:PORT`` of each listener, by its name."""
-        return self._running().server.endpoints()
+        return self._require_running().server.endpoints()
 
     @property
     def addresses(self) -> dict[str, str]:
@@ -99,38 +99,38 @@ class Broker:
 
     @property
     def cluster_id(self) -> str:
-        return self._running().node.image.cluster_id
+        return self._require_running().node.image.cluster_id
 
     @property
     def cluster(self) -> ClusterNode | None:
         """This broker's part in its cluster; None for a single broker."""
-        return self._running().node.cluster
+        return self._require_running().node.cluster
 
     @property
     def topics(self) -> Topics:
-        return self._running().node.topics
+        return self._require_running().node.topics
 
     @property
     def coordinator(self) -> GroupCoordinator:
         """The groups, for code on the broker's own event loop."""
-        return self._running().coordinator
+        return self._require_running().coordinator
 
     def events(self, group: str | None = None) -> EventStream:
         """Events of a group (None: of all) from now on: ``async for event in broker.events(): ...``.
 
         Use it on the broker's own event loop while it serves; the stream ends when the broker stops.
         """
-        return self._running().coordinator.events(group)
+        return self._require_running().coordinator.events(group)
 
     def metrics(self) -> BrokerSnapshot:
         """Snapshot of the broker's figures. Use it on the broker's own event loop while it serves."""
-        return self._running().snapshot()
+        return self._require_running().snapshot()
 
-    def history(self, group: str, limit: int = -1, after: int = -1) -> list[HistoryEntry]:
+    def history(self, group: str, limit: int = -1, after: int = -1) -> list[KeptEvent]:
         """History of a group, oldest first: entries with a higher sequence than ``after``, the newest
         ``limit`` of them (-1: all). Raises KafkaError (GROUP_ID_NOT_FOUND and others).
         """
-        return self._running().coordinator.history(group, limit, after)
+        return self._require_running().coordinator.history(group, limit, after)
 
     async def __aenter__(self) -> Broker:
         await self.start()
@@ -179,7 +179,7 @@ class Broker:
             self._addresses = parts.server.addresses(self.host)
             self.host, self.port = next(iter(self._addresses.values()))
             await parts.start()
-            await self._expose(parts)
+            await self._expose_metrics(parts)
         except BaseException:
             if parts is not None:
                 await parts.stop()
@@ -216,7 +216,7 @@ class Broker:
         if parts is not None:
             await parts.kill()
 
-    async def _expose(self, parts: BrokerAssembly) -> None:
+    async def _expose_metrics(self, parts: BrokerAssembly) -> None:
         """Serve /metrics, if a port was given."""
         if self.metrics_port is None:
             return
@@ -227,7 +227,7 @@ class Broker:
         self.metrics_port = listener.port
         self._metrics_listener = listener
 
-    def _running(self) -> BrokerAssembly:
+    def _require_running(self) -> BrokerAssembly:
         assert self._parts is not None, "the broker is not started"
         return self._parts
 

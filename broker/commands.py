@@ -12,10 +12,10 @@ from ..cluster import ConflictError, Document, FolderStore
 from ..log import DataFolder
 from ..protocol import KohortError
 from ..settings import read_settings_file
-from .kafka_names import meaningless
+from .kafka_names import find_meaningless
 from .metadata.live_settings import LiveSettings
 from .quotas import QuotaTable
-from .reporting.log_lines import printable
+from .reporting.log_lines import printable_text
 from .security._check import check
 from .security._scram_users import (
     HASHES,
@@ -47,7 +47,7 @@ def run_check(options: argparse.Namespace) -> int:
     except KohortError as error:
         print(f"kohort serve-check: {error}", file=sys.stderr)
         return WRONG_USE
-    if ignored := meaningless(given):
+    if ignored := find_meaningless(given):
         warnings.append(f"settings of Apache Kafka that mean nothing here: {', '.join(ignored)}")
     for part in parts:
         print(part.title)
@@ -74,7 +74,7 @@ def run_users(options: argparse.Namespace) -> int:
             changed = _change_users(users, options)
             if changed is not None:
                 users.replace(changed)
-                _tell(options, options.data)
+                _report_done(options, options.data)
         finally:
             folder.close(clean=folder.clean_start)
     except (KohortError, OSError) as error:
@@ -97,19 +97,19 @@ async def _change_shared(options: argparse.Namespace) -> None:
         changed = _change_users(users, options)
         if changed is not None:
             await users.change(changed)
-            _tell(options, "ZooKeeper; running brokers know it in a moment")
+            _report_done(options, "ZooKeeper; running brokers know it in a moment")
     except ConflictError as error:
         raise KohortError("somebody else has changed the users just now: try again") from error
     finally:
         store.close()
 
 
-def _tell(options: argparse.Namespace, where: str) -> None:
+def _report_done(options: argparse.Namespace, where: str) -> None:
     """Say what was done, apart from what ``list`` prints."""
     mechanisms = ", ".join(_chosen_mechanisms(options))
     done = "can log in" if options.action == "add" else "can no longer log in"
     print(
-        f"kohort users: {printable(options.user)} {done} by {mechanisms} (written to {where})",
+        f"kohort users: {printable_text(options.user)} {done} by {mechanisms} (written to {where})",
         file=sys.stderr,
     )
 

@@ -115,19 +115,19 @@ _BROKER_ID: Final = "broker.id"
 _OLDER: Final = (_BROKER_ID, "broker.id.generation.enable")
 
 
-def meaningless(names: Iterable[str]) -> list[str]:
+def find_meaningless(names: Iterable[str]) -> list[str]:
     """Return the names, with dots or underscores, that Apache Kafka knows and that have no meaning here."""
     return [name for name in names if _is_meaningless(name.replace("_", "."))]
 
 
-def meaningful(given: Mapping[str, object]) -> dict[str, object]:
+def find_meaningful(given: Mapping[str, object]) -> dict[str, object]:
     """Return the settings that have a meaning here, without the listeners of a controller."""
-    ignored = set(meaningless(given))
+    ignored = set(find_meaningless(given))
     found = {name: value for name, value in given.items() if name not in ignored}
-    for controller in _items(str(_value(given, _CONTROLLERS))):
+    for controller in _split_items(str(_value_of(given, _CONTROLLERS))):
         own = f"{_OF_LISTENERS}{controller.lower()}."
         found = {
-            name: _without(controller, str(value)) if name.replace("_", ".") in _ADDRESSES else value
+            name: _without_listener(controller, str(value)) if name.replace("_", ".") in _ADDRESSES else value
             for name, value in found.items()
             if not name.startswith(own)
         }
@@ -164,15 +164,15 @@ def _is_meaningless(name: str) -> bool:
     return any(".".join(words[at:]) in MEANINGLESS for at in range(1, len(words)))
 
 
-def _value(given: Mapping[str, object], name: str) -> object:
+def _value_of(given: Mapping[str, object], name: str) -> object:
     return given.get(name, given.get(name.replace(".", "_"), ""))
 
 
-def _items(text: str) -> list[str]:
+def _split_items(text: str) -> list[str]:
     return [item.strip() for item in text.split(",") if item.strip()]
 
 
-def _without(listener: str, addresses: str) -> str:
+def _without_listener(listener: str, addresses: str) -> str:
     return ",".join(
-        item for item in _items(addresses) if item.partition("://")[0].upper() != listener.upper()
+        item for item in _split_items(addresses) if item.partition("://")[0].upper() != listener.upper()
     )

@@ -15,7 +15,7 @@ from ..protocol import GZIP_LEVEL, LZ4_LEVEL, ZSTD_LEVEL
 from ..settings import BROKER, MAX_INT, MAX_LONG, Row, Scope, SettingsError, read_settings, read_settings_file
 from ..share_state import ShareCoordinatorSettings
 from ..transactions import TransactionSettings
-from .kafka_names import meaningful, with_node_id
+from .kafka_names import find_meaningful, with_node_id
 from .security._listeners import check_listener_settings, listeners_of, take_listener_settings
 from .security._settings import SecuritySettings
 
@@ -312,7 +312,7 @@ def broker_settings(given: Mapping[str, object] | BrokerSettings) -> BrokerSetti
     """Check the settings that a user gave; leave out those without a meaning here. Raises SettingsError."""
     if isinstance(given, BrokerSettings):
         return given
-    own, of_listeners = take_listener_settings(with_node_id(meaningful(given)))
+    own, of_listeners = take_listener_settings(with_node_id(find_meaningful(given)))
     names = {name.replace(".", "_") for name in own}
     if own.get("zookeeper.connect") or own.get("zookeeper_connect"):
         if "node_id" not in names:

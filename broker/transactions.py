@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ..cluster import NO_LEADER, ProducerIds
-from ..coordinator import Marker
+from ..coordinator import EndMarker
 from ..offsets_topic import OffsetsStore
 from ..protocol import ApiKey, ErrorCode, KafkaError, KohortError, TopicPartition, messages_of
 from ..transactions import EPOCH_BUMP_VERSION, Add, TransactionMarker
@@ -61,7 +61,7 @@ class Writer(NamedTuple):
     producer_epoch: int
     adds: bool
 
-    def known(self, partition: Partition) -> ErrorCode | None:
+    def known_permission(self, partition: Partition) -> ErrorCode | None:
         """Return whether it may write, as far as the partition knows; None if it has no transaction open
         there, and the coordinator has to be asked.
         """
@@ -77,7 +77,7 @@ class Writer(NamedTuple):
         partition = node.logs.led(*place)
         if partition is None:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
-        known = self.known(partition)
+        known = self.known_permission(partition)
         if known is not None and (known or place.topic != OFFSETS_TOPIC):
             return known
         if partition.unverified.is_verified(self.producer_id, self.producer_epoch):
@@ -92,7 +92,7 @@ class Writer(NamedTuple):
         if node.cluster is not None:
             elsewhere = [place for place, error in errors.items() if error is ErrorCode.NOT_COORDINATOR]
             if elsewhere:
-                return errors | await self._elsewhere(node, node.cluster, elsewhere)
+                return errors | await self._ask_coordinators(node, node.cluster, elsewhere)
         fenced = ErrorCode.INVALID_PRODUCER_EPOCH
         missing = [place for place, error in errors.items() if error and error is not fenced]
         if self.adds and missing:
@@ -101,7 +101,7 @@ class Writer(NamedTuple):
             errors.update((place, error or self.verify(node, place)) for place in missing)
         return errors
 
-    async def _elsewhere(
+    async def _ask_coordinators(
         self, node: Node, cluster: ClusterNode, places: list[TopicPartition]
     ) -> dict[TopicPartition, ErrorCode]:
         """As ``admit``, when another broker has the transaction's coordinator."""
@@ -260,7 +260,7 @@ async def write_marker(node: Node, place: TopicPartition, marker: TransactionMar
         return ErrorCode.INVALID_TXN_STATE
     partition.unverified.on_marker(producer_id)
     if place.topic == OFFSETS_TOPIC:
-        told = Marker(committed, coordinator_epoch)
+        told = EndMarker(committed, coordinator_epoch)
         return await node.coordinator.write_marker(place.partition, producer_id, epoch, told)
     try:
         offset = OffsetsStore({0: partition}).append(

@@ -23,16 +23,16 @@ async def connect_socket(host: str, port: int) -> socket.socket:
 
     It is a ConnectionRefusedError if all addresses refuse.
     """
-    infos = deque(await _resolve(host, port))
+    infos = deque(await _resolve_host(host, port))
     if len(infos) == 1:
-        return await _connect(infos[0])
+        return await _connect_socket(infos[0])
     failures: list[tuple[str, OSError]] = []
     attempts: dict[asyncio.Task[socket.socket], str] = {}
     try:
         while infos or attempts:
             if infos:
                 info = infos.popleft()
-                attempts[asyncio.create_task(_connect(info), name="kohort connect")] = info[4][0]
+                attempts[asyncio.create_task(_connect_socket(info), name="kohort connect")] = info[4][0]
             wait_s = STAGGER_S if infos else None
             done, _ = await asyncio.wait(attempts, timeout=wait_s, return_when=asyncio.FIRST_COMPLETED)
             for attempt in done:
@@ -47,16 +47,16 @@ async def connect_socket(host: str, port: int) -> socket.socket:
             attempt.cancel()
     if all(isinstance(error, ConnectionRefusedError) for _, error in failures):
         raise failures[0][1]
-    raise OSError("; ".join(f"{address}: {reason(error)}" for address, error in failures))
+    raise OSError("; ".join(f"{address}: {reason_of(error)}" for address, error in failures))
 
 
-def reason(error: OSError) -> str:
+def reason_of(error: OSError) -> str:
     """The reason of an error, without its number and address."""
     number = error.errno or 0
     return os.strerror(number) if number > 0 else error.strerror or str(error)
 
 
-async def _resolve(host: str, port: int) -> list[_Info]:
+async def _resolve_host(host: str, port: int) -> list[_Info]:
     try:
         # needs no thread, and never blocks
         return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
@@ -67,7 +67,7 @@ async def _resolve(host: str, port: int) -> list[_Info]:
         return await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
 
 
-async def _connect(info: _Info) -> socket.socket:
+async def _connect_socket(info: _Info) -> socket.socket:
     family, kind, protocol, _, address = info
     connected = socket.socket(family, kind, protocol)
     try:

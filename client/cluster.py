@@ -126,7 +126,7 @@ class Cluster:
         ``timeout_ms`` defaults to ``default_api_timeout_ms``; after it BrokerConnectionError is raised.
         """
         names = sorted(set(topics))
-        await self.retrying(lambda: self._refresh(names), timeout_ms=timeout_ms)
+        await self.retrying(lambda: self._refresh_metadata(names), timeout_ms=timeout_ms)
 
     async def close(self) -> None:
         """Close every connection; pending requests fail. Safe to call again."""
@@ -162,14 +162,16 @@ class Cluster:
         allows the broker to create missing topics, if ``auto.create.topics.enable`` is set there.
         """
         names = None if topics is None else sorted(set(topics))
-        return await self.retrying(lambda: self._refresh(names, create=create))
+        return await self.retrying(lambda: self._refresh_metadata(names, create=create))
 
     async def metadata_by_id(self, ids: Iterable[UUID]) -> ClusterMetadata:
         """As ``metadata``, for the topics with these ids. Ids of which no topic exists are ignored."""
         rows = [MetadataRequestTopic(topic_id, None) for topic_id in ids]
         return await self.retrying(lambda: self._ask_metadata(rows, frozenset(), create=False))
 
-    async def _refresh(self, topics: Sequence[str] | None, *, create: bool = False) -> ClusterMetadata:
+    async def _refresh_metadata(
+        self, topics: Sequence[str] | None, *, create: bool = False
+    ) -> ClusterMetadata:
         rows = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
         return await self._ask_metadata(rows, None if topics is None else frozenset(topics), create=create)
 
@@ -190,9 +192,9 @@ class Cluster:
 
         async def attempt() -> int:
             failure: BrokerConnectionError | None = None
-            for address in self._candidates():
+            for address in self._candidate_addresses():
                 try:
-                    connection = await self._connection(address, Channel.CONTROL)
+                    connection = await self._connection_to(address, Channel.CONTROL)
                 except BrokerConnectionError as error:
                     failure = error
                     continue
@@ -227,11 +229,11 @@ class Cluster:
         """
         assert api_key == body.API_KEY, "the body is of another API"
         if node_id is not None:
-            return await self._ask(self._address(node_id), body, channel, timeout_ms, max_version)
+            return await self._ask_address(self._address_of(node_id), body, channel, timeout_ms, max_version)
         failures: list[BrokerConnectionError] = []
-        for address in self._candidates():
+        for address in self._candidate_addresses():
             try:
-                return await self._ask(address, body, channel, timeout_ms, max_version)
+                return await self._ask_address(address, body, channel, timeout_ms, max_version)
             except BrokerConnectionError as error:
                 failures.append(error)
         tried = "; ".join(map(str, failures))
@@ -244,7 +246,7 @@ class Cluster:
 
     async def connect_to(self, node_id: int, channel: Channel) -> Connection:
         """Return the open connection to a node, or open one."""
-        return await self._connection(self._address(node_id), channel)
+        return await self._connection_to(self._address_of(node_id), channel)
 
     async def request_coordinator(
         self,
@@ -264,7 +266,7 @@ class Cluster:
         """
         node = await self.coordinator(key, key_type)
         try:
-            connection = await self._connection(node.address, channel)
+            connection = await self._connection_to(node.address, channel)
             timeout_ms = self.request_timeout_ms if timeout_ms is None else timeout_ms
             answer = connection.ask(body, timeout_ms=timeout_ms, max_version=max_version)
             sent()
@@ -286,10 +288,10 @@ class Cluster:
         timeout_ms = self.request_timeout_ms if timeout_ms is None else timeout_ms
         return connection.ask(body, timeout_ms=timeout_ms)
 
-    async def _ask(
+    async def _ask_address(
         self, address: Address, body: Any, channel: Channel, timeout_ms: float | None, max_version: int | None
     ) -> Any:
-        connection = await self._connection(address, channel)
+        connection = await self._connection_to(address, channel)
         timeout_ms = self.request_timeout_ms if timeout_ms is None else timeout_ms
         return await connection.request(body, timeout_ms=timeout_ms, max_version=max_version)
 
@@ -327,16 +329,16 @@ class Cluster:
         leaders = {row.leader for topic in known for row in topic.partitions.values()}
         leaders &= self._state.nodes.keys()
         if len(leaders) <= _MOST_PREPARED:
-            opening = (self._connection(self._address(node), Channel.DATA) for node in leaders)
+            opening = (self._connection_to(self._address_of(node), Channel.DATA) for node in leaders)
             await asyncio.gather(*opening, return_exceptions=True)
 
-    def _address(self, node_id: int) -> Address:
+    def _address_of(self, node_id: int) -> Address:
         node = self._state.nodes.get(node_id)
         if node is None:
             raise BrokerConnectionError(f"node {node_id}", "not (or no longer) in the cluster's metadata")
         return node.address
 
-    async def _connection(self, address: Address, channel: Channel) -> Connection:
+    async def _connection_to(self, address: Address, channel: Channel) -> Connection:
         self._require_open()
         try:
             connection = await self._pool.get(address, channel)
@@ -352,7 +354,7 @@ class Cluster:
         if self._closed:
             raise ConsumerClosedError("this cluster client has been closed")
 
-    def _candidates(self) -> list[Address]:
+    def _candidate_addresses(self) -> list[Address]:
         """Known brokers, connected ones first, failing ones last, then the bootstrap addresses (KIP-899)."""
         known = [node.address for node in self._state.nodes.values()]
         self._rng.shuffle(known)

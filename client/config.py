@@ -46,7 +46,7 @@ class ClientSettings(SettingsModel, ClientRows):
     ] = 300_000
 
     @model_validator(mode="after")
-    def _connects(self) -> Self:
+    def _check_connection(self) -> Self:
         parse_bootstrap(self.bootstrap)
         for name in ("retry_backoff", "reconnect_backoff"):
             first, most = getattr(self, f"{name}_ms"), getattr(self, f"{name}_max_ms")

@@ -30,7 +30,7 @@ from ..protocol import (
     encode_request,
 )
 from ..protocol.messages.api_versions import ApiVersionsRequest
-from .addresses import connect_socket, reason
+from .addresses import connect_socket, reason_of
 from .errors import (
     AuthenticationError,
     BrokerConnectionError,
@@ -123,10 +123,10 @@ class Connection(asyncio.BufferedProtocol):
         connection = cls(address, client_id, max_frame_bytes)
         try:
             async with asyncio.timeout(timeout_ms / 1000):
-                await connection._connect(ssl_context)
-                await connection._negotiate()
+                await connection._open_socket(ssl_context)
+                await connection._negotiate_versions()
                 if sasl is not None:
-                    await connection._authenticate(sasl, ask_token)
+                    await connection._authenticate_client(sasl, ask_token)
         except TimeoutError:
             why = f"no connection within {timeout_ms:.0f} ms"
             if connection._transport is not None and not connection.versions:
@@ -189,9 +189,9 @@ class Connection(asyncio.BufferedProtocol):
 
     def ask(self, body: Any, *, timeout_ms: float, max_version: int | None = None) -> asyncio.Future[Any]:
         """As ``request``, but sends at once and returns a future of the response's body."""
-        return self._send(body, self.version_for(body.API_KEY, max_version), timeout_ms)
+        return self._send_request(body, self.version_for(body.API_KEY, max_version), timeout_ms)
 
-    def _send(self, body: Any, version: int, timeout_ms: float) -> asyncio.Future[Any]:
+    def _send_request(self, body: Any, version: int, timeout_ms: float) -> asyncio.Future[Any]:
         transport = self._open_transport()
         correlation_id = self._next_id
         self._next_id = (self._next_id + 1) & 0x7FFFFFFF
@@ -210,9 +210,9 @@ class Connection(asyncio.BufferedProtocol):
         if self._timer is not None:
             self._timer.cancel()
         self._look_at = at
-        self._timer = asyncio.get_running_loop().call_at(at, self._look)
+        self._timer = asyncio.get_running_loop().call_at(at, self._check_timeouts)
 
-    def _look(self) -> None:
+    def _check_timeouts(self) -> None:
         self._timer, self._look_at = None, math.inf
         now = asyncio.get_running_loop().time()
         waiting = [each for each in self._waiting.values() if not each.answer.done()]
@@ -222,7 +222,7 @@ class Connection(asyncio.BufferedProtocol):
                 why = f"{api_for(each.api_key).name} was not answered within {each.timeout_ms:.0f} ms"
                 each.answer.set_exception(BrokerTimeoutError(str(self.address), why))
         if why:
-            self._reset()
+            self._reset_connection()
             self.close(why)
         elif waiting:
             self._look_again(min(each.until for each in waiting))
@@ -238,11 +238,11 @@ class Connection(asyncio.BufferedProtocol):
             async with asyncio.timeout(timeout_ms / 1000):
                 await self._writable.wait()
         except TimeoutError:
-            self._reset()
+            self._reset_connection()
             self.close(why := f"{api_for(body.API_KEY).name} was not taken within {timeout_ms:.0f} ms")
             raise BrokerTimeoutError(str(self.address), why) from None
 
-    def _reset(self) -> None:
+    def _reset_connection(self) -> None:
         """Have the connection end with a reset: what was given up is not delivered any more. The system would
         go on sending it behind a socket that is closed in the usual way, and the broker carry it out long
         after it was sent again.
@@ -263,7 +263,7 @@ class Connection(asyncio.BufferedProtocol):
             raise BrokerConnectionError(str(self.address), f"connection closed: {self._closed_because}")
         return self._transport
 
-    async def _connect(self, ssl_context: ssl.SSLContext | None) -> None:
+    async def _open_socket(self, ssl_context: ssl.SSLContext | None) -> None:
         loop = asyncio.get_running_loop()
         try:
             connected = await connect_socket(self.address.host, self.address.port)
@@ -278,14 +278,14 @@ class Connection(asyncio.BufferedProtocol):
                 why += f"; {_TAKES_TLS}"
             raise BrokerConnectionError(str(self.address), f"TLS: {why}") from error
         except OSError as error:
-            why = reason(error)
+            why = reason_of(error)
             if ssl_context is not None and isinstance(error, ConnectionResetError):
                 why = f"closed during the TLS handshake; {_TAKES_TLS}"
             refused = isinstance(error, ConnectionRefusedError)
             kind = BrokerRefusedError if refused else BrokerConnectionError
             raise kind(str(self.address), f"cannot connect: {why}") from error
 
-    async def _negotiate(self) -> None:
+    async def _negotiate_versions(self) -> None:
         api = APIS[ApiKey.API_VERSIONS]
         response = await self._ask_versions(api.max_version)
         if response.error_code == ErrorCode.UNSUPPORTED_VERSION:
@@ -302,7 +302,7 @@ class Connection(asyncio.BufferedProtocol):
                 versions = feature.min_version - 1, feature.max_version - 1
                 self.versions[ApiKey.DESCRIBE_GROUP_HISTORY] = versions
 
-    async def _authenticate(self, sasl: Sasl, ask_token: AskToken | None) -> None:
+    async def _authenticate_client(self, sasl: Sasl, ask_token: AskToken | None) -> None:
         async def ask(body: Any) -> Any:
             return await self.request(body, timeout_ms=_LONG_MS)
 
@@ -316,7 +316,7 @@ class Connection(asyncio.BufferedProtocol):
         # brokers refuse a version with a "+", which kohort's has between two releases
         shown = __version__.replace("+", "-")
         body = ApiVersionsRequest(client_software_name=_SOFTWARE_NAME, client_software_version=shown)
-        return await self._send(body, version, _LONG_MS)
+        return await self._send_request(body, version, _LONG_MS)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's transports have the methods of Transport, but do not derive from it
@@ -328,7 +328,7 @@ class Connection(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         try:
             for frame in self._frames.on_received(nbytes):
-                self._answer(frame)
+                self._on_frame(frame)
         except FrameTooLargeError as error:
             self._too_large(error)
         except KohortError as error:
@@ -341,7 +341,7 @@ class Connection(asyncio.BufferedProtocol):
             first.answer.set_exception(ResponseTooLargeError(str(self.address), why, error.size, error.limit))
         self.close(why)
 
-    def _answer(self, frame: bytes | memoryview) -> None:
+    def _on_frame(self, frame: bytes | memoryview) -> None:
         waiting = self._waiting.pop(int.from_bytes(frame[:4], "big", signed=True), None)
         if waiting is None:
             self.close("response to an unknown correlation id" + ("" if self.versions else _NO_BROKER))

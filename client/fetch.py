@@ -100,7 +100,7 @@ class FetchFrom(NamedTuple):
     last_fetched_epoch: int = -1
 
 
-class Plan(NamedTuple):
+class FetchPlan(NamedTuple):
     """One request of a session: the partitions that it names, and those that it removes from the session.
     ``ids`` has the topic ids of both by name; none if topics go by name.
     """
@@ -121,7 +121,7 @@ class FetchSession:
     _known: dict[TopicPartition, FetchFrom] = field(default_factory=dict)
     _ids: dict[str, uuid.UUID] = field(default_factory=dict)
 
-    def plan(self, wanted: Mapping[TopicPartition, FetchFrom], ids: Mapping[str, uuid.UUID]) -> Plan:
+    def plan(self, wanted: Mapping[TopicPartition, FetchFrom], ids: Mapping[str, uuid.UUID]) -> FetchPlan:
         """Return the next request for these partitions. ``ids``: topic ids by name, for topics named by id.
 
         Then call ``answered`` with the response, or ``lost`` if there was none.
@@ -132,15 +132,15 @@ class FetchSession:
             self.epoch = _FIRST_EPOCH
         if self.epoch == _FIRST_EPOCH:
             self._known.clear()
-            return Plan(self.session_id, _FIRST_EPOCH, self._learn(wanted), ids=ids)
+            return FetchPlan(self.session_id, _FIRST_EPOCH, self._learn_topics(wanted), ids=ids)
         gone = tuple(partition for partition in self._known if partition not in wanted)
         for partition in gone:
             del self._known[partition]
         known = self._known.get
-        return Plan(
+        return FetchPlan(
             self.session_id,
             self.epoch,
-            self._learn({p: where for p, where in wanted.items() if known(p) != where}),
+            self._learn_topics({p: where for p, where in wanted.items() if known(p) != where}),
             gone,
             # nothing may be wanted of a topic whose partitions are removed
             self._ids if ids else {},
@@ -158,7 +158,7 @@ class FetchSession:
         """No response came, so the broker may have processed the request or not: start a new session next."""
         self.epoch = _FIRST_EPOCH
 
-    def _learn(self, named: Mapping[TopicPartition, FetchFrom]) -> Mapping[TopicPartition, FetchFrom]:
+    def _learn_topics(self, named: Mapping[TopicPartition, FetchFrom]) -> Mapping[TopicPartition, FetchFrom]:
         self._known.update(named)
         return named
 
@@ -210,12 +210,12 @@ async def _fetch_from(
     ids = {name: topic.topic_id for name in names if (topic := cluster.topic(name)) and topic.topic_id}
     by_id = len(ids) == len(names)
     used = ids if by_id else {}
-    plan = Plan(0, -1, at, ids=used) if session is None else session.plan(at, used)
+    plan = FetchPlan(0, -1, at, ids=used) if session is None else session.plan(at, used)
     try:
         response: FetchResponse = await cluster.request(
             node,
             ApiKey.FETCH,
-            _request(plan, options),
+            _make_request(plan, options),
             channel=options.channel,
             timeout_ms=cluster.request_timeout_ms + options.max_wait_ms,
             max_version=_LAST_BY_ID if by_id else _LAST_BY_NAME,
@@ -239,7 +239,7 @@ async def _fetch_from(
     }
 
 
-def _request(plan: Plan, options: _Options) -> FetchRequest:
+def _make_request(plan: FetchPlan, options: _Options) -> FetchRequest:
     ids = plan.ids
     topics: dict[str, list[FetchPartition]] = defaultdict(list)
     for partition, where in plan.named.items():

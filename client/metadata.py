@@ -98,15 +98,15 @@ class ClusterMetadata:
 
     def leader(self, partition: TopicPartition) -> int | None:
         """Node id of a partition's leader; None while unknown."""
-        found = self._partition(partition)
+        found = self._partition_of(partition)
         return found.leader if found is not None and found.leader in self.nodes else None
 
     def leader_epoch(self, partition: TopicPartition) -> int:
         """The last known leader epoch; -1 while unknown."""
-        found = self._partition(partition)
+        found = self._partition_of(partition)
         return found.leader_epoch if found is not None else -1
 
-    def _partition(self, partition: TopicPartition) -> PartitionMetadata | None:
+    def _partition_of(self, partition: TopicPartition) -> PartitionMetadata | None:
         topic = self.topics.get(partition.topic)
         return topic.partitions.get(partition.partition) if topic else None
 
@@ -134,7 +134,7 @@ class ClusterMetadata:
                     errors[row.name] = row.error_code
             else:
                 name = row.name or ""
-                topics[name] = _topic(row, self.topics.get(name))
+                topics[name] = _topic_of(row, self.topics.get(name))
         return ClusterMetadata(
             cluster_id=response.cluster_id,
             controller_id=response.controller_id,
@@ -147,12 +147,12 @@ class ClusterMetadata:
         )
 
 
-def _topic(row: MetadataResponseTopic, before: TopicMetadata | None) -> TopicMetadata:
+def _topic_of(row: MetadataResponseTopic, before: TopicMetadata | None) -> TopicMetadata:
     topic_id = row.topic_id if row.topic_id and row.topic_id != _NO_ID else None
     same = before is not None and topic_id is not None and topic_id == before.topic_id
     known = before.partitions if before is not None and same else {}
     partitions = {
-        p.partition_index: _partition(p, known.get(p.partition_index))
+        p.partition_index: _newest_partition(p, known.get(p.partition_index))
         for p in sorted(row.partitions, key=_NUMBER)
     }
     return TopicMetadata(row.name or "", topic_id, partitions, row.is_internal)
@@ -162,7 +162,7 @@ def _topic(row: MetadataResponseTopic, before: TopicMetadata | None) -> TopicMet
 _NUMBER = attrgetter("partition_index")
 
 
-def _partition(row: MetadataResponsePartition, before: PartitionMetadata | None) -> PartitionMetadata:
+def _newest_partition(row: MetadataResponsePartition, before: PartitionMetadata | None) -> PartitionMetadata:
     """Return what is known of a partition now: what was before, if that is newer or the same."""
     replicas = tuple(row.replica_nodes)
     if before is not None:

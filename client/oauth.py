@@ -39,11 +39,11 @@ class TokenSource:
         """
         with self._lock:
             if time.monotonic() >= self._until:
-                self._token, life_s = self._ask()
+                self._token, life_s = self._ask_server()
                 self._until = time.monotonic() + _FRESH * life_s
             return self._token
 
-    def _ask(self) -> tuple[str, float]:
+    def _ask_server(self) -> tuple[str, float]:
         who = self._credentials
         form = {"grant_type": "client_credentials"} | ({"scope": who.scope} if who.scope else {})
         login = b64encode(f"{quote(who.client_id, safe='')}:{quote(who.secret, safe='')}".encode()).decode()
@@ -54,10 +54,10 @@ class TokenSource:
         )
         try:
             with _opener.open(request, timeout=_TOKEN_WITHIN_S) as answer:
-                said = _object(answer.read(_LONGEST_ANSWER))
+                said = _json_object(answer.read(_LONGEST_ANSWER))
         except urllib.error.HTTPError as error:
             with error:
-                said = _object(error.read(_LONGEST_ANSWER))
+                said = _json_object(error.read(_LONGEST_ANSWER))
             reason = ": ".join(str(said[name]) for name in ("error", "error_description") if name in said)
             words = f"no token for {who.client_id!r}: HTTP {error.code} {reason}".strip()[:300]
             if error.code in (400, 401, 403):
@@ -79,7 +79,7 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 _opener: Final = urllib.request.build_opener(_NoRedirect)
 
 
-def _object(data: bytes) -> dict[str, Any]:
+def _json_object(data: bytes) -> dict[str, Any]:
     try:
         found = json.loads(data)
     except ValueError:

@@ -88,10 +88,10 @@ class Outages:
     def _note_outage(self, place: Hashable, text: str) -> _Outage:
         loop = asyncio.get_running_loop()
         if self._timer is None:
-            self._timer = loop.call_later(FIRST_S, self._tell)
+            self._timer = loop.call_later(FIRST_S, self._log_outage)
         return self._outages.setdefault(place, _Outage(text, loop.time(), loop.time()))
 
-    def _tell(self) -> None:
+    def _log_outage(self) -> None:
         self._timer = None
         loop = asyncio.get_running_loop()
         now = loop.time()
@@ -105,4 +105,4 @@ class Outages:
         log.warning(
             "client %s has had no success for %.0f s: %s", self._client_id, now - since, "; ".join(texts)
         )
-        self._timer = loop.call_later(AGAIN_S, self._tell)
+        self._timer = loop.call_later(AGAIN_S, self._log_outage)

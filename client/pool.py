@@ -109,7 +109,7 @@ class ConnectionPool:
                 self._leaving.append(connection)
                 connection = None
             if connection is None or connection.is_closed:
-                connection = self._open[key] = await self._connect(address)
+                connection = self._open[key] = await self._connect_to(address)
             self._close_idle()
             return connection
 
@@ -120,7 +120,7 @@ class ConnectionPool:
                 connection.close("its authentication ends")
         self._leaving = [connection for connection in self._leaving if not connection.is_closed]
 
-    async def _connect(self, address: Address) -> Connection:
+    async def _connect_to(self, address: Address) -> Connection:
         failures = self._failures.get(address)
         if failures is not None:
             await asyncio.sleep(max(0.0, failures.not_before - asyncio.get_running_loop().time()))

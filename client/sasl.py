@@ -74,11 +74,11 @@ async def authenticate(sasl: Sasl, address: str, ask: Ask, ask_token: AskToken |
     token = None if ask_token is None else await ask_token(address)
     try:
         # GSSAPI asks for a ticket here
-        mechanism = await asyncio.to_thread(_mechanism, sasl, token, address)
+        mechanism = await asyncio.to_thread(_make_mechanism, sasl, token, address)
     except Exception as error:
         raise AuthenticationError(address, f"{sasl.mechanism}: {error}") from error
     while True:
-        data = await _step(sasl, address, mechanism.auth_bytes)
+        data = await _step_in_thread(sasl, address, mechanism.auth_bytes)
         answer = await ask(SaslAuthenticateRequest(auth_bytes=data))
         if answer.error_code:
             code = KafkaError(answer.error_code).code
@@ -86,7 +86,7 @@ async def authenticate(sasl: Sasl, address: str, ask: Ask, ask_token: AskToken |
                 raise BrokerConnectionError(address, f"SASL: {code.name}")
             said = answer.error_message or code.name
             raise AuthenticationError(address, f"{sasl.mechanism} was refused: {said}")
-        await _step(sasl, address, mechanism.receive, bytes(answer.auth_bytes))
+        await _step_in_thread(sasl, address, mechanism.receive, bytes(answer.auth_bytes))
         if mechanism.is_done():
             break
     if not mechanism.is_authenticated():
@@ -94,7 +94,7 @@ async def authenticate(sasl: Sasl, address: str, ask: Ask, ask_token: AskToken |
     return answer.session_lifetime_ms or None
 
 
-async def _step(sasl: Sasl, address: str, step: Callable[..., Any], *arguments: Any) -> Any:
+async def _step_in_thread(sasl: Sasl, address: str, step: Callable[..., Any], *arguments: Any) -> Any:
     """Run a step in a thread, because SCRAM hashes take long."""
     try:
         return await asyncio.to_thread(step, *arguments)
@@ -104,7 +104,7 @@ async def _step(sasl: Sasl, address: str, step: Callable[..., Any], *arguments: 
         ) from error
 
 
-def _mechanism(sasl: Sasl, token: Token | None, address: str) -> Any:
+def _make_mechanism(sasl: Sasl, token: Token | None, address: str) -> Any:
     settings: dict[str, Any] = {
         "sasl_mechanism": sasl.mechanism,
         "sasl_plain_username": sasl.username,

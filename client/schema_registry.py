@@ -198,7 +198,7 @@ class RegistryDecoder:
         self._made_of = registry, kind, what, model
         self._registry = registry
         self._content = registry.content_decoder(kind, what)
-        self._validate = _validator(model)
+        self._validate = _make_validator(model)
         self._asks = kind != "protobuf"
         self._known: set[int] = set()
 
@@ -244,7 +244,7 @@ class RegistryEncoder:
         conf = {
             "auto.register.schemas": auto_register and not use_latest,
             "use.latest.version": use_latest,
-            "subject.name.strategy": _strategy(subject_name),
+            "subject.name.strategy": _subject_strategy(subject_name),
         }
         self._content = registry.content_encoder(kind, what, conf)
         self._forgets = use_latest and registry.forgets
@@ -269,7 +269,7 @@ class RegistryEncoder:
         return self._forgets or (topic, field) not in self._known
 
 
-def _strategy(subject_name: SubjectName) -> Callable[..., Any]:
+def _subject_strategy(subject_name: SubjectName) -> Callable[..., Any]:
     """Return confluent-kafka's function for the name of a subject. Raises ConfigError."""
     if callable(subject_name):
         return lambda context, _: subject_name(context.topic, context.field)
@@ -323,7 +323,7 @@ def _schema_id(data: bytes) -> int:
     return int.from_bytes(data[1:_HEAD_BYTES], "big")
 
 
-def _validator(model: Any) -> Callable[[Any], Any] | None:
+def _make_validator(model: Any) -> Callable[[Any], Any] | None:
     if model is None:
         return None
     from pydantic import TypeAdapter

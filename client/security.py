@@ -67,7 +67,7 @@ class Security:
             return None
         provider = None
         if self.provider:
-            provider = _load(self.provider)
+            provider = _load_object(self.provider)
         elif self.credentials is not None:
             from .oauth import TokenSource  # an HTTP client comes with it
 
@@ -75,7 +75,7 @@ class Security:
         return Sasl(self.mechanism, self.username, self.password, provider, self.tokenauth, self.service)
 
 
-def _load(path: str) -> Any:
+def _load_object(path: str) -> Any:
     """Return what ``module:name`` stands for. Raises ConfigError."""
     module, _, name = path.partition(":")
     try:
@@ -98,13 +98,16 @@ def security_of(settings: Any) -> Security:
             settings.sasl_oauth_scope or "",
         )
     provider = settings.sasl_oauth_token_provider
-    pieces = (_pem("ssl_keyfile", settings.ssl_keyfile), _pem("ssl_certfile", settings.ssl_certfile))
+    pieces = (
+        _pem_text("ssl_keyfile", settings.ssl_keyfile),
+        _pem_text("ssl_certfile", settings.ssl_certfile),
+    )
     return Security(
         protocol=settings.security_protocol,
         mechanism=settings.sasl_mechanism or "",
         username=settings.sasl_plain_username or "",
         password=settings.sasl_plain_password or "",
-        authorities=_pem("ssl_cafile", settings.ssl_cafile),
+        authorities=_pem_text("ssl_cafile", settings.ssl_cafile),
         certificate="\n".join(filter(None, pieces)),
         key_password=settings.ssl_password or "",
         check_hostname=settings.ssl_check_hostname,
@@ -128,7 +131,7 @@ def context_and_login(settings: Any) -> tuple[ssl.SSLContext | None, Sasl | None
     return settings.ssl_context or security.ssl_context(), sasl
 
 
-def _pem(name: str, given: str | None) -> str:
+def _pem_text(name: str, given: str | None) -> str:
     if not given:
         return ""
     if _PEM in given:

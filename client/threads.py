@@ -21,7 +21,7 @@ from .pool import SURROUNDINGS
 
 
 @dataclass(slots=True, eq=False)
-class _Call:
+class _ThreadCall:
     """A function to be called in a thread, for a task that waits for ``future``.
 
     The future's result is the pair of result and error, because a future cannot raise StopIteration.
@@ -39,7 +39,7 @@ class DaemonThreads:
     def __init__(self, most: int, name: str) -> None:
         self._most = most
         self._name = name
-        self._calls: queue.SimpleQueue[_Call | None] = queue.SimpleQueue()
+        self._calls: queue.SimpleQueue[_ThreadCall | None] = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
         #: Calls that wait or run, those whose caller has gone included.
         self._under_way = 0
@@ -52,11 +52,11 @@ class DaemonThreads:
         if (elsewhere := SURROUNDINGS.get().in_thread) is not None:
             return await elsewhere(self, self._most, partial(contextvars.copy_context().run, function))
         loop = asyncio.get_running_loop()
-        call = _Call(function, loop, loop.create_future())
+        call = _ThreadCall(function, loop, loop.create_future())
         self._under_way += 1
         if len(self._threads) < min(self._under_way, self._most):
             name = f"{self._name}_{len(self._threads)}"
-            thread = threading.Thread(target=self._work, name=name, daemon=True)
+            thread = threading.Thread(target=self._work_off, name=name, daemon=True)
             self._threads.append(thread)
             thread.start()
         self._calls.put(call)
@@ -73,7 +73,7 @@ class DaemonThreads:
         for _ in self._threads:
             self._calls.put(None)
 
-    def _work(self) -> None:
+    def _work_off(self) -> None:
         while (call := self._calls.get()) is not None:
             result, error = None, None
             if not call.future.cancelled():
@@ -85,7 +85,7 @@ class DaemonThreads:
                 call.loop.call_soon_threadsafe(self._on_end, call, result, error)
             del call, result, error
 
-    def _on_end(self, call: _Call, result: object, error: BaseException | None) -> None:
+    def _on_end(self, call: _ThreadCall, result: object, error: BaseException | None) -> None:
         self._under_way -= 1
         if not call.future.done():
             call.future.set_result((result, error))

@@ -42,7 +42,7 @@ class Tokens:
         now = asyncio.get_running_loop().time
         if self._call is None or (self._call.done() and now() > self._ended + LATE_S):
             self._began = now()
-            self._call = asyncio.create_task(self._ask(), name="kohort token")
+            self._call = asyncio.create_task(self._ask_provider(), name="kohort token")
             self._call.add_done_callback(self._on_token)
         call = self._call
         await asyncio.wait({call}, timeout=WAIT_S)
@@ -59,7 +59,7 @@ class Tokens:
         except Exception as error:
             raise BrokerConnectionError(address, f"the token provider failed: {error!r}") from error
 
-    async def _ask(self) -> Token:
+    async def _ask_provider(self) -> Token:
         token: Token = await self._threads.call(self._ask_token)
         return token
 

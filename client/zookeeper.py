@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from .zookeeper_requests import Node, ReadMany, WatchAll, read_event
+from .zookeeper_requests import ReadMany, WatchAll, ZooKeeperNode, read_event
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,9 +137,9 @@ class ZooKeeperSession:
     def _state_changed(self, client: Any, state: str) -> None:
         # the threads of a client that has ended may tell of it for a while
         if client is self.client and client is not self._ended:
-            self._tell(state)
+            self._report_state(state)
 
-    def _tell(self, state: str) -> None:
+    def _report_state(self, state: str) -> None:
         if self._on_state is not None and state != self._state:
             self._state = state
             self._on_state(state)
@@ -155,10 +155,10 @@ class ZooKeeperSession:
         for future in list(self._waiting):
             if not future.done():
                 future.set_exception(ConnectionLoss())
-        self._tell("LOST")
-        self._renewer = self._loop.create_task(self._renew())
+        self._report_state("LOST")
+        self._renewer = self._loop.create_task(self._renew_session())
 
-    async def _renew(self) -> None:
+    async def _renew_session(self) -> None:
         while True:
             self._stop_in_thread(self.client)
             await asyncio.sleep(_RENEW_S)
@@ -193,14 +193,14 @@ class ZooKeeperSession:
         request(*arguments).rawlink(lambda result: self.hand_over(answered, result))
         return future
 
-    async def read(self, paths: Sequence[str]) -> list[Node | None]:
+    async def read(self, paths: Sequence[str]) -> list[ZooKeeperNode | None]:
         """Read nodes in one request; None for those that are not there. Raises KazooException."""
-        found = await self._ask(ReadMany([self._full(path) for path in paths]))
+        found = await self._send_request(ReadMany([self._full_path(path) for path in paths]))
         return [_or_raised(each) for each in found]
 
     async def read_children(self, paths: Sequence[str]) -> list[Sequence[str]]:
         """Read the names of nodes' children in one request. Raises KazooException."""
-        found = await self._ask(ReadMany([self._full(path) for path in paths], children=True))
+        found = await self._send_request(ReadMany([self._full_path(path) for path in paths], children=True))
         return [_or_raised(each) or () for each in found]
 
     async def watch_all(self, changed: Callable[[str], None]) -> None:
@@ -216,13 +216,13 @@ class ZooKeeperSession:
 
         # kazoo has no watches that stay, and would pass over their events
         client._connection._read_watch_event = lambda buffer, offset: read_event(buffer, offset, seen)
-        await self._ask(WatchAll(self._full("/")))
+        await self._send_request(WatchAll(self._full_path("/")))
 
-    def _full(self, path: str) -> str:
+    def _full_path(self, path: str) -> str:
         root: str = self.client.chroot
         return (root if path == "/" else root + path) or "/"
 
-    def _ask(self, request: ReadMany | WatchAll) -> asyncio.Future[Any]:
+    def _send_request(self, request: ReadMany | WatchAll) -> asyncio.Future[Any]:
         def asked() -> Any:
             result = self.client.handler.async_result()
             self.client._call(request, result)
@@ -245,7 +245,7 @@ class ZooKeeperSession:
                 other.start(self._settings.connection_timeout_ms / 1_000)
             except Exception as error:
                 self._log.warning("a former session with ZooKeeper ends by its timeout: %r", error)
-            self._stop(other)
+            self._stop_client(other)
 
         await asyncio.to_thread(end)
 
@@ -257,9 +257,9 @@ class ZooKeeperSession:
         self._stop_in_thread(self.client)
 
     def _stop_in_thread(self, client: Any) -> None:
-        threading.Thread(target=self._stop, args=(client,), name="kohort-zookeeper-close").start()
+        threading.Thread(target=self._stop_client, args=(client,), name="kohort-zookeeper-close").start()
 
-    def _stop(self, client: Any) -> None:
+    def _stop_client(self, client: Any) -> None:
         try:
             client.stop()
             client.close()

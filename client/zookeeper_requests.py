@@ -25,7 +25,7 @@ _PERSISTENT_RECURSIVE: Final = 1
 _NODE_EVENTS: Final = (1, 2, 3)
 
 
-class Node(NamedTuple):
+class ZooKeeperNode(NamedTuple):
     """A node: its data, the transactions that created it and changed it last, its version, the session whose
     end removes it (0: none), and the number of its children.
     """
@@ -39,7 +39,7 @@ class Node(NamedTuple):
 
 
 #: What was read, or the number of ZooKeeper's error.
-Read: TypeAlias = Node | list[str] | int
+Read: TypeAlias = ZooKeeperNode | list[str] | int
 
 
 class ReadMany:
@@ -58,7 +58,7 @@ class ReadMany:
         made = bytearray()
         for path in self._paths:
             made += _HEADER.pack(self._kind, False, -1)
-            made += _text(path)
+            made += _encode_text(path)
             made.append(0)  # no watch
         return bytes(made + _HEADER.pack(_ERROR, True, -1))
 
@@ -85,7 +85,7 @@ class ReadMany:
                 offset += max(size, 0)
                 stat = _STAT.unpack_from(buffer, offset)
                 offset += _STAT.size
-                found.append(Node(data, stat[0], stat[1], stat[4], stat[7], stat[9]))
+                found.append(ZooKeeperNode(data, stat[0], stat[1], stat[4], stat[7], stat[9]))
 
 
 class WatchAll:
@@ -100,7 +100,7 @@ class WatchAll:
         return f"WatchAll({self._path})"
 
     def serialize(self) -> bytes:
-        return _text(self._path) + _INT.pack(_PERSISTENT_RECURSIVE)
+        return _encode_text(self._path) + _INT.pack(_PERSISTENT_RECURSIVE)
 
     def deserialize(self, buffer: bytes, offset: int) -> None:
         """Its response says nothing but that it is done."""
@@ -116,6 +116,6 @@ def read_event(buffer: bytes, offset: int, changed: Callable[[str], None]) -> No
         changed(buffer[offset : offset + length].decode())
 
 
-def _text(text: str) -> bytes:
+def _encode_text(text: str) -> bytes:
     data = text.encode()
     return _INT.pack(len(data)) + data

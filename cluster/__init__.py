@@ -31,10 +31,10 @@ from ._store import (
     ConflictError,
     Create,
     Delete,
-    Entry,
     MetadataStore,
     Put,
     SessionState,
+    StoreEntry,
 )
 from .layout import (
     CLUSTER_ID,
@@ -99,7 +99,6 @@ __all__ = [
     "Delete",
     "Document",
     "Endpoint",
-    "Entry",
     "FolderStore",
     "MetadataStore",
     "NewerFormatError",
@@ -109,6 +108,7 @@ __all__ = [
     "Registration",
     "SessionState",
     "StateFileError",
+    "StoreEntry",
     "TopicAssignment",
     "TopicDeletion",
     "TopicImage",

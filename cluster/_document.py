@@ -53,16 +53,16 @@ class Document:
         """
         self._is_saving = True
         try:
-            await self._store.commit(self._change(content))
+            await self._store.commit(self._make_change(content))
             self._version = 0 if self._version is None else self._version + 1
         finally:
             self._is_saving = False
-            self._look()
+            self._check_version()
 
     def save_now(self, content: Mapping[str, object]) -> None:
         """As ``save``, at the start and in commands, where no event loop runs; in a folder only."""
         assert isinstance(self._store, WritesAtOnce), "a home that is shared cannot be written without a wait"
-        self._store.commit_now(self._change(content))
+        self._store.commit_now(self._make_change(content))
         self._version = 0 if self._version is None else self._version + 1
 
     def follow(self, changed: Callable[[], None]) -> None:
@@ -70,14 +70,14 @@ class Document:
         lost is as it was; the next ``save`` writes it whole.
         """
         self._changed = changed
-        self._watch(self._path)
+        self._watch_entry(self._path)
 
-    def _watch(self, path: str) -> None:
-        self._store.watch(path, self._watch)
+    def _watch_entry(self, path: str) -> None:
+        self._store.watch(path, self._watch_entry)
         if not self._is_saving:
-            self._look()
+            self._check_version()
 
-    def _look(self) -> None:
+    def _check_version(self) -> None:
         """Notify the owner if the document has another version than the one that it has read."""
         entry = self._store.get(self._path)
         if self._changed is None or (None if entry is None else entry.version) == self._version:
@@ -92,7 +92,7 @@ class Document:
         except StateFileError as error:
             log.error("what was changed is not in force: %s", error)
 
-    def _change(self, content: Mapping[str, object]) -> Change:
+    def _make_change(self, content: Mapping[str, object]) -> Change:
         if self._version is None:
             return Create(self._path, dict(content))
         return Put(self._path, dict(content), self._version)

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from ._files import StateFile, StateFileError
-from ._store import Change, Entry, SessionState, Value
+from ._store import Change, SessionState, StoreEntry, Value
 from .layout import DELETED_TOPICS, DOCUMENTS, PRODUCER_IDS, TOPICS
 from .tree import Tree, TreeStore
 
@@ -42,7 +42,7 @@ class _Part(NamedTuple):
     written: Callable[[dict[str, Value]], dict[str, Any]]
 
 
-def _document(folder: Path, kind: str, path: str) -> _Part:
+def _document_part(folder: Path, kind: str, path: str) -> _Part:
     file = StateFile(folder / f"kohort-{kind}.json", _WITHOUT[kind])
 
     def written(values: dict[str, Value]) -> dict[str, object]:
@@ -96,10 +96,10 @@ class FolderStore(TreeStore):
         topics = _Part(file, _read_topics, _written_topics)
         # by path, or by the path above
         self._parts: dict[str, _Part] = {TOPICS: topics, DELETED_TOPICS: topics, PRODUCER_IDS: topics}
-        self._parts |= {path: _document(folder, kind, path) for kind, path in DOCUMENTS.items()}
+        self._parts |= {path: _document_part(folder, kind, path) for kind, path in DOCUMENTS.items()}
         self._unread = {part.file for part in self._parts.values()}
 
-    def get(self, path: str) -> Entry | None:
+    def get(self, path: str) -> StoreEntry | None:
         self._part_of(path)
         return super().get(path)
 
@@ -152,6 +152,6 @@ class FolderStore(TreeStore):
         part = self._parts.get(path) or self._parts.get(path.rpartition("/")[0])
         if part is not None and part.file in self._unread:
             found = part.file.load(part.read) or {}
-            self._tree.apply({path: Entry(value) for path, value in found.items()})
+            self._tree.apply({path: StoreEntry(value) for path, value in found.items()})
             self._unread.discard(part.file)
         return part

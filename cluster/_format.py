@@ -39,14 +39,14 @@ def own_version() -> str:
     return __version__
 
 
-def stamped(value: object) -> object:
+def add_stamp(value: object) -> object:
     """The value as it is stored. Numbers, which Apache Kafka has for some entries, say nothing."""
     if not isinstance(value, Mapping):
         return value
     return {**value, _STAMP: {"format": FORMAT, "version": own_version()}}
 
 
-def unstamped(path: str, stored: Any) -> object:
+def remove_stamp(path: str, stored: Any) -> object:
     """The value of an entry that was read. Raises NewerFormatError. One without a stamp is of a build that
     wrote none, or of somebody's hand.
     """

@@ -197,7 +197,7 @@ class ClusterImage:
             self._all = sorted(every, key=attrgetter("order"))
         return self._all
 
-    def changed(
+    def with_changes(
         self,
         topics: Iterable[TopicImage] = (),
         *,

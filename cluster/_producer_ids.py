@@ -43,7 +43,7 @@ class ProducerIds:
         while self._next == self._end:
             # another broker that takes a block meanwhile gets another one
             with suppress(ConflictError):
-                await self._reserve()
+                await self._reserve_block()
         taken = self._next
         self._next += 1
         return taken
@@ -52,10 +52,10 @@ class ProducerIds:
         """Skip ids up to ``newest``, which another broker gave out. Raises OSError."""
         while newest >= self._end:
             with suppress(ConflictError):
-                await self._reserve((newest // BLOCK_SIZE + 1) * BLOCK_SIZE)
+                await self._reserve_block((newest // BLOCK_SIZE + 1) * BLOCK_SIZE)
         self._next = max(self._next, newest + 1)
 
-    async def _reserve(self, least: int = 0) -> None:
+    async def _reserve_block(self, least: int = 0) -> None:
         entry = self._store.get(PRODUCER_IDS)
         first = max(least, self._known, 0 if entry is None else int(entry.value))
         end = first + BLOCK_SIZE

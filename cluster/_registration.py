@@ -76,15 +76,15 @@ class Registration:
         loop = asyncio.get_running_loop()
         self._first = loop.create_future()
         self._store.on_session(self._session_changed)
-        self._keeper = loop.create_task(self._keep())
+        self._keeper = loop.create_task(self._keep_entry())
         return await self._first
 
     async def shut_down(self) -> None:
         """Announce that this broker is about to stop and must lead nothing. Raises OSError, ConflictError."""
         self._broker = self._broker._replace(shutting_down=True)
-        await self._tell()
+        await self._update_entry()
 
-    def damaged(self, replicas: frozenset[tuple[UUID, int]]) -> None:
+    def announce_damaged(self, replicas: frozenset[tuple[UUID, int]]) -> None:
         """Announce, as soon as possible, which replicas of this broker cannot be used: topic ids and
         partitions. They replace those announced before.
         """
@@ -92,13 +92,13 @@ class Registration:
             self._broker = self._broker._replace(damaged=replicas)
             self._wake.set()
 
-    def lost(self, replicas: frozenset[tuple[UUID, int]]) -> None:
+    def announce_lost(self, replicas: frozenset[tuple[UUID, int]]) -> None:
         """As ``damaged``, for replicas that a new data folder does not have."""
         if replicas != self._broker.lost:
             self._broker = self._broker._replace(lost=replicas)
             self._wake.set()
 
-    def strays(self, names: frozenset[str]) -> None:
+    def announce_strays(self, names: frozenset[str]) -> None:
         """Announce, as soon as possible, coordinators' topics that the disk has and the metadata do not."""
         if names != self._broker.strays:
             self._broker = self._broker._replace(strays=names)
@@ -120,13 +120,13 @@ class Registration:
             self._sessions_lost += 1
         self._wake.set()
 
-    async def _keep(self) -> None:
+    async def _keep_entry(self) -> None:
         while True:
             if self.epoch == -1 and self._store.session is SessionState.CONNECTED:
-                await self._try()
+                await self._try_to_register()
             elif self._store.session is SessionState.CONNECTED:
                 try:
-                    await self._tell()
+                    await self._update_entry()
                 except (OSError, ConflictError) as error:
                     log.warning("broker %d could not change its entry: %s", self._broker.node_id, error)
                     await asyncio.sleep(_AGAIN_SECONDS)
@@ -136,7 +136,7 @@ class Registration:
             await self._wake.wait()
             self._wake.clear()
 
-    async def _try(self) -> None:
+    async def _try_to_register(self) -> None:
         value = stored_broker(self._broker, self._now_ms())
         lost = self._sessions_lost
         try:
@@ -171,7 +171,7 @@ class Registration:
         self.epoch = -1
         self._wake.set()
 
-    async def _tell(self) -> None:
+    async def _update_entry(self) -> None:
         """Update the entry with what has changed since it was created. Raises OSError, ConflictError."""
         async with self._telling:
             entry = self._store.get(self._path)

@@ -39,7 +39,7 @@ class SessionNote:
         """The last session of the former process; None if it is not known."""
         try:
             found = json.loads(self._path.read_text())
-            if found["lock"] == self._place():
+            if found["lock"] == self._place_of_session():
                 return int(found["session"]), bytes.fromhex(found["password"])
         except (OSError, ValueError, KeyError, TypeError):
             pass
@@ -49,7 +49,7 @@ class SessionNote:
         """Write a session down. If that fails, the session ends by its timeout."""
         number, password = session
         try:
-            value = {"session": number, "password": password.hex(), "lock": self._place()}
+            value = {"session": number, "password": password.hex(), "lock": self._place_of_session()}
             # nobody else may read the password
             handle = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
             with open(handle, "w") as file:
@@ -57,7 +57,7 @@ class SessionNote:
         except OSError as error:
             log.debug("the session was not noted in the data folder: %s", error)
 
-    def _place(self) -> list[object]:
+    def _place_of_session(self) -> list[object]:
         """Raises OSError if this machine has no id of its boot."""
         lock = self._lock.stat()
         return [_BOOT.read_text().strip(), lock.st_dev, lock.st_ino]

@@ -24,7 +24,7 @@ Value: TypeAlias = Any
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class StoreEntry:
     """One entry as it is now. ``version`` is 0 when it is created and one more with each ``Put``.
 
     An ephemeral entry is removed when the session that created it ends. ``created`` is the number of the step
@@ -83,7 +83,7 @@ class ConflictError(KohortError):
     condition failed.
     """
 
-    def __init__(self, change: Change, entry: Entry | None) -> None:
+    def __init__(self, change: Change, entry: StoreEntry | None) -> None:
         found = "it is not there" if entry is None else f"it is there, at version {entry.version}"
         super().__init__(f"{type(change).__name__.lower()} of {change.path} cannot be done: {found}")
         self.change = change
@@ -114,7 +114,7 @@ class MetadataStore(Protocol):
         """Why the home is not used any more, once its last session was ended for that."""
         ...
 
-    def get(self, path: str) -> Entry | None:
+    def get(self, path: str) -> StoreEntry | None:
         """Return the entry at a path, None if there is none."""
         ...
 

@@ -11,7 +11,7 @@ from typing import Final
 from uuid import UUID
 
 from ._image import NO_LEADER, UNKNOWN_EPOCH, BrokerRegistration, ClusterImage, PartitionState, TopicImage
-from ._store import Entry, MetadataStore
+from ._store import MetadataStore, StoreEntry
 from .layout import (
     BROKERS,
     CLUSTER_ID,
@@ -59,7 +59,7 @@ class ClusterView:
         self._entries: dict[int, dict[PartitionKey, PartitionState]] = {}
         self._names: dict[UUID, str] = {}
         # what was parsed of each topic's entry, by name
-        self._assignments: dict[str, tuple[Entry, TopicAssignment]] = {}
+        self._assignments: dict[str, tuple[StoreEntry, TopicAssignment]] = {}
         # what has changed since the image was made: entries of states, and topics by name
         self._stale_entries: set[int] = set()
         self._stale_topics: set[str] = set()
@@ -87,7 +87,7 @@ class ClusterView:
     def image(self) -> ClusterImage:
         """The current image of the cluster."""
         if self._stale:
-            self._refresh()
+            self._refresh_image()
         return self._image
 
     def entries(self) -> Mapping[int, Mapping[PartitionKey, PartitionState]]:
@@ -111,7 +111,7 @@ class ClusterView:
         was out of reach for so long that deletions may have been forgotten meanwhile.
         """
         self._forgetting = True
-        self._mark()
+        self._mark_stale()
 
     # -- what is watched -------------------------------------------------------------------------------------
 
@@ -140,33 +140,33 @@ class ClusterView:
 
     def _entry_changed(self, path: str) -> None:
         self._store.watch(path, self._entry_changed)
-        self._mark()
+        self._mark_stale()
 
     def _broker_changed(self, _: str) -> None:
         self._stale_brokers = True
-        self._mark()
+        self._mark_stale()
 
     def _topic_changed(self, name: str) -> None:
         self._stale_topics.add(name)
-        self._mark()
+        self._mark_stale()
 
     def _states_changed(self, name: str) -> None:
         if name.isdecimal():
             self._stale_entries.add(int(name))
-            self._mark()
+            self._mark_stale()
 
     def _deletion_changed(self, topic_id: str) -> None:
         self._stale_deletions.add(topic_id)
-        self._mark()
+        self._mark_stale()
 
-    def _mark(self) -> None:
+    def _mark_stale(self) -> None:
         if not self._stale:
             self._stale = True
             self._told()
 
     # -- the image -------------------------------------------------------------------------------------------
 
-    def _refresh(self) -> None:
+    def _refresh_image(self) -> None:
         self._stale = False
         if self.is_foreign:
             return
@@ -175,7 +175,7 @@ class ClusterView:
         brokers = image.brokers
         if self._stale_brokers:
             self._stale_brokers = False
-            brokers = self._brokers()
+            brokers = self._read_brokers()
         stale = self._stale_topics | self._refresh_states() | self._refresh_deletions()
         if self._forgetting:
             stale |= {topic.name for topic in image.topics()}
@@ -185,10 +185,10 @@ class ClusterView:
             if _unusable_of(brokers, node_id) != _unusable_of(image.brokers, node_id)
         }
         self._stale_topics = set()
-        topics, deleted = self._topics(stale, brokers)
+        topics, deleted = self._read_topics(stale, brokers)
         if moved:
             topics += self._topics_on(moved, brokers, without=stale)
-        now = image.changed(
+        now = image.with_changes(
             topics,
             deleted=deleted,
             brokers=brokers,
@@ -204,7 +204,7 @@ class ClusterView:
         # an entry that is gone says nothing, as that of a topic
         return self._image.cluster_id if entry is None else str(entry.value["id"])
 
-    def _brokers(self) -> dict[int, BrokerRegistration]:
+    def _read_brokers(self) -> dict[int, BrokerRegistration]:
         found = {}
         for name in self._store.children(BROKERS):
             path = broker_path(int(name)) if name.isdecimal() else ""
@@ -263,7 +263,7 @@ class ClusterView:
         self._deletions = deletions
         return names
 
-    def _topics(
+    def _read_topics(
         self, names: Iterable[str], brokers: Mapping[int, BrokerRegistration]
     ) -> tuple[list[TopicImage], list[TopicImage]]:
         """The present topics of these names, and the former topics of names that are gone."""
@@ -282,7 +282,7 @@ class ClusterView:
                 gone.append(before)
                 self._names.pop(before.id, None)
                 before = None
-            now, is_stored = self._newest(before, stored)
+            now, is_stored = self._newest_states(before, stored)
             if is_stored:
                 self._unstored.pop(name, None)
             if now is None:
@@ -345,7 +345,9 @@ class ClusterView:
         is_deleted = before.id in self._deletions or self._forgetting
         return is_deleted and (stored is None or stored.id != before.id)
 
-    def _newest(self, before: TopicImage | None, stored: TopicImage | None) -> tuple[TopicImage | None, bool]:
+    def _newest_states(
+        self, before: TopicImage | None, stored: TopicImage | None
+    ) -> tuple[TopicImage | None, bool]:
         """The newer state of each partition, of what was known and what is stored, and whether that is all
         stored: entries may be missing, or come from an older copy of the metadata.
         """
@@ -365,7 +367,8 @@ class ClusterView:
         else:
             states = list(stored.partitions)
         newest = [
-            _newer(known, state) for known, state in zip_longest(before.partitions, states, fillvalue=None)
+            _newer_state(known, state)
+            for known, state in zip_longest(before.partitions, states, fillvalue=None)
         ]
         is_stored = stored is not None and newest == states and not lacks_configs
         known = stored or before
@@ -374,7 +377,7 @@ class ClusterView:
         return known if tuple(newest) == known.partitions else known.having(partitions=newest), is_stored
 
 
-def _newer(known: PartitionState | None, stored: PartitionState | None) -> PartitionState:
+def _newer_state(known: PartitionState | None, stored: PartitionState | None) -> PartitionState:
     """The newer of two states of a partition; each change of a state, and of its replicas, which are stored
     in another entry, raises its ``partition_epoch``.
     """
@@ -383,11 +386,11 @@ def _newer(known: PartitionState | None, stored: PartitionState | None) -> Parti
         assert state is not None, "a partition is known, or stored"
         return state
     at, known_at = (stored.leader_epoch, stored.partition_epoch), (known.leader_epoch, known.partition_epoch)
-    is_older = at < known_at or (at == known_at and _assigned(stored) != _assigned(known))
+    is_older = at < known_at or (at == known_at and _assigned_replicas(stored) != _assigned_replicas(known))
     return known if is_older else stored
 
 
-def _assigned(state: PartitionState) -> tuple[tuple[int, ...], ...]:
+def _assigned_replicas(state: PartitionState) -> tuple[tuple[int, ...], ...]:
     return state.replicas, state.adding, state.removing
 
 
@@ -397,14 +400,14 @@ def _with_offline(topic: TopicImage, unusable: Mapping[int, frozenset[PartitionK
     """
     states = [
         state._replace(offline=offline)
-        if state.offline != (offline := _offline((topic.id, number), state.replicas, unusable))
+        if state.offline != (offline := _offline_replicas((topic.id, number), state.replicas, unusable))
         else state
         for number, state in enumerate(topic.partitions)
     ]
     return topic.having(partitions=states) if any(map(operator.is_not, states, topic.partitions)) else topic
 
 
-def _offline(
+def _offline_replicas(
     key: PartitionKey, replicas: tuple[int, ...], unusable: Mapping[int, frozenset[PartitionKey]]
 ) -> tuple[int, ...]:
     return tuple(

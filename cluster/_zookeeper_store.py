@@ -23,10 +23,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from ..client.zookeeper import ZooKeeperSession, ZooKeeperSettings, outage_error
-from ..client.zookeeper_requests import Node
-from ._format import NewerFormatError, stamped, unstamped
+from ..client.zookeeper_requests import ZooKeeperNode
+from ._format import NewerFormatError, add_stamp, remove_stamp
 from ._session_note import SessionNote
-from ._store import Change, Check, ConflictError, Create, Delete, Entry, Put, SessionState
+from ._store import Change, Check, ConflictError, Create, Delete, Put, SessionState, StoreEntry
 from .tree import Tree, TreeStore
 
 log = logging.getLogger("kohort.cluster")
@@ -82,7 +82,7 @@ async def open_zookeeper(settings: ZooKeeperSettings) -> ZooKeeperStore:
         raise ImportError("a cluster on ZooKeeper needs kazoo: pip install kohort[cluster]") from error
     store = ZooKeeperStore(session)
     try:
-        await store._open(settings.connection_timeout_ms / 1_000)
+        await store._open_session(settings.connection_timeout_ms / 1_000)
     except (ConnectionError, NewerFormatError):
         store.close()
         raise
@@ -167,22 +167,22 @@ class ZooKeeperStore(TreeStore):
             await self._make_parents([*created, *pieces])
             for path, piece in pieces.items():
                 await self._zookeeper.call(self._client.create_async, path, piece, self._acl_of(path))
-            results = await self._zookeeper.call(self._transaction(changes, values).commit_async)
+            results = await self._zookeeper.call(self._make_transaction(changes, values).commit_async)
         except KazooException as error:
             raise outage_error(error) from error
         # ZooKeeper gives the reason of the first change that failed, and reports the others as rolled back
         conflicts = (NodeExistsError, NoNodeError, BadVersionError)
         refused = [n for n, result in enumerate(results) if isinstance(result, conflicts)]
         failed = next((result for result in results if isinstance(result, Exception)), None)
-        self._forget(replaced if failed is None else pieces)
-        await self._settle()
+        self._remove_pieces(replaced if failed is None else pieces)
+        await self._wait_for_changes()
         if refused:
             change = changes[refused[0]]
             raise ConflictError(change, self._tree.get(change.path))
         if failed is not None:
             raise OSError(f"ZooKeeper refuses a change: {failed!r}") from failed
 
-    def _transaction(self, changes: Sequence[Change], values: Sequence[bytes]) -> Any:
+    def _make_transaction(self, changes: Sequence[Change], values: Sequence[bytes]) -> Any:
         made = self._client.transaction()
         for change, value in zip(changes, values, strict=True):
             match change:
@@ -213,12 +213,12 @@ class ZooKeeperStore(TreeStore):
             with suppress(NodeExistsError):
                 await self._zookeeper.call(self._client.create_async, each, b"", self._acl_of(each))
 
-    def _forget(self, pieces: Iterable[str]) -> None:
+    def _remove_pieces(self, pieces: Iterable[str]) -> None:
         """Remove pieces that no entry names any more; those that stay do no harm."""
         for path in pieces:
             self._client.delete_async(path)
 
-    async def _settle(self) -> None:
+    async def _wait_for_changes(self) -> None:
         """Return when all changes reported so far can be read here."""
         if self._changed or self._reading:
             settled = self._loop.create_future()
@@ -228,16 +228,16 @@ class ZooKeeperStore(TreeStore):
 
     # -- follow ----------------------------------------------------------------------------------------------
 
-    async def _open(self, limit_s: float) -> None:
-        self._follower = self._loop.create_task(self._follow())
+    async def _open_session(self, limit_s: float) -> None:
+        self._follower = self._loop.create_task(self._follow_changes())
         self._limit_s = limit_s
         async with asyncio.timeout(limit_s) as self._limit:
             await self._zookeeper.begin(self._connection_changed)
             await self._opened
         self._limit = None
-        self._sweeper = self._loop.create_task(self._sweep())
+        self._sweeper = self._loop.create_task(self._sweep_pieces())
 
-    async def _sweep(self) -> None:
+    async def _sweep_pieces(self) -> None:
         """Remove old pieces that no entry names: their writer died before it wrote the entry, or removing
         them failed. Young ones may belong to an entry that is being written.
         """
@@ -247,11 +247,11 @@ class ZooKeeperStore(TreeStore):
             names = await self._zookeeper.call(self._client.get_children_async, _PIECES)
             for name in names:
                 stat = await self._zookeeper.call(self._client.exists_async, f"{_PIECES}/{name}")
-                await self._settle()
+                await self._wait_for_changes()
                 named = {path for pieces in self._pieces.values() for path in pieces}
                 is_old = stat is not None and time.time() * 1_000 - stat.ctime > _ORPHAN_MS
                 if is_old and f"{_PIECES}/{name}" not in named:
-                    self._forget([f"{_PIECES}/{name}"])
+                    self._remove_pieces([f"{_PIECES}/{name}"])
         except (KazooException, OSError) as error:
             # nothing is lost: there are none, or the next start removes them
             log.debug("pieces in ZooKeeper were not looked through: %r", error)
@@ -266,7 +266,7 @@ class ZooKeeperStore(TreeStore):
             await self._zookeeper.call(self._client.sync_async, "/")
         except KazooException as error:
             raise outage_error(error) from error
-        await self._settle()
+        await self._wait_for_changes()
 
     def _connection_changed(self, state: str) -> None:
         if self._closed:
@@ -285,7 +285,7 @@ class ZooKeeperStore(TreeStore):
         else:
             self._become(SessionState(state.lower()))
 
-    async def _follow(self) -> None:
+    async def _follow_changes(self) -> None:
         """Read changes as long as the store is open."""
         from kazoo.exceptions import KazooException, NoAuthError
 
@@ -304,7 +304,7 @@ class ZooKeeperStore(TreeStore):
                 else:
                     self._opened.set_exception(ConnectionError(_MAY_NOT_READ))
             except NewerFormatError as error:
-                self._refuse(error)
+                self._refuse_newer(error)
                 return
             except (KazooException, ConnectionError) as error:
                 # the next connection reads everything
@@ -318,7 +318,7 @@ class ZooKeeperStore(TreeStore):
                     if not each.done():
                         each.set_result(None)
 
-    def _refuse(self, error: NewerFormatError) -> None:
+    def _refuse_newer(self, error: NewerFormatError) -> None:
         """Read nothing more: what is shown stays as it was before the newer entry."""
         if not self._opened.done():
             self._opened.set_exception(error)
@@ -335,40 +335,40 @@ class ZooKeeperStore(TreeStore):
         await self._zookeeper.watch_all(partial(self._node_changed, connection))
         self._parents.clear()
         self._changed.clear()
-        found: dict[str, Entry | None] = {}
+        found: dict[str, StoreEntry | None] = {}
         there: set[str] = set()
         progress = _Progress()
         level = ["/"]
         while level:
             progress.known += len(level)
             there.update(level)
-            parents = await self._read(level, found, progress)
+            parents = await self._read_nodes(level, found, progress)
             level = await self._read_names(parents)
         found |= await self._read_rounds()
         gone = {path: None for path in self._tree.entries() if path not in there and path not in found}
         if connection == self._connections:
-            self._show({**found, **gone})
+            self._show_entries({**found, **gone})
             self._become(SessionState.CONNECTED)
             if not self._opened.done():
                 self._opened.set_result(None)
 
     async def _read_changed(self) -> None:
-        self._show(await self._read_rounds())
+        self._show_entries(await self._read_rounds())
 
-    async def _read_rounds(self) -> dict[str, Entry | None]:
+    async def _read_rounds(self) -> dict[str, StoreEntry | None]:
         """Read entries, None for those that are gone, until no more changes are reported. A response comes
         after all earlier notifications, so a step is read whole.
         """
-        found: dict[str, Entry | None] = {}
+        found: dict[str, StoreEntry | None] = {}
         for _ in range(_MAX_ROUNDS):
             changed, self._changed = list(self._changed), {}
             if not changed:
                 break
-            await self._read(changed, found)
+            await self._read_nodes(changed, found)
         return found
 
-    async def _read(
-        self, paths: Sequence[str], found: dict[str, Entry | None], progress: _Progress | None = None
+    async def _read_nodes(
+        self, paths: Sequence[str], found: dict[str, StoreEntry | None], progress: _Progress | None = None
     ) -> list[str]:
         """Read nodes, and add entries that have changed to ``found``. Return the nodes that have children."""
         parents: list[str] = []
@@ -378,16 +378,18 @@ class ZooKeeperStore(TreeStore):
             async with turns:
                 nodes = await self._zookeeper.read(some)
                 for path, node in zip(some, nodes, strict=True):
-                    await self._take(path, node, found)
+                    await self._take_node(path, node, found)
                     if node is not None and node.children:
                         parents.append(path)
             if progress is not None:
                 progress.add(len(some))
 
-        await asyncio.gather(*map(read, _some(paths)))
+        await asyncio.gather(*map(read, _some_paths(paths)))
         return parents
 
-    async def _take(self, path: str, node: Node | None, found: dict[str, Entry | None]) -> None:
+    async def _take_node(
+        self, path: str, node: ZooKeeperNode | None, found: dict[str, StoreEntry | None]
+    ) -> None:
         if node is None or not node.data:
             (self._parents.discard if node is None else self._parents.add)(path)
             self._pieces.pop(path, None)
@@ -398,7 +400,7 @@ class ZooKeeperStore(TreeStore):
         if before is not None and (before.modified, before.version) == (node.modified, node.version):
             found.pop(path, None)
             return
-        data, pieces = node.data, _pieces(node.data)
+        data, pieces = node.data, _piece_paths(node.data)
         if pieces:
             parts = [each for each in await self._zookeeper.read(pieces) if each is not None]
             if len(parts) < len(pieces):
@@ -411,18 +413,18 @@ class ZooKeeperStore(TreeStore):
         except ValueError:
             log.error("the entry %s in ZooKeeper is no JSON, and is passed over", path)
             return
-        value = unstamped(path, value)
-        found[path] = Entry(value, node.version, bool(node.owner), node.created, node.modified)
+        value = remove_stamp(path, value)
+        found[path] = StoreEntry(value, node.version, bool(node.owner), node.created, node.modified)
 
     async def _read_names(self, parents: Sequence[str]) -> list[str]:
         """The paths of the nodes right below these."""
         found: list[str] = []
-        for some in _some(parents):
+        for some in _some_paths(parents):
             for path, names in zip(some, await self._zookeeper.read_children(some), strict=True):
                 found += (f"{path.rstrip('/')}/{name}" for name in names)
         return [path for path in found if path not in _FOREIGN]
 
-    def _show(self, found: dict[str, Entry | None]) -> None:
+    def _show_entries(self, found: dict[str, StoreEntry | None]) -> None:
         """Show the entries that were read, in the order of their creation."""
         back = [path for path, entry in found.items() if entry is not None and self._is_older(path, entry)]
         if back:
@@ -433,9 +435,9 @@ class ZooKeeperStore(TreeStore):
                 min(back),
             )
         order = sorted(found.items(), key=lambda each: (0 if each[1] is None else each[1].created, each[0]))
-        self._tree.apply({path: entry for path, entry in order if not _same(entry, self._tree.get(path))})
+        self._tree.apply({path: entry for path, entry in order if not _is_same(entry, self._tree.get(path))})
 
-    def _is_older(self, path: str, entry: Entry) -> bool:
+    def _is_older(self, path: str, entry: StoreEntry) -> bool:
         before = self._tree.get(path)
         if before is None or entry.ephemeral:
             return False
@@ -472,12 +474,12 @@ class _Progress:
             log.info("%d of the %d nodes found so far in ZooKeeper are read", self._read, self.known)
 
 
-def _some(paths: Sequence[str]) -> Iterator[Sequence[str]]:
+def _some_paths(paths: Sequence[str]) -> Iterator[Sequence[str]]:
     """The paths, as many at a time as are read with one request."""
     return (paths[start : start + _AT_ONCE] for start in range(0, len(paths), _AT_ONCE))
 
 
-def _same(entry: Entry | None, before: Entry | None) -> bool:
+def _is_same(entry: StoreEntry | None, before: StoreEntry | None) -> bool:
     if entry is None or before is None:
         return entry is before
     return (entry.created, entry.modified, entry.version) == (before.created, before.modified, before.version)
@@ -489,7 +491,7 @@ def _encode_changes(changes: Sequence[Change]) -> tuple[list[bytes], dict[str, b
     Raises ValueError for a step with more changes than a request can hold.
     """
     values = [
-        json.dumps(stamped(change.value), separators=(",", ":")).encode()
+        json.dumps(add_stamp(change.value), separators=(",", ":")).encode()
         if isinstance(change, Create | Put)
         else b""
         for change in changes
@@ -503,12 +505,12 @@ def _encode_changes(changes: Sequence[Change]) -> tuple[list[bytes], dict[str, b
             raise ValueError(f"{len(changes)} changes are too many for one step: make it several")
         parts = [value[at : at + _PIECE_BYTES] for at in range(0, len(value), _PIECE_BYTES)]
         values[longest] = _IN_PIECES + f"{name} {len(parts)}".encode()
-        pieces |= dict(zip(_pieces(values[longest]), parts, strict=True))
+        pieces |= dict(zip(_piece_paths(values[longest]), parts, strict=True))
         size -= len(value) - len(values[longest])
     return values, pieces
 
 
-def _pieces(data: bytes) -> list[str]:
+def _piece_paths(data: bytes) -> list[str]:
     """Paths of the pieces of an entry's value; none if the value is in its data."""
     if not data.startswith(_IN_PIECES):
         return []

@@ -61,7 +61,7 @@ class TopicRecord:
         """Raises ValueError, KeyError or TypeError for what is no topic."""
         return cls(UUID(value["id"]), int(value["partitions"]), dict(value["configs"]))
 
-    def stored(self) -> dict[str, Any]:
+    def to_document(self) -> dict[str, Any]:
         return {"id": str(self.id), "partitions": self.partitions, "configs": self.configs}
 
 
@@ -163,8 +163,8 @@ def parse_broker(node_id: int, value: Mapping[str, Any], epoch: int) -> BrokerRe
         tuple(endpoints),
         str(value.get("software", "")),
         bool(value.get("shutting_down")),
-        _replicas(value.get("damaged", {})),
-        _replicas(value.get("lost", {})),
+        _replica_set(value.get("damaged", {})),
+        _replica_set(value.get("lost", {})),
         frozenset(map(str, value.get("strays", ()))),
         {
             (parse_id(topic), int(number)): int(epoch)
@@ -174,7 +174,7 @@ def parse_broker(node_id: int, value: Mapping[str, Any], epoch: int) -> BrokerRe
     )
 
 
-def _replicas(by_topic: Mapping[str, Sequence[int]]) -> frozenset[tuple[UUID, int]]:
+def _replica_set(by_topic: Mapping[str, Sequence[int]]) -> frozenset[tuple[UUID, int]]:
     return frozenset((parse_id(topic), int(each)) for topic, numbers in by_topic.items() for each in numbers)
 
 
@@ -217,7 +217,7 @@ class TopicAssignment:
             lists("removing_replicas"),
         )
 
-    def stored(self) -> dict[str, Any]:
+    def to_document(self) -> dict[str, Any]:
         return {
             "version": 3,
             "topic_id": id_text(self.id),
@@ -243,7 +243,7 @@ class TopicDeletion:
         """Raises ValueError, KeyError or TypeError for what is no deletion of a cluster's topic."""
         return cls(str(value["name"]), frozenset(map(int, value["brokers"])))
 
-    def stored(self) -> dict[str, Any]:
+    def to_document(self) -> dict[str, Any]:
         return {"version": 1, "name": self.name, "brokers": sorted(self.brokers)}
 
     def without(self, node_id: int) -> TopicDeletion:

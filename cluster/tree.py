@@ -10,10 +10,10 @@ from typing import TypeAlias
 from ..protocol import KohortError
 from ._document import Document
 from ._files import StateFileError
-from ._store import ANY_VERSION, Change, Check, ConflictError, Create, Delete, Entry, Put, SessionState
+from ._store import ANY_VERSION, Change, Check, ConflictError, Create, Delete, Put, SessionState, StoreEntry
 
 #: The entries that a step leaves, by path; None: removed.
-Step: TypeAlias = Mapping[str, Entry | None]
+Step: TypeAlias = Mapping[str, StoreEntry | None]
 
 _Watchers: TypeAlias = dict[str, list[Callable[[str], None]]]
 
@@ -24,7 +24,7 @@ class Tree:
     __slots__ = ("_child_watchers", "_children", "_entries", "_steps", "_watchers")
 
     def __init__(self) -> None:
-        self._entries: dict[str, Entry] = {}
+        self._entries: dict[str, StoreEntry] = {}
         self._steps = 0
         # names below each path, in the order of their creation
         self._children: dict[str, dict[str, None]] = {}
@@ -34,25 +34,27 @@ class Tree:
     def __repr__(self) -> str:
         return f"Tree({len(self._entries)} entries)"
 
-    def get(self, path: str) -> Entry | None:
+    def get(self, path: str) -> StoreEntry | None:
         return self._entries.get(path)
 
     def children(self, path: str) -> Sequence[str]:
         return list(self._children.get(path, ()))
 
-    def entries(self) -> Mapping[str, Entry]:
+    def entries(self) -> Mapping[str, StoreEntry]:
         """Return every entry by its path, in the order of their creation."""
         return self._entries
 
     def plan(self, changes: Sequence[Change]) -> Step:
         """Return the step that the changes lead to, without making it. Raises ConflictError."""
-        step: dict[str, Entry | None] = {}
+        step: dict[str, StoreEntry | None] = {}
         for change in changes:
             found = step[change.path] if change.path in step else self._entries.get(change.path)
             if isinstance(change, Create):
                 if found is not None:
                     raise ConflictError(change, found)
-                step[change.path] = Entry(change.value, ephemeral=change.ephemeral, created=self._steps + 1)
+                step[change.path] = StoreEntry(
+                    change.value, ephemeral=change.ephemeral, created=self._steps + 1
+                )
                 continue
             if found is None or change.version not in (ANY_VERSION, found.version):
                 raise ConflictError(change, found)
@@ -110,7 +112,7 @@ class TreeStore(ABC):
     def session(self) -> SessionState:
         return self._session
 
-    def get(self, path: str) -> Entry | None:
+    def get(self, path: str) -> StoreEntry | None:
         return self._tree.get(path)
 
     def children(self, path: str) -> Sequence[str]:

@@ -146,7 +146,7 @@ class GroupConsumer:
         caller = threading.get_ident()
         if in_callback() or threading.current_thread() is thread:
             # closing waits for the callback, which therefore cannot wait for closing
-            self._submit(self._consumer.close_by(caller, drain_timeout_ms, timeout_ms, hurry=hurry))
+            self._submit_work(self._consumer.close_by(caller, drain_timeout_ms, timeout_ms, hurry=hurry))
             return
         try:
             with suppress(ConsumerClosedError):  # another thread was first
@@ -195,21 +195,21 @@ class GroupConsumer:
         # no Python code runs between two records. Only with a global interpreter lock is it certain how many
         # records a run has delivered when the loop takes it back
         locked = getattr(sys, "_is_gil_enabled", lambda: True)()
-        records = chain.from_iterable(self._runs() if locked else self._batches(None))
+        records = chain.from_iterable(self._next_runs() if locked else self._next_batches(None))
         return self._done_with_next(records, self.done) if self._consumer.config.auto_done else records
 
     def _done_with_next(self, items: Iterator[T], done: Callable[[T], None]) -> Iterator[T]:
         in_hand, reader = self._consumer.in_hand, object()
         self._run(in_hand.on_asked, reader)
         for item in items:
-            in_hand.gave(reader, functools.partial(done, item))
+            in_hand.note_given(reader, functools.partial(done, item))
             yield item
             if in_hand.is_left(reader):  # which is for the loop to deal with
                 self._run(in_hand.on_asked, reader)
             else:
                 in_hand.on_asked(reader)
 
-    def _runs(self) -> Iterator[Run]:
+    def _next_runs(self) -> Iterator[Run]:
         self._require_running()
         self._consumer.parts.watch.poller = threading.get_ident()
         with suppress(ConsumerClosedError):
@@ -218,10 +218,10 @@ class GroupConsumer:
 
     def batches(self, max_records: int | None = None) -> Iterator[list[Record]]:
         """Lists of the available records, up to ``max_records`` (default max_poll_records), until closed."""
-        batches = self._batches(max_records)
+        batches = self._next_batches(max_records)
         return self._done_with_next(batches, self.done_all) if self._consumer.config.auto_done else batches
 
-    def _batches(self, max_records: int | None) -> Iterator[list[Record]]:
+    def _next_batches(self, max_records: int | None) -> Iterator[list[Record]]:
         self._consumer.parts.watch.poller = threading.get_ident()
         with suppress(ConsumerClosedError):
             while batch := self._run(self._consumer.next_records, max_records):
@@ -343,7 +343,7 @@ class GroupConsumer:
     def _run(self, function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
         """Call a function of the consumer on its loop, wait, and return its result."""
         work = self._process_and_call(function, *arguments, **named)
-        future = self._submit(work)
+        future = self._submit_work(work)
         self._asked.add(future)
         if self._over:
             # the loop may have ended without running it
@@ -360,7 +360,7 @@ class GroupConsumer:
         finally:
             self._asked.discard(future)
 
-    def _submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+    def _submit_work(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         """Run a coroutine on the consumer's loop. Raises ConsumerClosedError if there is no loop (any
         more).
         """

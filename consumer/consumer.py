@@ -27,7 +27,7 @@ from .event_lines import EventLines
 from .events import ConsumerFailed, Event, EventLog, StateChanged
 from .reading.delivery import POLL_BYTES, MakeBatches
 from .reading.fetch_buffer import ArrowForm
-from .reading.fetched_records import off_the_loop, prepare
+from .reading.fetched_records import off_the_loop, prepare_checksum
 from .reading.user_decoders import Decoder, make_decoder
 from .record import Record, RecordStream, Run
 from .run.assembly import ConsumerAssembly
@@ -127,7 +127,7 @@ class AsyncGroupConsumer:
         lines = EventLines(self.config.group, lambda: self._time())
         #: Whether events are written to the logger ``kohort.consumer``.
         self.logged = True
-        self.events.listen(lambda event: lines.see(event) if self.logged else None)
+        self.events.listen(lambda event: lines.write_event(event) if self.logged else None)
         self._callbacks = Callbacks(
             on_partitions_assigned, on_partitions_revoking, on_partitions_revoked, on_partitions_lost
         )
@@ -147,14 +147,14 @@ class AsyncGroupConsumer:
             self._callbacks,
             manual=self._selection.manual,
             wake=self._more.fire,
-            report=self._publish,
-            failed=self._fail,
+            report=self._publish_event,
+            failed=self._on_failure,
         )
         self._closing = Closing(
             self._built,
             self.config.notice_ms,
             tasks=lambda: None if self._parts is None else self._tasks,
-            silenced=self._silence,
+            silenced=self._silence_logs,
             over=self.events.close,
         )
         self._tracker = self._built.tracker
@@ -186,7 +186,7 @@ class AsyncGroupConsumer:
             raise ConsumerClosedError("a consumer starts once: make a new one")
         parts = self._built
         # loading aiokafka takes a quarter of a second, for which connecting need not wait
-        loading = asyncio.create_task(off_the_loop(_load))
+        loading = asyncio.create_task(off_the_loop(_load_modules))
         try:
             await parts.cluster.connect()
             await parts.choose_protocol()
@@ -199,9 +199,9 @@ class AsyncGroupConsumer:
             await parts.close()
             raise
         self._parts = parts
-        parts.cluster.refused = self._fail
+        parts.cluster.refused = self._on_failure
         self._time = asyncio.get_running_loop().time
-        parts.watch.touch(now_ms())
+        parts.watch.note_poll(now_ms())
         jobs = [
             parts.driver.run(),
             parts.driver.watch_topics(),
@@ -237,7 +237,7 @@ class AsyncGroupConsumer:
         """As ``close``, for a task, or for the thread with this id; ``hurry`` speeds up one in progress."""
         await self._closing.close(caller, drain_ms, timeout_ms, hurry=hurry)
 
-    def _silence(self) -> None:
+    def _silence_logs(self) -> None:
         self._closed = True
         self._more.fire()
 
@@ -249,13 +249,13 @@ class AsyncGroupConsumer:
         Waits up to ``timeout_ms`` (default ``leave_notice_ms``); not at all for a static member, under an
         eager assignor, alone in the group, or when the group's leader is another client that cannot know.
         """
-        parts = self._running()
+        parts = self._require_running()
         notice_ms = self.config.notice_ms if timeout_ms is None else timeout_ms
         await parts.driver.announce_leave(CLOSED, notice_ms)
 
     def subscribe(self, *topics: str) -> None:
         """Subscribe to these topics instead; partitions of others are revoked."""
-        self._select(Selection.of(topics, None, None))
+        self._change_selection(Selection.of(topics, None, None))
 
     def subscribe_pattern(self, pattern: str | re.Pattern[str]) -> None:
         """Subscribe to the topics whose whole names match, new ones included.
@@ -263,28 +263,28 @@ class AsyncGroupConsumer:
         Internal topics never match. Topics are looked for every ``metadata_max_age_ms``, or about every ten
         seconds where the brokers match the pattern (protocol 'consumer').
         """
-        self._select(Selection.of((), pattern, None))
+        self._change_selection(Selection.of((), pattern, None))
 
     def assign(self, *partitions: TopicPartition) -> None:
         """Read these partitions instead, in no group; others are given up."""
-        self._select(Selection.of((), None, partitions))
+        self._change_selection(Selection.of((), None, partitions))
 
     def unsubscribe(self) -> None:
         """Read nothing, until ``subscribe``, ``subscribe_pattern`` or ``assign``.
 
         Partitions are revoked in order: what is done is committed first. The member stays in its group.
         """
-        self._select(self._selection.nothing)
+        self._change_selection(self._selection.nothing)
 
-    def _select(self, new: Selection) -> None:
+    def _change_selection(self, new: Selection) -> None:
         selection = new if new == self._selection.nothing else self._selection.change_to(new)
-        self._running().driver.select(selection)
+        self._require_running().driver.select(selection)
         self._selection = selection
 
     # records
 
     def __aiter__(self) -> AsyncIterator[Record]:
-        stream = RecordStream(self._give_way, self._run_now, self._one)
+        stream = RecordStream(self._give_way, self._run_now, self._take_one)
         return DoneWithNext(stream, self.in_hand, self.done) if self.config.auto_done else stream
 
     def _deliver_again(self) -> None:
@@ -318,7 +318,7 @@ class AsyncGroupConsumer:
         self.in_hand.on_asked(POLLS)
         taken = await self.next_records(max_records, timeout_ms, max_bytes)
         if self.config.auto_done and taken:
-            self.in_hand.gave(POLLS, functools.partial(self.done_all, taken.copy()))
+            self.in_hand.note_given(POLLS, functools.partial(self.done_all, taken.copy()))
         return taken
 
     def arrow_batches(
@@ -338,7 +338,7 @@ class AsyncGroupConsumer:
         """The next Arrow batch; none when the consumer is closed."""
         if self._closed:
             return []
-        return await self._poll(lambda parts: parts.delivery.take_made(form, make), None)
+        return await self._poll_until(lambda parts: parts.delivery.take_made(form, make), None)
 
     async def next_records(
         self,
@@ -350,16 +350,18 @@ class AsyncGroupConsumer:
         limit = self.config.max_poll_records if max_records is None else max_records
         if limit < 1:
             raise ValueError(f"max_records is {limit}: ask for 1 or more")
-        return await self._poll(lambda parts: parts.delivery.take(limit, max_bytes), timeout_ms)
+        return await self._poll_until(lambda parts: parts.delivery.take(limit, max_bytes), timeout_ms)
 
     async def next_run(self) -> Run | None:
         """Records to be taken one by one in another thread; None when the consumer is closed."""
-        runs = await self._poll(lambda parts: [run] if (run := parts.delivery.run()) else [], None)
+        runs = await self._poll_until(lambda parts: [run] if (run := parts.delivery.run()) else [], None)
         return runs[0] if runs else None
 
-    async def _poll(self, take: Callable[[ConsumerAssembly], list[T]], timeout_ms: float | None) -> list[T]:
+    async def _poll_until(
+        self, take: Callable[[ConsumerAssembly], list[T]], timeout_ms: float | None
+    ) -> list[T]:
         """Wait until ``take`` returns something."""
-        parts = self._running()
+        parts = self._require_running()
         now = now_ms()
         deadline = None if timeout_ms is None else now + timeout_ms
         parts.watch.polling(now)
@@ -397,12 +399,12 @@ class AsyncGroupConsumer:
         parts = self._parts
         if parts is None or self._closed or self._error is not None:
             return None
-        parts.watch.touch(self._time() * 1000)
+        parts.watch.note_poll(self._time() * 1000)
         if parts.membership.paused:
             parts.driver.polled_again()
         return parts.delivery.run()
 
-    async def _one(self) -> list[Record]:
+    async def _take_one(self) -> list[Record]:
         return [] if self._closed else await self.next_records(1)
 
     async def decode(self, record: Record) -> Any:
@@ -411,11 +413,11 @@ class AsyncGroupConsumer:
         Raises InvalidRecordError, whose record will never be decoded: set it aside, and mark it done. Raises
         RegistryError if a schema registry has to be asked and does not answer.
         """
-        return await _decode(self.decoder(), record.value)
+        return await _decode_data(self.decoder(), record.value)
 
     async def decode_key(self, record: Record) -> Any:
         """As ``decode``, the record's key, by ``key_decode``."""
-        return await _decode(self.decoder(key=True), record.key)
+        return await _decode_data(self.decoder(key=True), record.key)
 
     def decoder(self, *, key: bool = False) -> Decoder:
         """The decoder of values, or of keys. Raises ConfigError if this consumer has none."""
@@ -435,14 +437,14 @@ class AsyncGroupConsumer:
         try:
             session, offset = self._sessions[record.session_id], record.offset
         except KeyError:
-            session = (self._parts or self._running(closing=True)).tracker.session_of(record)
+            session = (self._parts or self._require_running(closing=True)).tracker.session_of(record)
         if session.first == offset < session.limit:
             # the usual case in few steps: the first record that is not done
             session.first = offset + 1
         else:
             session.done(offset)
         if self._tracker.awaited:
-            self._was_done(self._parts or self._running(closing=True))
+            self._was_done(self._parts or self._require_running(closing=True))
 
     def _was_done(self, parts: ConsumerAssembly) -> None:
         if parts.tracker.awaited:
@@ -453,7 +455,7 @@ class AsyncGroupConsumer:
         """Mark records done. Raises StaleRecordError, after marking the others, if some partitions were
         given up.
         """
-        parts = self._parts or self._running(closing=True)
+        parts = self._parts or self._require_running(closing=True)
         records = records if isinstance(records, list) else list(records)
         taken = parts.delivery.last_taken
         # records equal only themselves: these are the ones delivered together last
@@ -473,7 +475,7 @@ class AsyncGroupConsumer:
         """
         self._tracker.done_marked()
         if self._tracker.awaited:
-            self._was_done(self._parts or self._running(closing=True))
+            self._was_done(self._parts or self._require_running(closing=True))
 
     def done_batch(self, batch: pa.RecordBatch) -> None:
         """Mark all records of a batch from ``arrow_batches`` done.
@@ -481,8 +483,8 @@ class AsyncGroupConsumer:
         The batch may have been sliced, filtered or cast, as long as it has its schema's metadata: all records
         that were delivered in it are done. Raises StaleRecordError as ``done`` does.
         """
-        parts = self._running(closing=True)
-        parts.tracker.done_batch(*_arrow().covered_offsets(batch))
+        parts = self._require_running(closing=True)
+        parts.tracker.done_batch(*_import_arrow().covered_offsets(batch))
         self._was_done(parts)
 
     async def commit(
@@ -496,7 +498,7 @@ class AsyncGroupConsumer:
         Waits out a rebalance, up to ``timeout_ms`` (default_api_timeout_ms). Raises CommitFailedError, which
         names the partitions this member has lost, and FatalGroupError.
         """
-        parts = self._running(closing=True)
+        parts = self._require_running(closing=True)
         self._require_group("commit")
         if self._error is not None:
             raise self._error
@@ -509,7 +511,7 @@ class AsyncGroupConsumer:
         """The group's committed offsets, of these partitions or the assigned ones."""
         self._require_group("committed")
         wanted = partitions or self.assignment()
-        parts = self._running()
+        parts = self._require_running()
         stored = {} if parts.registry is None else await parts.registry.stored_offsets(wanted)
         if left := [partition for partition in wanted if partition not in stored]:
             stored |= await parts.cluster.committed(self.config.group, left)
@@ -523,13 +525,13 @@ class AsyncGroupConsumer:
         """The first offset of each partition, assigned or not. Raises KafkaError after
         default_api_timeout_ms, as the next two calls do.
         """
-        return await self._offsets(dict.fromkeys(partitions, EARLIEST))
+        return await self._offsets_at(dict.fromkeys(partitions, EARLIEST))
 
     async def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """The offset after the last record of each partition; with isolation_level="read_committed" after the
         last one that no open transaction holds back.
         """
-        return await self._offsets(dict.fromkeys(partitions, LATEST))
+        return await self._offsets_at(dict.fromkeys(partitions, LATEST))
 
     async def offsets_for_times(
         self, timestamps_ms: Mapping[TopicPartition, int]
@@ -538,20 +540,20 @@ class AsyncGroupConsumer:
 
         Raises ValueError for anything but a time in milliseconds since 1970.
         """
-        times = {partition: _whole(time, 0, _TIMES) for partition, time in timestamps_ms.items()}
-        found = await self._running().cluster.list_offsets(times)
+        times = {partition: _require_whole(time, 0, _TIMES) for partition, time in timestamps_ms.items()}
+        found = await self._require_running().cluster.list_offsets(times)
         return {partition: row if row.offset >= 0 else None for partition, row in found.items()}
 
-    async def _offsets(self, at: dict[TopicPartition, int]) -> dict[TopicPartition, int]:
+    async def _offsets_at(self, at: dict[TopicPartition, int]) -> dict[TopicPartition, int]:
         committed = self.config.reads_committed
-        found = await self._running().cluster.list_offsets(at, read_committed=committed)
+        found = await self._require_running().cluster.list_offsets(at, read_committed=committed)
         return {partition: row.offset for partition, row in found.items()}
 
     async def drain(self, timeout_ms: float, *partitions: TopicPartition) -> bool:
         """Wait until delivered records (of these partitions, or all) are done; return whether that was in
         time.
         """
-        parts = self._running()
+        parts = self._require_running()
         parts.delivery.recall()
         return await parts.handover.drain(partitions or self.assignment(), timeout_ms)
 
@@ -561,11 +563,11 @@ class AsyncGroupConsumer:
         """Pause delivery of these partitions until ``resume``; membership goes on. Raises KeyError if not
         owned.
         """
-        self._running().positions.pause(partitions)
+        self._require_running().positions.pause(partitions)
 
     def resume(self, *partitions: TopicPartition) -> None:
         """Deliver them again."""
-        parts = self._running()
+        parts = self._require_running()
         parts.positions.resume(partitions)
         parts.fetcher.wake()
         self._more.fire()
@@ -580,8 +582,8 @@ class AsyncGroupConsumer:
         that record. Raises ValueError for anything but a whole number from 0 on, EARLIEST (-2) or LATEST
         (-1).
         """
-        offset = _whole(offset, EARLIEST, f"seek {partition}: an offset is a whole number, 0 or more")
-        parts = self._running()
+        offset = _require_whole(offset, EARLIEST, f"seek {partition}: an offset is a whole number, 0 or more")
+        parts = self._require_running()
         parts.positions.seek(partition, offset, leader_epoch)
         if offset not in (EARLIEST, LATEST):
             position = parts.positions.get(partition)
@@ -604,8 +606,8 @@ class AsyncGroupConsumer:
 
         Raises ValueError for anything but a time in milliseconds since 1970.
         """
-        timestamp_ms = _whole(timestamp_ms, 0, _TIMES)
-        parts = self._running()
+        timestamp_ms = _require_whole(timestamp_ms, 0, _TIMES)
+        parts = self._require_running()
         parts.positions.seek_to_time(partition, timestamp_ms)
         parts.delivery.drop([partition])
         parts.fetcher.wake()
@@ -681,7 +683,7 @@ class AsyncGroupConsumer:
         """The parts of this consumer, for the blocking consumer and for tests; not a stable API."""
         return self._built
 
-    def _running(self, *, closing: bool = False) -> ConsumerAssembly:
+    def _require_running(self, *, closing: bool = False) -> ConsumerAssembly:
         if self._parts is None or (self._closed and not closing):
             state = "has been closed" if self._closed else "was not started: use it in 'async with'"
             raise ConsumerClosedError(f"this consumer {state}")
@@ -689,21 +691,21 @@ class AsyncGroupConsumer:
             raise ForkedError
         return self._parts
 
-    def _publish(self, event: Event) -> None:
+    def _publish_event(self, event: Event) -> None:
         if isinstance(event, StateChanged):
             self._status = (event.state, event.reason, now_ms())
         self.events.publish(event)
 
-    def _fail(self, error: Exception) -> None:
+    def _on_failure(self, error: Exception) -> None:
         if self._error is None:
             self._error = error
-            self._publish(ConsumerFailed(error))
+            self._publish_event(ConsumerFailed(error))
             self._more.fire()
 
     def _task_ended(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (error := task.exception()) is not None:
             assert isinstance(error, Exception), "others are not kept in tasks"
-            self._fail(error)
+            self._on_failure(error)
 
 
 @dataclass(slots=True, eq=False)
@@ -725,27 +727,27 @@ class _ArrowBatches:
         raise StopAsyncIteration
 
 
-async def _decode(decoder: Decoder, data: bytes | None) -> Any:
+async def _decode_data(decoder: Decoder, data: bytes | None) -> Any:
     """Decode; in a thread if that may have to wait, for a schema registry for example."""
     if decoder.must_wait(data):
         return await asyncio.to_thread(decoder, data)
     return decoder(data)
 
 
-def _load() -> None:
+def _load_modules() -> None:
     """Load what the first partitions would otherwise wait for."""
-    prepare()
+    prepare_checksum()
     for api_key in _OF_A_MOVE:
         prepare_request(api_key)
 
 
 def _prepare_uvloop() -> ModuleType:
-    arrow = _arrow()
-    arrow.prepare()
+    arrow = _import_arrow()
+    arrow.prepare_pyarrow()
     return arrow
 
 
-def _arrow() -> ModuleType:
+def _import_arrow() -> ModuleType:
     try:
         return importlib.import_module(".reading.arrow_batches", __package__)
     except ImportError as error:
@@ -754,7 +756,7 @@ def _arrow() -> ModuleType:
         ) from error
 
 
-def _whole(given: object, least: int, what: str) -> int:
+def _require_whole(given: object, least: int, what: str) -> int:
     try:
         number = operator.index(given)  # type: ignore[arg-type]
     except TypeError:

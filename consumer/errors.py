@@ -92,20 +92,20 @@ class ForkedError(ConsumerClosedError):
 SHORT = 500
 
 
-def short(error: BaseException) -> str:
+def short_text(error: BaseException) -> str:
     """Class and message, on one line."""
-    said = " ".join(message(error).split())
+    said = " ".join(message_of(error).split())
     text = f"{type(error).__name__}: {said}" if said else type(error).__name__
     return text if len(text) <= SHORT else f"{text[:SHORT]} ..."
 
 
 def describe_error(error: BaseException) -> str:
-    """As ``short``, without the class for kohort's own errors, whose texts are complete."""
-    text = short(error)
+    """As ``short_text``, without the class for kohort's own errors, whose texts are complete."""
+    text = short_text(error)
     return text.removeprefix(f"{type(error).__name__}: ") if isinstance(error, KohortError) else text
 
 
-def message(error: BaseException) -> str:
+def message_of(error: BaseException) -> str:
     """The error's own text, even if its ``__str__`` raises."""
     try:
         return str(error)

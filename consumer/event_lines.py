@@ -20,14 +20,14 @@ REPEATED_AFTER_S = 60.0
 
 
 class EventLines:
-    """``see`` each event. The group begins each line."""
+    """``write_event`` each event. The group begins each line."""
 
     def __init__(self, group: str, clock: Callable[[], float]) -> None:
         self._who = reader_name(group)
         self._clock = clock
         self._written: dict[type[Event], tuple[str, float]] = {}
 
-    def see(self, event: Event) -> None:
+    def write_event(self, event: Event) -> None:
         """Write the event's line, unless the last one of its type was the same, and recent."""
         level, text = line_of(event)
         if not log.isEnabledFor(level):
@@ -57,7 +57,7 @@ def tell_blocked_loop(group: str, late_ms: float, by: str) -> None:
     )
 
 
-def _names(partitions: events.Partitions) -> str:
+def _names_text(partitions: events.Partitions) -> str:
     return ", ".join(f"{p.topic}-{p.partition}" for p in sorted(partitions)) or "none"
 
 
@@ -74,20 +74,20 @@ def _line_of_member(event: Event) -> Line | None:
         case events.RebalanceCompleted():
             return INFO, (
                 f"generation {event.generation} after {event.duration_ms:.0f} ms, by {event.protocol}: "
-                f"{len(event.assignment)} partitions (new: {_names(event.assigned)}; "
-                f"given up: {_names(event.revoked)})"
+                f"{len(event.assignment)} partitions (new: {_names_text(event.assigned)}; "
+                f"given up: {_names_text(event.revoked)})"
             )
         case events.RebalanceRetried(reason, delay_ms):
             return INFO, f"joining again in {delay_ms:.0f} ms: {reason}"
         case events.PartitionsRevoked(partitions, undone):
             left = sum(undone.values())
             rest = f"; {left} records were not done and will be delivered again" if left else ""
-            return INFO, f"gave up {_names(partitions)}{rest}"
+            return INFO, f"gave up {_names_text(partitions)}{rest}"
         case events.PartitionsLost(partitions, reason):
-            return WARNING, f"lost {_names(partitions)}, so records may be handled twice: {reason}"
+            return WARNING, f"lost {_names_text(partitions)}, so records may be handled twice: {reason}"
         case events.CommitFailed(partitions, error):
             return WARNING, (
-                f"a commit of {_names(partitions)} failed, and is repeated for what is still owned: "
+                f"a commit of {_names_text(partitions)} failed, and is repeated for what is still owned: "
                 f"{describe_error(error)}"
             )
         case events.CallbackFailed(callback, failure):
@@ -100,7 +100,7 @@ def _line_of_member(event: Event) -> Line | None:
             busy = f", busy with {busy_with}" if busy_with else ""
             return WARNING, (
                 f"no poll for {age_ms / 1000:.0f} s (max_poll_interval_ms){busy}: leaving the group, with "
-                f"{_names(partitions)}, until the next one"
+                f"{_names_text(partitions)}, until the next one"
             )
         case events.SessionInDoubt(silent_ms):
             return WARNING, (
@@ -123,14 +123,14 @@ def _line_of_reading(event: Event) -> Line | None:
     """The line of what befalls the partitions that are read, and the consumer as a whole."""
     match event:
         case events.OffsetReset(partition, asked, reason, policy, offset):
-            where = f"{_names((partition,))} starts at offset {offset}"
+            where = f"{_names_text((partition,))} starts at offset {offset}"
             if asked is None:
                 return INFO, f"{where}: {reason} (auto_offset_reset: {policy})"
             return WARNING, f"{where} instead of {asked}: {reason} (auto_offset_reset: {policy})"
         case events.LogTruncated(partition, asked, _, offset):
             return WARNING, (
-                f"the log of {_names((partition,))} was cut before offset {asked}, by an unclean election: "
-                f"going on at offset {offset}"
+                f"the log of {_names_text((partition,))} was cut before offset {asked}, by an unclean "
+                f"election: going on at offset {offset}"
             )
         case events.BrokerUnavailable(doing, error):
             return WARNING, f"{doing} failed and is tried again: {describe_error(error)}"
@@ -142,11 +142,11 @@ def _line_of_reading(event: Event) -> Line | None:
                 "or give this client the right to describe and read it"
             )
         case events.PartitionFailed(partition, error):
-            return WARNING, f"{_names((partition,))} cannot be read: {describe_error(error)}"
+            return WARNING, f"{_names_text((partition,))} cannot be read: {describe_error(error)}"
         case events.WindowFull(partition, count, first):
             return WARNING, (
-                f"{count} records of {_names((partition,))} are delivered and not done (max_undone_records), "
-                f"from offset {first} on: its delivery pauses until some are"
+                f"{count} records of {_names_text((partition,))} are delivered and not done "
+                f"(max_undone_records), from offset {first} on: its delivery pauses until some are"
             )
         case events.ConsumerFailed(error):
             return ERROR, f"the consumer cannot go on: {describe_error(error)}"

@@ -220,9 +220,9 @@ class RecordStream:
     async def __anext__(self) -> Record:
         for record in self._few:
             return record
-        return await self._next()
+        return await self._next_record()
 
-    async def _next(self) -> Record:
+    async def _next_record(self) -> Record:
         """The next record, and the first of the next few: twice as many each time that no turn was due."""
         while True:
             self._many = 1 if await self.give_way() else min(2 * self._many, LOOK_EVERY)

@@ -47,7 +47,7 @@ class Selection:
         if pattern is not None:
             return cls(pattern=_compile_pattern(pattern))
         if partitions is not None:
-            return cls(partitions=_partitions(partitions), manual=True)
+            return cls(partitions=_check_partitions(partitions), manual=True)
         if not names or not all(isinstance(topic, str) and topic for topic in names):
             raise ConfigError(
                 f"topics are {names!r}: give the names of one or more, or a pattern, or partitions"
@@ -103,7 +103,7 @@ def _compile_pattern(pattern: str | re.Pattern[str]) -> re.Pattern[str]:
     return compiled
 
 
-def _partitions(partitions: Iterable[TopicPartition]) -> frozenset[TopicPartition]:
+def _check_partitions(partitions: Iterable[TopicPartition]) -> frozenset[TopicPartition]:
     given = list(partitions)
     for each in given:
         fits = isinstance(each, tuple) and len(each) == 2 and isinstance(each[0], str) and each[0]

@@ -2,7 +2,7 @@
 
 from ..protocol import CauseKind
 from .element_limits import RepeatLimit
-from .engine.effects import Append, Effect, Marker, Reply, Request
+from .engine.effects import Append, Effect, EndMarker, Reply, Request
 from .engine.events import (
     CoordinatorEvent,
     EventsLost,
@@ -38,7 +38,7 @@ from .groups.events import (
 from .groups.group_coordinator import GroupCoordinator, LoadError
 from .groups.group_type import GroupType
 from .groups.groups import TopicDirectory
-from .groups.history import HistoryEntry
+from .groups.history import KeptEvent
 from .groups.shards import group_shard
 from .settings import GroupSettings
 
@@ -51,6 +51,7 @@ __all__ = [
     "CoordinatorEvent",
     "CoordinatorLog",
     "Effect",
+    "EndMarker",
     "EventStream",
     "EventsLost",
     "GenerationAbandoned",
@@ -59,10 +60,9 @@ __all__ = [
     "GroupRemoved",
     "GroupSettings",
     "GroupType",
-    "HistoryEntry",
     "JoinRefused",
+    "KeptEvent",
     "LoadError",
-    "Marker",
     "MemberFenced",
     "MemberGone",
     "MemberIdUnused",

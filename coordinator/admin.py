@@ -15,7 +15,7 @@ from ..protocol.messages.list_groups import ListedGroup
 from .engine.effects import Request
 from .engine.shard import FanOut
 from .groups.events import GroupRemoved
-from .groups.groups import Group, GroupShard, forget
+from .groups.groups import Group, GroupShard, forget_group
 from .offsets.expiry import group_tombstones
 
 
@@ -79,7 +79,7 @@ def handle_delete(shard: GroupShard, request: Request, _now_ms: int) -> None:
     def settled(error: ErrorCode, _now_ms: int) -> None:
         shard.unblock(group_id)
         if not error:
-            forget(shard, group_id)
+            forget_group(shard, group_id)
             shard.tell(GroupRemoved(group_id, cause="deleted by request"))
 
     shard.block(group_id)

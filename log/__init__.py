@@ -12,7 +12,7 @@ from ._files import OS_FILES, File, FileRange, FileSystem, Lock
 from ._flush import Flush
 from ._folder import DataFolder, Stray, known_cluster_id, remove_stray, strays_of
 from ._partition import DEDUPE_BUFFER_BYTES, UP_TO_HIGH_WATERMARK, AppendInfo, PartitionLog, ReadInfo
-from ._producers import Producer
+from ._producers import ProducerEntry
 from ._records import decode_records
 from ._recovery import Cut, RecoveryReport
 from ._scan import Salvaged
@@ -46,7 +46,7 @@ __all__ = [
     "NoDescriptorsError",
     "OpenFiles",
     "PartitionLog",
-    "Producer",
+    "ProducerEntry",
     "ReadInfo",
     "RecordsError",
     "RecoveryReport",

@@ -40,7 +40,7 @@ def read_epochs(fs: FileSystem, path: str) -> list[tuple[int, int]]:
     for line in _read_entries(fs, path):
         epochs.append(_int_and_long(path, line, line, "epoch offset"))
         if len(epochs) > 1 and (epochs[-1][0] <= epochs[-2][0] or epochs[-1][1] < epochs[-2][1]):
-            raise _unreadable(path, f"the line {line!r} is not in rising order")
+            raise _unreadable_error(path, f"the line {line!r} is not in rising order")
     return epochs
 
 
@@ -60,7 +60,7 @@ def read_topic_id(fs: FileSystem, folder: str) -> uuid.UUID | None:
     try:
         return uuid.UUID(bytes=base64.urlsafe_b64decode(fields["topic_id"].strip() + "=="))
     except (KeyError, ValueError):
-        raise _unreadable(path, "it has no topic_id of 22 characters") from None
+        raise _unreadable_error(path, "it has no topic_id of 22 characters") from None
 
 
 def write_topic_id(fs: FileSystem, folder: str, topic_id: uuid.UUID) -> None:
@@ -115,7 +115,7 @@ def _int_and_long(path: str, line: str, text: str, what: str) -> tuple[int, int]
     """Parse two numbers, which must not be negative. Raises DataFolderError."""
     found = _INT_AND_LONG.fullmatch(text)
     if found is None or int(found[1]) > _MAX_INT or int(found[2]) > _MAX_LONG:
-        raise _unreadable(path, f"the line {line!r} is not {what!r}")
+        raise _unreadable_error(path, f"the line {line!r} is not {what!r}")
     return int(found[1]), int(found[2])
 
 
@@ -125,10 +125,10 @@ def _read_entries(fs: FileSystem, path: str) -> list[str]:
         return []
     lines = data.decode("utf-8", "replace").splitlines()
     if lines[0] != _VERSION:
-        raise _unreadable(path, f"its version is {lines[0]!r}, only 0 is known")
+        raise _unreadable_error(path, f"its version is {lines[0]!r}, only 0 is known")
     entries = [line for line in lines[2:] if line]
     if len(lines) < 2 or lines[1] != str(len(entries)):
-        raise _unreadable(path, f"its second line does not say that {len(entries)} lines follow")
+        raise _unreadable_error(path, f"its second line does not say that {len(entries)} lines follow")
     return entries
 
 
@@ -137,7 +137,7 @@ def _write_entries(fs: FileSystem, path: str, entries: Sequence[str], *, durable
     write_whole(fs, path, ("\n".join(lines) + "\n").encode(), sync=durable, sync_folder=durable)
 
 
-def _unreadable(path: str, why: str) -> DataFolderError:
+def _unreadable_error(path: str, why: str) -> DataFolderError:
     return DataFolderError(
         f"{path} cannot be read: {why}. Restore it from a copy, or remove it: then the logs are read whole"
     )
@@ -169,7 +169,7 @@ class LeaderEpochs:
     def assign(self, epoch: int, start_offset: int) -> None:
         """Record that ``epoch`` begins at ``start_offset``, unless it is not newer. Raises OSError."""
         if epoch > self.latest:
-            self._replace([*(e for e in self._entries if e[1] < start_offset), (epoch, start_offset)])
+            self._replace_entries([*(e for e in self._entries if e[1] < start_offset), (epoch, start_offset)])
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
         """Return the newest epoch up to ``epoch``, and the offset after its last record (KIP-101, KIP-320).
@@ -203,15 +203,15 @@ class LeaderEpochs:
             return
         oldest = (self._entries[after - 1][0], log_start_offset)
         if self._entries[0] != oldest:
-            self._replace([oldest, *self._entries[after:]])
+            self._replace_entries([oldest, *self._entries[after:]])
 
     def cut_end(self, log_end_offset: int) -> None:
         """Forget epochs that begin after the log's end. Raises OSError."""
         kept = [entry for entry in self._entries if entry[1] <= log_end_offset]
         if len(kept) < len(self._entries):
-            self._replace(kept)
+            self._replace_entries(kept)
 
-    def _replace(self, entries: list[tuple[int, int]]) -> None:
+    def _replace_entries(self, entries: list[tuple[int, int]]) -> None:
         # opening a new log must not wait for the disk: the first flush makes the first file durable
         write_epochs(self._fs, self._path, entries, durable=not self._is_new)
         self._entries, self._is_new = entries, False

@@ -59,12 +59,12 @@ class LogConfig:
     @property
     def deletes(self) -> bool:
         """Return whether retention by time and size applies."""
-        return "delete" in _policies(self.cleanup_policy)
+        return "delete" in _parse_policies(self.cleanup_policy)
 
     @property
     def compacts(self) -> bool:
         """Return whether only the newest record of each key is kept."""
-        return "compact" in _policies(self.cleanup_policy)
+        return "compact" in _parse_policies(self.cleanup_policy)
 
     def codec_of(self, sent: int) -> int:
         """Return the codec in which a batch is stored that its producer has ``sent`` in another one."""
@@ -93,6 +93,6 @@ class LogConfig:
 
 
 @lru_cache(maxsize=16)
-def _policies(text: str) -> frozenset[str]:
+def _parse_policies(text: str) -> frozenset[str]:
     # cached because every append needs it
     return frozenset(policy.strip() for policy in text.split(","))

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from ..protocol import BatchHeader
-from ._producers import NONE, Producer, Producers
+from ._producers import NONE, ProducerEntry, Producers
 from ._records import Marker, parse_marker
 from ._segment import Segment
 
@@ -76,7 +76,7 @@ def _producers_before(
     producers: Producers,
     gone: Sequence[_Batch],
     before: Iterable[_Batch],
-) -> Mapping[int, Producer] | None:
+) -> Mapping[int, ProducerEntry] | None:
     """The state that those producers had before the batches that are ``gone``; None if it cannot be told from
     the batches ``before`` them.
     """

@@ -135,7 +135,7 @@ class OpenFiles:
                         raise self._exhaustion_error(error, path) from None
                 # others have taken more than their part
                 self._close_idle()
-            self._holders[weakref.ref(holder, self._forget)] = None
+            self._holders[weakref.ref(holder, self._forget_file)] = None
             holder.used = False
             holder.descriptor = opened
             return opened
@@ -176,7 +176,7 @@ class OpenFiles:
             holder.descriptor = None
         return bool(closing)
 
-    def _forget(self, gone: weakref.ref[Holder]) -> None:
+    def _forget_file(self, gone: weakref.ref[Holder]) -> None:
         # without the lock: this runs in any thread that drops the file, even in one that holds the lock
         self._holders.pop(gone, None)
 

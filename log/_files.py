@@ -151,7 +151,7 @@ class OsFile:
 
     def read(self, position: int, size: int) -> bytes:
         # holding the descriptor keeps it open: another thread may need one meanwhile
-        opened = self._open()
+        opened = self._open_descriptor()
         data = os.pread(opened.number, size, position)
         # Linux reads at most 2 GiB at a time, and a signal may interrupt any read
         while 0 < len(data) < size:
@@ -162,7 +162,7 @@ class OsFile:
         return data
 
     def write(self, position: int, data: bytes | bytearray | memoryview) -> None:
-        opened = self._open(os.O_CREAT)
+        opened = self._open_descriptor(os.O_CREAT)
         written = os.pwrite(opened.number, data, position)
         while written < len(data):
             more = os.pwrite(opened.number, memoryview(data)[written:], position + written)
@@ -171,7 +171,7 @@ class OsFile:
             written += more
 
     def truncate(self, size: int) -> None:
-        opened = self._open(os.O_CREAT)
+        opened = self._open_descriptor(os.O_CREAT)
         os.ftruncate(opened.number, size)
 
     def range(self, position: int, size: int) -> FileRange | None:
@@ -180,24 +180,24 @@ class OsFile:
         A slow client keeps its descriptor open, whoever else may need one; so None if only one of those is
         free that connections leave to files.
         """
-        opened = self._open()
+        opened = self._open_descriptor()
         if is_reserved(opened.number):
             del opened
             self.close()
-            opened = self._open()  # with the lowest free number
+            opened = self._open_descriptor()  # with the lowest free number
             if is_reserved(opened.number):
                 return None
         return FileRange(opened, position, size)
 
     def sync(self) -> None:
-        opened = self._open()
+        opened = self._open_descriptor()
         os.fsync(opened.number)
 
     def close(self) -> None:
         if self.descriptor is not None:
             OPEN_FILES.close(self)
 
-    def _open(self, create: int = 0) -> Descriptor:
+    def _open_descriptor(self, create: int = 0) -> Descriptor:
         opened = self.descriptor
         if opened is None:
             return OPEN_FILES.open(self, self.path, os.O_RDWR | os.O_CLOEXEC | create, FILE_MODE)

@@ -45,7 +45,7 @@ class Flush:
         """
         try:
             for path in self.paths:
-                self._sync(path)
+                self._sync_path(path)
             for folder in self.folders:
                 self._sync_folder(folder)
         except OSError as error:
@@ -53,7 +53,7 @@ class Flush:
         if complete and self.missing and self.error is None:
             self.error = FileNotFoundError(errno.ENOENT, "gone before it was synced", min(self.missing))
 
-    def _sync(self, path: str) -> None:
+    def _sync_path(self, path: str) -> None:
         file = self.fs.file(path)
         try:
             file.sync()
@@ -86,9 +86,9 @@ class Flushing:
     def __repr__(self) -> str:
         return f"Flushing({self._folder!r}, {len(self._marks)} files synced)"
 
-    def begin(self, segments: Iterable[Segment], end_offset: int) -> Flush:
+    def begin_flush(self, segments: Iterable[Segment], end_offset: int) -> Flush:
         """Return the flush that these segments need."""
-        marks = {path: mark for segment in segments for path, mark in _marks(segment)}
+        marks = {path: mark for segment in segments for path, mark in _flush_marks(segment)}
         changed = [path for path, mark in marks.items() if self._marks.get(path) != mark]
         folders = [] if marks.keys() <= self._marks.keys() else [self._folder]
         if not self._marks:
@@ -99,12 +99,12 @@ class Flushing:
             changed += [epochs] if self._fs.exists(epochs) else []
         return Flush(self._fs, end_offset, changed, folders, marks)
 
-    def end(self, flush: Flush) -> None:
+    def end_flush(self, flush: Flush) -> None:
         """Record that a flush is done."""
         self._marks = flush.marks
 
 
-def _marks(segment: Segment) -> Iterable[tuple[str, int]]:
+def _flush_marks(segment: Segment) -> Iterable[tuple[str, int]]:
     yield segment.file.path, segment.size
     yield segment.index.file.path, segment.index.count
     yield segment.time_index.file.path, segment.time_index.count

@@ -144,7 +144,7 @@ class DataFolder:
                 )
             folder = cls(folder_path, lock, fs)
             try:
-                folder._load(node_id, cluster_id)
+                folder._load_meta(node_id, cluster_id)
             except BaseException:
                 lock.release()
                 raise
@@ -255,11 +255,11 @@ class DataFolder:
         Returns the path for ``remove_doomed``, None if there is no folder. After ``sync`` a crash does not
         bring the partition back. Raises OSError.
         """
-        return self._rename(topic, partition, deleted_folder)
+        return self._rename_partition(topic, partition, deleted_folder)
 
     def put_aside(self, topic: str, partition: int) -> str | None:
         """As ``doom``, under a name that keeps the folder: that of a stray, which no broker serves."""
-        return self._rename(topic, partition, stray_folder)
+        return self._rename_partition(topic, partition, stray_folder)
 
     def take_back(self, stray: Stray) -> None:
         """Give a stray its partition's name again. Raises OSError."""
@@ -267,13 +267,13 @@ class DataFolder:
             os.path.join(self.path, stray.folder), self.partition_path(stray.topic, stray.partition)
         )
 
-    def _rename(self, topic: str, partition: int, named: Callable[[str, str], str]) -> str | None:
+    def _rename_partition(self, topic: str, partition: int, named: Callable[[str, str], str]) -> str | None:
         path = self.partition_path(topic, partition)
         renamed = None
         if self._fs.exists(path):
             renamed = os.path.join(self.path, named(os.path.basename(path), uuid.uuid4().hex))
             self._fs.rename(path, renamed)
-        self._forget([TopicPartition(topic, partition)])
+        self._forget_partitions([TopicPartition(topic, partition)])
         return renamed
 
     @property
@@ -337,18 +337,20 @@ class DataFolder:
     def _write_checkpoints(self) -> None:
         with storage_errors(self.path):
             self._forget_absent()
-            for name, offsets in self._checkpoints():
+            for name, offsets in self._checkpoint_files():
                 write_offsets(self._fs, os.path.join(self.path, name), offsets)
         self._stale.clear()
 
     def _forget_absent(self) -> None:
         """Drop the checkpoints of partitions that are not on the disk."""
         present = {TopicPartition(topic, partition) for topic, partition, _ in self.partitions()}
-        self._forget({key for _, offsets in self._checkpoints() for key in offsets.keys() - present})
+        self._forget_partitions(
+            {key for _, offsets in self._checkpoint_files() for key in offsets.keys() - present}
+        )
 
-    def _forget(self, keys: Iterable[TopicPartition]) -> None:
+    def _forget_partitions(self, keys: Iterable[TopicPartition]) -> None:
         for key in keys:
-            for _, offsets in self._checkpoints():
+            for _, offsets in self._checkpoint_files():
                 if offsets.pop(key, None) is not None:
                     self._stale.add(key)
 
@@ -363,7 +365,7 @@ class DataFolder:
         finally:
             self._lock.release()
 
-    def _checkpoints(self) -> list[tuple[str, dict[TopicPartition, int]]]:
+    def _checkpoint_files(self) -> list[tuple[str, dict[TopicPartition, int]]]:
         return [
             (RECOVERY_POINTS, self._recovery_points),
             (LOG_STARTS, self._log_starts),
@@ -371,9 +373,9 @@ class DataFolder:
             (CLEANER_OFFSETS, self._cleaner_offsets),
         ]
 
-    def _load(self, node_id: int, cluster_id: str | None) -> None:
-        self._identify(node_id, cluster_id)
-        for name, offsets in self._checkpoints():
+    def _load_meta(self, node_id: int, cluster_id: str | None) -> None:
+        self._identify_folder(node_id, cluster_id)
+        for name, offsets in self._checkpoint_files():
             offsets.update(read_offsets(self._fs, os.path.join(self.path, name)))
         for name in self._fs.list(self.path):
             if is_deleted_folder(name):
@@ -387,7 +389,7 @@ class DataFolder:
             self._fs.remove(marker)
             self._fs.sync_dir(self.path)
 
-    def _identify(self, node_id: int, cluster_id: str | None) -> None:
+    def _identify_folder(self, node_id: int, cluster_id: str | None) -> None:
         path = os.path.join(self.path, META_PROPERTIES)
         properties = read_properties(self._fs, path)
         if properties is None:

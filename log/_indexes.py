@@ -94,16 +94,20 @@ class OffsetIndex(EntryFile):
 
     def last(self) -> tuple[int, int] | None:
         """Offset and position of the last entry."""
-        return self._absolute(self.count - 1)
+        return self._absolute_entry(self.count - 1)
 
     def entry_for(self, offset: int) -> tuple[int, int] | None:
         """Offset and position of the last entry at or before ``offset``, at most an interval away."""
         relative = offset - self._base
-        return self._absolute(bisect_right(range(self.count), relative, key=lambda i: self.entry(i)[0]) - 1)
+        return self._absolute_entry(
+            bisect_right(range(self.count), relative, key=lambda i: self.entry(i)[0]) - 1
+        )
 
     def entry_before(self, position: int) -> tuple[int, int] | None:
         """Offset and position of the last entry whose batch starts at or before ``position``."""
-        return self._absolute(bisect_right(range(self.count), position, key=lambda i: self.entry(i)[1]) - 1)
+        return self._absolute_entry(
+            bisect_right(range(self.count), position, key=lambda i: self.entry(i)[1]) - 1
+        )
 
     def count_below(self, position: int) -> int:
         """Return how many entries are of batches before ``position``."""
@@ -116,7 +120,7 @@ class OffsetIndex(EntryFile):
         last = self.last()
         return last is None or (last[0] >= self._base and 0 < last[1] < log_size)
 
-    def _absolute(self, number: int) -> tuple[int, int] | None:
+    def _absolute_entry(self, number: int) -> tuple[int, int] | None:
         if number < 0:
             return None
         relative, position = self.entry(number)
@@ -158,14 +162,14 @@ class TimeIndex(EntryFile):
 
     def last(self) -> tuple[int, int]:
         """Newest timestamp and the offset that has it; (NO_TIMESTAMP, base offset) when empty."""
-        return self._at(self.count - 1)
+        return self._entry_at(self.count - 1)
 
     def offset_before(self, timestamp_ms: int) -> int:
         """Return the largest offset that is known not to be above the first record at ``timestamp_ms`` or
         later.
         """
         found = bisect_right(range(self.count), timestamp_ms, key=lambda i: self.entry(i)[0])
-        return self._at(found - 1)[1]
+        return self._entry_at(found - 1)[1]
 
     def count_below(self, offset: int) -> int:
         """Return how many entries are of batches that end before ``offset``."""
@@ -177,7 +181,7 @@ class TimeIndex(EntryFile):
             return False
         return self._base <= self.last()[1] <= max(next_offset - 1, self._base)
 
-    def _at(self, number: int) -> tuple[int, int]:
+    def _entry_at(self, number: int) -> tuple[int, int]:
         if number < 0:
             return NO_TIMESTAMP, self._base
         timestamp_ms, relative = self.entry(number)
@@ -230,7 +234,7 @@ class TxnIndex:
             return False
         raw = list(_ENTRY.iter_unpack(data))
         self.entries = [AbortedTransaction(*fields) for version, *fields in raw if version == _VERSION]
-        return len(self.entries) == len(raw) and all(_fits(entry) for entry in self.entries)
+        return len(self.entries) == len(raw) and all(_fits_entry(entry) for entry in self.entries)
 
     def append(self, aborted: AbortedTransaction) -> None:
         self._file.write(len(self.entries) * _ENTRY.size, _ENTRY.pack(_VERSION, *aborted))
@@ -242,5 +246,5 @@ class TxnIndex:
         self._file.truncate(count * _ENTRY.size)
 
 
-def _fits(entry: AbortedTransaction) -> bool:
+def _fits_entry(entry: AbortedTransaction) -> bool:
     return 0 <= entry.first_offset <= entry.last_offset and entry.last_stable_offset <= entry.last_offset + 1

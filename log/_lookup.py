@@ -38,7 +38,7 @@ def find_timestamp(
             return None
         segment, at, header = found
         if header.max_timestamp_ms >= timestamp_ms:
-            record = yield from _first(segment, at, header, timestamp_ms, start_offset)
+            record = yield from _first_record(segment, at, header, timestamp_ms, start_offset)
             if record is not None:
                 return *record, header.leader_epoch
         due = header.next_offset
@@ -53,7 +53,7 @@ def find_newest(segments: Segments) -> Steps[tuple[int, int] | None]:
         return None
     for at, header in newest.headers(newest.start_for(last_offset)):
         if header.max_timestamp_ms == timestamp_ms:
-            found = yield from _first(newest, at, header, timestamp_ms, header.base_offset)
+            found = yield from _first_record(newest, at, header, timestamp_ms, header.base_offset)
             # a producer's header may claim a time that none of its records has
             return (header.last_offset, timestamp_ms) if found is None else found
     return None
@@ -75,7 +75,7 @@ def _batch_from(segments: Segments, due: int, timestamp_ms: int) -> tuple[Segmen
     return None
 
 
-def _first(
+def _first_record(
     segment: Segment, position: int, header: BatchHeader, timestamp_ms: int, start_offset: int
 ) -> Steps[tuple[int, int] | None]:
     """Offset and timestamp of the batch's first record at or after ``start_offset`` that is not older.

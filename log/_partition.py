@@ -44,13 +44,13 @@ from ._producers import (
 )
 from ._records import Marker, markers_of
 from ._recovery import Opened, Opening, RecoveryReport
-from ._scan import Salvaged, salvage
+from ._scan import Salvaged, salvage_segments
 from ._segment import Segment
 from ._segments import EMPTY_RUN, Segments, expired_segments, quiet_roll_is_due, roll_is_due
 from ._steps import Result, Steps, ThreadWork, at_once
-from ._validation import CheckedBatch, check_batch, check_own, stamp
+from ._validation import CheckedBatch, check_batch, check_own, stamp_batches
 from .cleaner._cleaning import Cleaning
-from .cleaner._filter import LastBatch, Rules
+from .cleaner._filter import FilterRules, LastBatch
 from .cleaner._plan import Cleanable, SegmentInfo, find_cleanable, segment_infos
 from .cleaner._swap import Source
 
@@ -321,7 +321,7 @@ class PartitionLog:
         """Yield every whole batch of a damaged log from ``offset`` on, and the damage between them."""
         self._require_online()
         with storage_errors(self.path):
-            yield from salvage(self._segments.since(offset), offset)
+            yield from salvage_segments(self._segments.since(offset), offset)
 
     def find_timestamp(self, timestamp_ms: int) -> Steps[tuple[int, int, int] | None]:
         """Steps to the offset, timestamp and leader epoch of the first record at ``timestamp_ms`` or later,
@@ -419,10 +419,10 @@ class PartitionLog:
         epoch = max(leader_epoch, self.leader_epoch)
         stamp_ms = now_ms if self.config.stamps else None
         newest_ms = None if checked is None else checked.max_timestamp_ms
-        data, headers = stamp(records, headers, self.log_end_offset, epoch, stamp_ms, newest_ms)
+        data, headers = stamp_batches(records, headers, self.log_end_offset, epoch, stamp_ms, newest_ms)
         base_offset = self.log_end_offset
         try:
-            self._add(data, headers, markers, now_ms)
+            self._add_batches(data, headers, markers, now_ms)
         except KafkaError:
             if from_client:
                 self.on_missed(headers[0])
@@ -449,7 +449,7 @@ class PartitionLog:
         ):
             info = self.append(batch, now_ms=now_ms, leader_epoch=leader_epoch, from_client=False)
             return info.base_offset
-        self._add(batch, [header], _NO_MARKER, now_ms)
+        self._add_batches(batch, [header], _NO_MARKER, now_ms)
         if self.flush_is_due:
             self.flush()
         return base_offset
@@ -461,7 +461,7 @@ class PartitionLog:
         where their logs diverge from this one. Raises KafkaError KAFKA_STORAGE_ERROR.
         """
         self._require_online()
-        with self._changing():
+        with self._changing_log():
             self._epochs.assign(leader_epoch, self.log_end_offset)
 
     def append_copied(self, records: bytes, *, now_ms: int) -> None:
@@ -470,7 +470,7 @@ class PartitionLog:
         bad one are added.
         """
         self._require_online()
-        for position, end, headers in _runs(records, self.config.segment_bytes):
+        for position, end, headers in _batch_runs(records, self.config.segment_bytes):
             due, first = self.log_end_offset, headers[0]
             if first.base_offset < due or first.leader_epoch < 0:
                 raise KafkaError(
@@ -479,9 +479,9 @@ class PartitionLog:
             data = bytearray(records[position:end])
             if first.leader_epoch < self._epochs.latest:
                 # this broker led from here on, and none of the records that it wrote remain
-                with self._changing():
+                with self._changing_log():
                     self._epochs.cut_end(due - 1)
-            self._add(data, headers, markers_of(data, headers), now_ms)
+            self._add_batches(data, headers, markers_of(data, headers), now_ms)
 
     def replace_truncated(self, offset: int, *, now_ms: int, restart: bool = False) -> PartitionLog:
         """Close this log and return the one that replaces it, without the batches that end at or after
@@ -506,7 +506,7 @@ class PartitionLog:
             self.log_start_offset = offset
         with storage_errors(self.path):
             if plan is not None:
-                return self._without(plan)
+                return self._without_segments(plan)
             if restart:
                 for name in self._fs.list(self.path):
                     if name == LEADER_EPOCHS or name.endswith((*SEGMENT_SUFFIXES, SNAPSHOT)):
@@ -546,7 +546,7 @@ class PartitionLog:
                 return plan
         return None
 
-    def _without(self, plan: CutPlan) -> PartitionLog:
+    def _without_segments(self, plan: CutPlan) -> PartitionLog:
         for segment in reversed(plan.going):
             for path in segment.mark_deleted():
                 self._fs.remove(path)
@@ -576,7 +576,7 @@ class PartitionLog:
         """
         self._producers.on_missed(header)
 
-    def _add(
+    def _add_batches(
         self, data: bytearray, headers: Sequence[BatchHeader], markers: Sequence[Marker | None], now_ms: int
     ) -> None:
         """Write batches that are already stamped, from the log's end on. Raises KafkaError
@@ -586,7 +586,7 @@ class PartitionLog:
             self._epochs.assign(headers[0].leader_epoch, self.log_end_offset)
             active = self._segments.active
             if roll_is_due(active, self.config, headers, now_ms):
-                active = self._roll(now_ms)
+                active = self._roll_segment(now_ms)
             aborted = None
             if markers is not _NO_MARKER:
                 for header, marker in zip(headers, markers, strict=True):
@@ -602,7 +602,7 @@ class PartitionLog:
                 self._producers.note(header, marker, now_ms)
         self.log_end_offset = headers[-1].last_offset + 1
 
-    def _roll(self, now_ms: int) -> Segment:
+    def _roll_segment(self, now_ms: int) -> Segment:
         """Begin a new segment at the log's end. Until its file exists, the old one stays active."""
         self._segments.active.seal()
         if len(self._producers) <= MOST_SAVED:
@@ -662,7 +662,7 @@ class PartitionLog:
                 f"records before {before_offset} cannot be deleted: high watermark is {self.high_watermark}",
             )
         self.log_start_offset = max(self.log_start_offset, before_offset)
-        with self._changing():
+        with self._changing_log():
             self._remove_segments(self._segments.count_below(self.log_start_offset), now_ms)
         return self.log_start_offset
 
@@ -674,9 +674,9 @@ class PartitionLog:
         at the beginning of removed segments.
         """
         self._require_online()
-        with self._changing():
+        with self._changing_log():
             if quiet_roll_is_due(self._segments.active, self.config, now_ms):
-                self._roll(now_ms)
+                self._roll_segment(now_ms)
             count = expired_segments(
                 self._segments.all,
                 self.config,
@@ -686,7 +686,7 @@ class PartitionLog:
                 now_ms=now_ms,
             )
             if count == len(self._segments):
-                self._roll(now_ms)
+                self._roll_segment(now_ms)
             self._remove_segments(count, now_ms)
             self._producers.expire(now_ms, self.config.producer_id_expiration_ms)
             self._segments.purge(now_ms)
@@ -707,7 +707,7 @@ class PartitionLog:
             self.log_start_offset = max(self.log_start_offset, self._segments.first.base_offset)
 
     @contextmanager
-    def _changing(self) -> Iterator[None]:
+    def _changing_log(self) -> Iterator[None]:
         """Turn an OSError into KAFKA_STORAGE_ERROR; an UndoError also takes the log offline."""
         try:
             yield
@@ -719,9 +719,9 @@ class PartitionLog:
 
     def cleanable(self, now_ms: int) -> Cleanable:
         """Return what a compaction of this log would cover now. Raises OSError and CorruptLogError."""
-        return self._plan(now_ms)[1]
+        return self._plan_compaction(now_ms)[1]
 
-    def _plan(self, now_ms: int) -> tuple[Sequence[SegmentInfo], Cleanable]:
+    def _plan_compaction(self, now_ms: int) -> tuple[Sequence[SegmentInfo], Cleanable]:
         infos = segment_infos(self._segments.all, self.log_end_offset, self.config)
         dirty, stable = self._first_dirty_offset, self.last_stable_offset
         found = find_cleanable(
@@ -742,7 +742,7 @@ class PartitionLog:
         stages. Raises KafkaError KAFKA_STORAGE_ERROR, OSError and CorruptLogError.
         """
         self._require_online()
-        infos, cleanable = self._plan(now_ms)
+        infos, cleanable = self._plan_compaction(now_ms)
         segments = self._segments.all
         source = Source(
             fs=self._fs,
@@ -765,7 +765,7 @@ class PartitionLog:
             )
             for producer in self._producers
         }
-        rules = Rules(now_ms, self.config.delete_retention_ms, producers)
+        rules = FilterRules(now_ms, self.config.delete_retention_ms, producers)
         return Cleaning(source, cleanable, rules, memory_bytes)
 
     def end_cleaning(self, cleaning: Cleaning) -> bool:
@@ -789,8 +789,8 @@ class PartitionLog:
             and dirty > self.config.min_cleanable_dirty_ratio * self.size_bytes
         )
         if due:
-            with self._changing():
-                self._roll(now_ms)
+            with self._changing_log():
+                self._roll_segment(now_ms)
         return due
 
     @property
@@ -818,7 +818,7 @@ class PartitionLog:
         self._require_online()
         # a segment whose records were synced before it was rolled got its last time index entry afterwards
         segments = self._segments.since(max(self.recovery_point - 1, 0))
-        return self._flushing.begin(segments, self.log_end_offset)
+        return self._flushing.begin_flush(segments, self.log_end_offset)
 
     def end_flush(self, flush: Flush) -> None:
         """Apply the result of a flush. Raises KafkaError KAFKA_STORAGE_ERROR if it failed; the log then goes
@@ -835,7 +835,7 @@ class PartitionLog:
             # files that could not be opened were not synced: the next flush syncs them
             self.offline = not isinstance(failure, NoDescriptorsError)
             raise failure from flush.error
-        self._flushing.end(flush)
+        self._flushing.end_flush(flush)
         self.recovery_point = max(self.recovery_point, flush.end_offset)
 
     def close(self) -> None:
@@ -870,7 +870,7 @@ class PartitionLog:
             )
 
 
-def _runs(records: bytes, most_bytes: int) -> Iterator[tuple[int, int, list[BatchHeader]]]:
+def _batch_runs(records: bytes, most_bytes: int) -> Iterator[tuple[int, int, list[BatchHeader]]]:
     """Runs of batches that may be added together: of one leader epoch, and small enough for one segment; a
     transactional batch is a run of its own. Yields start and end position and the headers of each run. Raises
     KafkaError CORRUPT_MESSAGE.

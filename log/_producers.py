@@ -56,7 +56,7 @@ class AppendedBatch(NamedTuple):
 
 
 @dataclass(slots=True, eq=False)
-class Producer:
+class ProducerEntry:
     """The state of one producer in a log; ``transaction_start`` is the first offset of its open transaction.
 
     ``from_snapshot``: batches before the remembered one are only in the log. ``seen_ms`` is the broker's time
@@ -102,7 +102,7 @@ class Saving:
 
     __slots__ = ("_entries", "_left", "offset")
 
-    def __init__(self, offset: int, producers: Mapping[int, Producer]) -> None:
+    def __init__(self, offset: int, producers: Mapping[int, ProducerEntry]) -> None:
         self.offset = offset
         self._left = dict(producers)
         self._entries: list[bytes] = []
@@ -113,12 +113,12 @@ class Saving:
     def keep(self, producer_id: int) -> None:
         """Call before a producer changes."""
         if (producer := self._left.pop(producer_id, None)) is not None:
-            self._entries.append(_encode(producer))
+            self._entries.append(_encode_producer(producer))
 
     def step(self) -> bool:
         """Take some more producers; return whether there are others."""
         for _ in range(min(MOST_SAVED, len(self._left))):
-            self._entries.append(_encode(self._left.popitem()[1]))
+            self._entries.append(_encode_producer(self._left.popitem()[1]))
         return bool(self._left)
 
     def data(self) -> bytes:
@@ -136,20 +136,20 @@ class Producers:
         self.saving: Saving | None = None
         # producer id: epoch and sequence number of a first batch that could not be written
         self._missed: dict[int, tuple[int, int]] = {}
-        self._producers: dict[int, Producer] = {}
+        self._producers: dict[int, ProducerEntry] = {}
         # producer id: first offset; transactions are added in offset order, so the first is the oldest
         self._open: dict[int, int] = {}
 
     def __repr__(self) -> str:
         return f"Producers({len(self._producers)} known, {len(self._open)} in a transaction)"
 
-    def __iter__(self) -> Iterator[Producer]:
+    def __iter__(self) -> Iterator[ProducerEntry]:
         return iter(self._producers.values())
 
     def __len__(self) -> int:
         return len(self._producers)
 
-    def restore(self, producers: Iterable[Producer], now_ms: int) -> None:
+    def restore(self, producers: Iterable[ProducerEntry], now_ms: int) -> None:
         """Start again from the producers of a snapshot; they count as seen now."""
         self._producers = {producer.producer_id: producer for producer in producers}
         for producer in self:
@@ -157,7 +157,7 @@ class Producers:
             producer.from_snapshot = bool(producer.batches)
         self._find_open()
 
-    def replace(self, changed: Mapping[int, Producer]) -> Producers:
+    def replace(self, changed: Mapping[int, ProducerEntry]) -> Producers:
         """The same producers, but for the ``changed`` ones."""
         made = Producers()
         made._missed = dict(self._missed)
@@ -178,7 +178,7 @@ class Producers:
         """First offset of the oldest open transaction."""
         return next(iter(self._open.values()), None)
 
-    def get(self, producer_id: int) -> Producer | None:
+    def get(self, producer_id: int) -> ProducerEntry | None:
         """The state of a producer; None if it is unknown."""
         return self._producers.get(producer_id)
 
@@ -187,14 +187,14 @@ class Producers:
         producer = self._producers.get(header.producer_id)
         return producer.find(header) if producer is not None and header.base_sequence >= 0 else None
 
-    def to_recall(self, header: BatchHeader) -> Producer | None:
+    def to_recall(self, header: BatchHeader) -> ProducerEntry | None:
         """The producer of a batch that may repeat one that its snapshot did not hold."""
         producer = self._producers.get(header.producer_id)
         if (
             producer is None
             or not producer.from_snapshot
             or header.producer_epoch != producer.epoch
-            or not 0 <= header.base_sequence != _due(producer)
+            or not 0 <= header.base_sequence != _due_sequence(producer)
         ):
             return None
         return producer
@@ -262,7 +262,7 @@ class Producers:
             self.saving.keep(producer_id)
         producer = self._producers.get(producer_id)
         if producer is None:
-            producer = self._producers[producer_id] = Producer(producer_id)
+            producer = self._producers[producer_id] = ProducerEntry(producer_id)
             self._missed.pop(producer_id, None)
         producer.adopt_epoch(header.producer_epoch)
         producer.last_timestamp_ms = header.max_timestamp_ms
@@ -280,7 +280,7 @@ class Producers:
             if producer.transaction_start == NONE and now_ms - producer.seen_ms >= expiration_ms:
                 del self._producers[producer.producer_id]
 
-    def _note_data(self, producer: Producer, header: BatchHeader) -> None:
+    def _note_data(self, producer: ProducerEntry, header: BatchHeader) -> None:
         producer.batches.append(_to_remember(header))
         if header.transactional and producer.transaction_start == NONE:
             producer.transaction_start = header.base_offset
@@ -292,16 +292,16 @@ def _to_remember(header: BatchHeader) -> AppendedBatch:
     return AppendedBatch._make(fields)
 
 
-def _due(producer: Producer) -> int:
+def _due_sequence(producer: ProducerEntry) -> int:
     """The next sequence number of the producer's epoch."""
     last = producer.batches[-1].last_sequence if producer.batches else NONE
     return 0 if last == _LAST_SEQUENCE else last + 1
 
 
-def _check_sequence(producer: Producer, header: BatchHeader) -> None:
+def _check_sequence(producer: ProducerEntry, header: BatchHeader) -> None:
     if producer.epoch == NONE:
         return
-    expected = 0 if header.producer_epoch != producer.epoch else _due(producer)
+    expected = 0 if header.producer_epoch != producer.epoch else _due_sequence(producer)
     if header.base_sequence != expected:
         raise _out_of_order(header, expected)
 
@@ -320,8 +320,8 @@ _ENTRY = struct.Struct(">qhiqiqiq")
 _VERSION = 1
 
 
-def encode_snapshot(producers: Iterable[Producer]) -> bytes:
-    return _snapshot_of([_encode(producer) for producer in producers])
+def encode_snapshot(producers: Iterable[ProducerEntry]) -> bytes:
+    return _snapshot_of([_encode_producer(producer) for producer in producers])
 
 
 def _snapshot_of(entries: Sequence[bytes]) -> bytes:
@@ -329,7 +329,7 @@ def _snapshot_of(entries: Sequence[bytes]) -> bytes:
     return _HEAD.pack(_VERSION, crc32c_function()(body), len(entries)) + body[4:]
 
 
-def decode_snapshot(data: bytes) -> list[Producer]:
+def decode_snapshot(data: bytes) -> list[ProducerEntry]:
     """The producers of a snapshot file. Raises CorruptBatchError."""
     if len(data) < _HEAD.size:
         raise CorruptBatchError(f"producer snapshot of {len(data)} bytes")
@@ -338,10 +338,10 @@ def decode_snapshot(data: bytes) -> list[Producer]:
         raise CorruptBatchError(f"producer snapshot of version {version}: only {_VERSION} is known")
     if crc != crc32c_function()(data[_CRC_END:]) or len(data) != _HEAD.size + count * _ENTRY.size:
         raise CorruptBatchError("producer snapshot that does not match its checksum")
-    return [_decode(fields) for fields in _ENTRY.iter_unpack(data[_HEAD.size :])]
+    return [_decode_producer(fields) for fields in _ENTRY.iter_unpack(data[_HEAD.size :])]
 
 
-def write_snapshot(fs: FileSystem, folder: str, offset: int, producers: Iterable[Producer]) -> None:
+def write_snapshot(fs: FileSystem, folder: str, offset: int, producers: Iterable[ProducerEntry]) -> None:
     """Write ``<offset>.snapshot``. Raises OSError."""
     path = os.path.join(folder, file_name(offset, SNAPSHOT))
     write_whole(fs, path, encode_snapshot(producers), sync_folder=False)
@@ -372,7 +372,7 @@ def write_saving(fs: FileSystem, folder: str, saving: Saving) -> None:
         file.close()
 
 
-def read_snapshot(fs: FileSystem, folder: str, offset: int) -> list[Producer]:
+def read_snapshot(fs: FileSystem, folder: str, offset: int) -> list[ProducerEntry]:
     """Read ``<offset>.snapshot``. Raises CorruptBatchError."""
     return decode_snapshot(read_whole(fs, os.path.join(folder, file_name(offset, SNAPSHOT))) or b"")
 
@@ -388,15 +388,15 @@ def stray_snapshots(offsets: Iterable[int], bases: Iterable[int]) -> list[int]:
     return sorted(set(offsets[:-1]).difference(bases))
 
 
-def _encode(one: Producer) -> bytes:
+def _encode_producer(one: ProducerEntry) -> bytes:
     last = one.batches[-1] if one.batches else AppendedBatch(-1, -1, 0, -1)
     ids = (one.producer_id, one.epoch)
     return _ENTRY.pack(*ids, *last[:3], one.last_timestamp_ms, one.coordinator_epoch, one.transaction_start)
 
 
-def _decode(fields: tuple[int, ...]) -> Producer:
+def _decode_producer(fields: tuple[int, ...]) -> ProducerEntry:
     producer_id, epoch, sequence, offset, delta, timestamp_ms, coordinator_epoch, transaction_start = fields
-    producer = Producer(producer_id, epoch, coordinator_epoch, timestamp_ms, transaction_start)
+    producer = ProducerEntry(producer_id, epoch, coordinator_epoch, timestamp_ms, transaction_start)
     batch = AppendedBatch(sequence, offset, delta, timestamp_ms)
     if batch.last_offset >= 0:
         producer.batches.append(batch)

@@ -34,7 +34,7 @@ def recompress_batch(
     first_ms = _first_time(header, plain)
     records: bytes | bytearray = plain
     if unordered or header.log_append_time or first_ms != header.base_timestamp_ms:
-        records = yield from _renumber(header, plain, first_ms)
+        records = yield from _renumber_records(header, plain, first_ms)
     codec = config.codec_of(header.codec)
     work = partial(compress, codec, bytes(records), config.level_of(codec))
     size = BATCH_OVERHEAD + len(records)
@@ -53,7 +53,7 @@ def _first_time(header: BatchHeader, plain: bytes) -> int:
     return signed_long(header.base_timestamp_ms + later_ms)
 
 
-def _renumber(header: BatchHeader, plain: bytes, first_ms: int) -> Steps[bytearray]:
+def _renumber_records(header: BatchHeader, plain: bytes, first_ms: int) -> Steps[bytearray]:
     """The records with offset deltas that count from 0, and timestamp deltas from ``first_ms`` on."""
     shift_ms = header.base_timestamp_ms - first_ms
     out = bytearray()

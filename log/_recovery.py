@@ -24,7 +24,7 @@ from ._producers import Producers, read_snapshot, stray_snapshots, write_snapsho
 from ._records import parse_marker
 from ._scan import Chain, Damage, damaged_range, verify_segment
 from ._segment import Segment
-from ._tidy import tidy
+from ._tidy import tidy_folder
 
 
 class Cut(NamedTuple):
@@ -104,7 +104,7 @@ class Opening:
         """
         self.recovery_point = recovery_point
         self.epochs = self._open_epochs()
-        names = tidy(self.fs, self.folder, self.report.removed_files, self.report.swapped_segments)
+        names = tidy_folder(self.fs, self.folder, self.report.removed_files, self.report.swapped_segments)
         self._find_segments(names)
         bases = [segment.base_offset for segment in self.segments]
         dirty = len(bases) if recovery_point is None else max(bisect_right(bases, recovery_point) - 1, 0)
@@ -115,7 +115,7 @@ class Opening:
         producers = None
         while producers is None:
             try:
-                producers = self._replay(names, dirty)
+                producers = self._replay_producers(names, dirty)
             except CorruptLogError as error:
                 dirty = self._verify_met(error, dirty)
         for segment in self.segments:
@@ -132,7 +132,7 @@ class Opening:
         try:
             return LeaderEpochs(self.fs, path)
         except DataFolderError:
-            self._remove(LEADER_EPOCHS)
+            self._remove_file(LEADER_EPOCHS)
             return LeaderEpochs(self.fs, path, [])
 
     def _find_segments(self, names: Sequence[str]) -> None:
@@ -157,7 +157,7 @@ class Opening:
                 self.next_offset = self._end_of(segment) if last else self.segments[number + 1].base_offset
                 self._require_indexes(segment, self.next_offset)
             except CorruptBatchError:
-                if self._verify(number, segment.base_offset):
+                if self._verify_segment(number, segment.base_offset):
                     return len(self.segments)
             offsets = range(segment.base_offset, self.next_offset)
             if not segment.txn_index.open() or any(
@@ -203,7 +203,7 @@ class Opening:
             return
         self.next_offset = self.segments[dirty].base_offset
         for number in range(dirty, len(self.segments)):
-            if self._verify(number, max(self.next_offset, self.segments[number].base_offset)):
+            if self._verify_segment(number, max(self.next_offset, self.segments[number].base_offset)):
                 return
 
     def _verify_met(self, error: CorruptLogError, dirty: int) -> int:
@@ -215,7 +215,7 @@ class Opening:
         self._verify_from(number)
         return number
 
-    def _verify(self, number: int, next_offset: int) -> bool:
+    def _verify_segment(self, number: int, next_offset: int) -> bool:
         """Verify a segment and build its indexes; return True if no whole batch follows, so it is now the
         last.
         """
@@ -229,13 +229,13 @@ class Opening:
             epochs=self.epochs,
             anchored=not self._may_begin_later(number),
         )
-        torn = self._walk(number, chain, behind)
+        torn = self._walk_batches(number, chain, behind)
         self.gaps = self.gaps or chain.gaps > 0
         self.next_offset = chain.next_offset
         may_miss = self.gaps or self.config.compacts
         if not may_miss and bound is not None and chain.next_offset < bound:
             reason = f"the records of the offsets {chain.next_offset} to {bound - 1} are missing"
-            if not self._keep(segment, segment.size, segment.size, reason):
+            if not self._keep_damage(segment, segment.size, segment.size, reason):
                 raise CorruptLogError(segment.file.path, segment.size, reason + _ADVICE)
             if self.report.missing_from is None:
                 self.report.missing_from = chain.next_offset
@@ -258,7 +258,7 @@ class Opening:
             return self.config.compacts
         return self.recovery_point is None or self.recovery_point > self.segments[number].base_offset
 
-    def _walk(self, number: int, chain: Chain, behind: Segment | None) -> bool:
+    def _walk_batches(self, number: int, chain: Chain, behind: Segment | None) -> bool:
         """Verify the batches of a segment and index them; return True if its tail was cut."""
         segment = self.segments[number]
         following_base = self.segments[number + 1].base_offset if number + 1 < len(self.segments) else None
@@ -286,10 +286,10 @@ class Opening:
             found = damaged_range(segment, damage, chain.next_offset, end_offset)
             at_end = found.resume == segment.size
             if at_end and behind is None:
-                self._cut(segment, damage)
+                self._cut_segment(segment, damage)
                 return True
-            if not self._keep(segment, found.position, found.resume, found.reason):
-                why = _why(damage, None if at_end else found.resume, behind)
+            if not self._keep_damage(segment, found.position, found.resume, found.reason):
+                why = _damage_text(damage, None if at_end else found.resume, behind)
                 raise CorruptLogError(segment.file.path, damage.position, why)
             segment.damage.append(found)
             if at_end:
@@ -297,13 +297,13 @@ class Opening:
             position = resumed = found.resume
             chain.step_over()
 
-    def _keep(self, segment: Segment, position: int, resume: int, reason: str) -> bool:
+    def _keep_damage(self, segment: Segment, position: int, resume: int, reason: str) -> bool:
         """Report damage that stays; return False if it must not stay."""
         if self.keep_damage:
             self.report.damaged.append(Damaged(segment.file.path, position, resume, reason))
         return self.keep_damage
 
-    def _cut(self, segment: Segment, damage: Damage) -> None:
+    def _cut_segment(self, segment: Segment, damage: Damage) -> None:
         cut = Cut(segment.file.path, damage.position, segment.size - damage.position, damage.reason)
         segment.truncate(damage.position)
         segment.file.sync()
@@ -323,15 +323,15 @@ class Opening:
                 self.report.removed_files.append(path)
             self.segments.remove(segment)
 
-    def _replay(self, names: Sequence[str], dirty: int) -> Producers:
+    def _replay_producers(self, names: Sequence[str], dirty: int) -> Producers:
         """Rebuild producers, epochs, and the transaction indexes of the segments from ``dirty`` on."""
         producers = Producers()
         limit = self.segments[dirty].base_offset if dirty < len(self.segments) else self.next_offset
-        start = self._restore(producers, names, limit)
+        start = self._restore_snapshot(producers, names, limit)
         kept = [offset for offset in offsets_of(names, SNAPSHOT) if offset <= self.next_offset]
         stray = stray_snapshots(kept, (segment.base_offset for segment in self.segments))
         for offset in stray:
-            self._remove(file_name(offset, SNAPSHOT))
+            self._remove_file(file_name(offset, SNAPSHOT))
         anew = {offset for offset in kept if offset > limit}.difference(stray)
         self.epochs.cut_end(self.next_offset)
         # without the checkpoint the epoch of every batch has to be read
@@ -356,7 +356,7 @@ class Opening:
             if offset == self.next_offset:
                 write_snapshot(self.fs, self.folder, offset, producers)
             else:
-                self._remove(file_name(offset, SNAPSHOT))
+                self._remove_file(file_name(offset, SNAPSHOT))
         return producers
 
     def _replay_batch(
@@ -371,7 +371,7 @@ class Opening:
                 segment.txn_index.append(aborted)
         producers.note(header, marker, self.now_ms)
 
-    def _restore(self, producers: Producers, names: Sequence[str], limit: int) -> int:
+    def _restore_snapshot(self, producers: Producers, names: Sequence[str], limit: int) -> int:
         """Load the newest readable snapshot at or below ``limit``; return the offset to replay from.
 
         Snapshots after the log's end are removed. Those between ``limit`` and the end may describe batches
@@ -380,16 +380,16 @@ class Opening:
         start = self.segments[0].base_offset
         for offset in reversed(offsets_of(names, SNAPSHOT)):
             if offset > self.next_offset:
-                self._remove(file_name(offset, SNAPSHOT))
+                self._remove_file(file_name(offset, SNAPSHOT))
             elif offset <= limit:
                 try:
                     producers.restore(read_snapshot(self.fs, self.folder, offset), self.now_ms)
                     return max(offset, start)
                 except CorruptBatchError:
-                    self._remove(file_name(offset, SNAPSHOT))
+                    self._remove_file(file_name(offset, SNAPSHOT))
         return start
 
-    def _remove(self, name: str) -> None:
+    def _remove_file(self, name: str) -> None:
         path = os.path.join(self.folder, name)
         self.fs.remove(path)
         self.report.removed_files.append(path)
@@ -398,7 +398,7 @@ class Opening:
 _ADVICE = ": restore the file from a copy, or cut it there by hand and lose what follows"
 
 
-def _why(damage: Damage, following: int | None, behind: Segment | None) -> str:
+def _damage_text(damage: Damage, following: int | None, behind: Segment | None) -> str:
     if following is not None:
         return f"{damage.reason}, and whole batches follow from byte {following} on" + _ADVICE
     assert behind is not None

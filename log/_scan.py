@@ -61,7 +61,7 @@ class Chain:
     def require(self, header: BatchHeader, position: int) -> None:
         """Raise CorruptBatchError for a batch that cannot be at this place."""
         offset, epoch = header.base_offset, header.leader_epoch
-        if not follows(header, self.next_offset, self._base):
+        if not may_follow(header, self.next_offset, self._base):
             raise CorruptBatchError(f"offset {offset} where {self.next_offset} is due", position)
         if self._bound is not None and header.last_offset >= self._bound:
             reason = f"it ends at offset {header.last_offset}, the next file begins at {self._bound}"
@@ -133,7 +133,7 @@ def verify_segment(
                     data = read_batch(segment, position, header)
                 verify_batch(data, header, at)
                 if held is not None and chain.is_refuted(held.header, held.due, header):
-                    return _wrong(held, chain)
+                    return _as_damage(held, chain)
                 chain.require(header, at)
                 if held is not None:
                     take(held.header, held.position)
@@ -146,13 +146,13 @@ def verify_segment(
             damage = Damage(position + at, str(error))
         position += at
     if held is not None and held.gap and chain.gaps == 1 and chain.next_offset != end and not gap_at_end:
-        return _wrong(held, chain)
+        return _as_damage(held, chain)
     if held is not None:
         take(held.header, held.position)
     return damage
 
 
-def _wrong(held: _Held, chain: Chain) -> Damage:
+def _as_damage(held: _Held, chain: Chain) -> Damage:
     """Return the last batch, which was held back, as damage."""
     header = held.header
     chain.next_offset = held.due
@@ -193,7 +193,7 @@ def damaged_range(segment: Segment, damage: Damage, due: int, end_offset: int) -
     return DamagedRange(damage.position, resume, due, header.base_offset, damage.reason)
 
 
-def follows(header: BatchHeader, next_offset: int, segment_base: int) -> bool:
+def may_follow(header: BatchHeader, next_offset: int, segment_base: int) -> bool:
     """Return whether a batch may stand where ``next_offset`` is due.
 
     Base offsets are outside of the checksum: they must rise and lie within the reach of the indexes.
@@ -235,7 +235,7 @@ class Salvaged(NamedTuple):
     damage: str = ""
 
 
-def salvage(segments: Sequence[Segment], offset: int) -> Iterator[Salvaged]:
+def salvage_segments(segments: Sequence[Segment], offset: int) -> Iterator[Salvaged]:
     """Everything from ``offset`` on, in order. After damage the walk continues with the next whole batch of
     the segment, or else in the next segment. Raises OSError.
     """
@@ -247,7 +247,7 @@ def salvage(segments: Sequence[Segment], offset: int) -> Iterator[Salvaged]:
                 header = parse_batch_header(segment.file.read(position, BATCH_OVERHEAD))
                 records = read_batch(segment, position, header)
                 verify_batch(records, header)
-                if not follows(header, due, segment.base_offset):
+                if not may_follow(header, due, segment.base_offset):
                     raise CorruptBatchError(f"offset {header.base_offset} where {due} is due", 0)
             except CorruptBatchError as error:
                 yield Salvaged(b"", due, segment.file.path, position, str(error))

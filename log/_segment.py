@@ -27,7 +27,7 @@ class DamagedRange(NamedTuple):
     reason: str
 
 
-def intact(damage: Sequence[DamagedRange], position: int, end: int) -> Iterator[tuple[int, int]]:
+def intact_pieces(damage: Sequence[DamagedRange], position: int, end: int) -> Iterator[tuple[int, int]]:
     """Yield start and end of each undamaged piece from ``position`` to ``end``. ``damage`` is in order."""
     for damaged in damage:
         if position < damaged.position:
@@ -86,11 +86,11 @@ class Segment:
         self._tail = tail
         self.base_offset = base_offset
         self.created_ms = created_ms
-        self.file = fs.file(self._path(LOG))
+        self.file = fs.file(self._path_of(LOG))
         self.size = self.file.size()
-        self.index = OffsetIndex(fs.file(self._path(INDEX)), base_offset)
-        self.time_index = TimeIndex(fs.file(self._path(TIME_INDEX)), base_offset)
-        self.txn_index = TxnIndex(fs.file(self._path(TXN_INDEX)))
+        self.index = OffsetIndex(fs.file(self._path_of(INDEX)), base_offset)
+        self.time_index = TimeIndex(fs.file(self._path_of(TIME_INDEX)), base_offset)
+        self.txn_index = TxnIndex(fs.file(self._path_of(TXN_INDEX)))
         #: Known damage, in the order of positions: walks step over it.
         self.damage: list[DamagedRange] = []
         self._bytes_since_entry = 0
@@ -150,9 +150,9 @@ class Segment:
 
     def steps(self, position: int = 0, end: int | None = None) -> Iterator[Step]:
         """Walk batches from the one at ``position`` on, without records. Raises CorruptLogError."""
-        return self._around_damage(self._steps, position, self.size if end is None else end)
+        return self._around_damage(self._walk_steps, position, self.size if end is None else end)
 
-    def _steps(self, position: int, end: int) -> Iterator[Step]:
+    def _walk_steps(self, position: int, end: int) -> Iterator[Step]:
         while position < end:
             data = self.file.read(position, min(WALK_BYTES, self.size - position))
             at = 0
@@ -169,19 +169,19 @@ class Segment:
 
     def headers(self, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
         """Position and header of the batches from ``position`` on. Raises CorruptLogError for new damage."""
-        return self._around_damage(self._headers, position, self.size)
+        return self._around_damage(self._walk_headers, position, self.size)
 
     def _around_damage(self, walk: Callable[[int, int], Iterator[T]], position: int, end: int) -> Iterator[T]:
         if not self.damage:
             return walk(position, end)
-        return chain.from_iterable(walk(*piece) for piece in intact(self.damage, position, end))
+        return chain.from_iterable(walk(*piece) for piece in intact_pieces(self.damage, position, end))
 
-    def _headers(self, position: int, end: int) -> Iterator[tuple[int, BatchHeader]]:
+    def _walk_headers(self, position: int, end: int) -> Iterator[tuple[int, BatchHeader]]:
         while position < end:
             data = self.file.read(position, min(WALK_BYTES, end - position))
             at = 0
             while at + BATCH_OVERHEAD <= len(data):
-                header = self._header(data, at, position)
+                header = self._header_at(data, at, position)
                 yield position + at, header
                 at += header.size
             if not at:
@@ -287,7 +287,7 @@ class Segment:
                 self.txn_index.append(aborted)
         except OSError as error:
             self._max_timestamp = newest
-            self._undo(before, len(self.txn_index.entries) if aborted is not None else None, error)
+            self._undo_append(before, len(self.txn_index.entries) if aborted is not None else None, error)
             raise
 
     def note_batch(self, header: BatchHeader, position: int, interval_bytes: int) -> None:
@@ -370,26 +370,26 @@ class Segment:
         """
         renamed = []
         for suffix in suffixes:
-            if self._fs.exists(self._path(suffix)):
+            if self._fs.exists(self._path_of(suffix)):
                 renamed.append(self._stem + suffix + tail)
-                self._fs.rename(self._path(suffix), renamed[-1])
+                self._fs.rename(self._path_of(suffix), renamed[-1])
         return renamed
 
     def use_tail(self, tail: str) -> None:
         """Continue with the files of that tail, to which these were renamed."""
         self.close()
         self._tail = tail
-        self.file = self._fs.file(self._path(LOG))
-        self.index.file = self._fs.file(self._path(INDEX))
-        self.time_index.file = self._fs.file(self._path(TIME_INDEX))
-        self.txn_index.use(self._fs.file(self._path(TXN_INDEX)))
+        self.file = self._fs.file(self._path_of(LOG))
+        self.index.file = self._fs.file(self._path_of(INDEX))
+        self.time_index.file = self._fs.file(self._path_of(TIME_INDEX))
+        self.txn_index.use(self._fs.file(self._path_of(TXN_INDEX)))
 
     # -- inside ----------------------------------------------------------------------------------------------
 
-    def _path(self, suffix: str) -> str:
+    def _path_of(self, suffix: str) -> str:
         return self._stem + suffix + self._tail
 
-    def _header(self, data: bytes, at: int, position: int) -> BatchHeader:
+    def _header_at(self, data: bytes, at: int, position: int) -> BatchHeader:
         try:
             header = parse_batch_header(data, at)
         except CorruptBatchError as error:
@@ -409,7 +409,9 @@ class Segment:
     def _undo_error(self, error: OSError, cause: OSError) -> UndoError:
         return UndoError(error.errno, f"{error.strerror}, while undoing: {cause}", self.file.path)
 
-    def _undo(self, before: tuple[int, int, int, int], aborted_count: int | None, cause: OSError) -> None:
+    def _undo_append(
+        self, before: tuple[int, int, int, int], aborted_count: int | None, cause: OSError
+    ) -> None:
         size, index_count, time_count, self._bytes_since_entry = before
         try:
             self.truncate(size)

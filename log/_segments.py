@@ -17,7 +17,7 @@ from ._scan import Damage, damaged_range
 from ._segment import MAX_RELATIVE_OFFSET, Segment, Step
 
 
-class Run(NamedTuple):
+class BatchRun(NamedTuple):
     """Whole batches, the offset after the last one, and their file and position."""
 
     records: bytes
@@ -28,7 +28,7 @@ class Run(NamedTuple):
 
 
 #: No batch at all.
-EMPTY_RUN = Run(b"", 0, "", 0)
+EMPTY_RUN = BatchRun(b"", 0, "", 0)
 
 
 class Segments:
@@ -89,7 +89,7 @@ class Segments:
         *,
         at_least_one: bool,
         range_bytes: int | None = None,
-    ) -> Run:
+    ) -> BatchRun:
         """Read a run of whole batches of one segment from ``offset`` on, all below ``limit``, up to known
         damage.
 
@@ -97,7 +97,7 @@ class Segments:
         is damage at ``offset``.
         """
         self.since(offset)[0].require_intact(offset)
-        found = self._find(offset)
+        found = self._find_batch(offset)
         if found is None or found[1].base_offset >= limit:
             return EMPTY_RUN
         segment, first = found
@@ -119,7 +119,7 @@ class Segments:
             found_range = segment.range(first.position, stop)
         records = segment.read(first.position, stop) if found_range is None else b""
         end_offset = bound if next_base is None else next_base
-        return Run(records, end_offset, segment.file.path, first.position, found_range)
+        return BatchRun(records, end_offset, segment.file.path, first.position, found_range)
 
     def learn(self, error: CorruptLogError, log_end: int) -> bool:
         """Add damage that a walk has met; return False if there is nothing new to add. Raises OSError."""
@@ -233,7 +233,7 @@ class Segments:
         for segment in self.all:
             segment.close()
 
-    def _find(self, offset: int) -> tuple[Segment, Step] | None:
+    def _find_batch(self, offset: int) -> tuple[Segment, Step] | None:
         """The first batch that ends at or after ``offset``, maybe in a later segment after compaction."""
         for segment in self.since(offset):
             step = segment.seek(offset)

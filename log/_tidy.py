@@ -23,7 +23,7 @@ from ._segment import Segment
 _TEMPORARY = ".tmp"
 
 
-def tidy(fs: FileSystem, folder: str, removed: list[str], swapped: list[str]) -> list[str]:
+def tidy_folder(fs: FileSystem, folder: str, removed: list[str], swapped: list[str]) -> list[str]:
     """Bring a folder into order; return the names of its files afterwards.
 
     Removes ``.deleted`` and ``.cleaned`` files, and index files without a .log. A ``.swap`` segment is
@@ -81,7 +81,7 @@ def _finish_swap(fs: FileSystem, folder: str, base: int, removed: list[str]) -> 
     for suffix in (INDEX, TIME_INDEX):
         fs.remove(os.path.join(folder, file_name(base, suffix + SWAP)))
     for suffix in (TXN_INDEX, LOG):
-        _rename(fs, folder, file_name(base, suffix + SWAP))
+        _rename_back(fs, folder, file_name(base, suffix + SWAP))
     fs.sync_dir(folder)
 
 
@@ -92,10 +92,10 @@ def _finish_renames(fs: FileSystem, folder: str) -> None:
             if fs.exists(os.path.join(folder, name.removesuffix(SWAP))):
                 fs.remove(os.path.join(folder, name))
             else:
-                _rename(fs, folder, name)
+                _rename_back(fs, folder, name)
 
 
-def _rename(fs: FileSystem, folder: str, name: str) -> None:
+def _rename_back(fs: FileSystem, folder: str, name: str) -> None:
     path = os.path.join(folder, name)
     if fs.exists(path):
         fs.rename(path, path.removesuffix(SWAP))

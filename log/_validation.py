@@ -87,7 +87,7 @@ def check_batch(records: bytes | bytearray, config: LogConfig, *, now_ms: int) -
     """
     header = _client_batch(records, config)
     rewritten = config.codec_of(header.codec) != header.codec
-    plain = yield from _plain(header, memoryview(records)[BATCH_OVERHEAD:])
+    plain = yield from _plain_records(header, memoryview(records)[BATCH_OVERHEAD:])
     walked = yield from _check_records(header, plain, config, now_ms, rewritten=rewritten)
     if rewritten:
         _check_rewritable(header, walked)
@@ -152,30 +152,32 @@ def check_own(records: bytes | bytearray, config: LogConfig) -> list[BatchHeader
     except CorruptBatchError as error:
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
     if not headers:
-        raise _invalid("there is no record batch to append")
+        raise _invalid_record("there is no record batch to append")
     if any(header.last_offset_delta < 0 for header in headers):
-        raise _invalid("a last offset delta is negative")
+        raise _invalid_record("a last offset delta is negative")
     _check_fits(len(records), config)
     return headers
 
 
 def _client_batch(records: bytes | bytearray, config: LogConfig) -> BatchHeader:
     if len(records) > _MAGIC_AT and records[_MAGIC_AT] in _OLD_MAGICS:
-        raise _invalid("message sets of magic 0 and 1 are not taken: send record batches, magic 2")
+        raise _invalid_record("message sets of magic 0 and 1 are not taken: send record batches, magic 2")
     try:
         header = parse_batch_header(records)
         if header.size > len(records):
-            raise _invalid(f"a batch of {header.size} bytes in {len(records)}: send one whole batch")
+            raise _invalid_record(f"a batch of {header.size} bytes in {len(records)}: send one whole batch")
         if header.base_offset:
-            raise _invalid(f"base offset {header.base_offset}: a producer's batch starts at 0")
+            raise _invalid_record(f"base offset {header.base_offset}: a producer's batch starts at 0")
         _check_size(header, config)
         verify_batch(records, header)
     except CorruptBatchError as error:
         if len(records) <= _MAGIC_AT:
-            raise _invalid(f"{len(records)} bytes are no record batch: send one") from error
+            raise _invalid_record(f"{len(records)} bytes are no record batch: send one") from error
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
     if header.size < len(records):
-        raise _invalid(f"{len(records) - header.size} bytes follow the batch: send one batch a partition")
+        raise _invalid_record(
+            f"{len(records) - header.size} bytes follow the batch: send one batch a partition"
+        )
     _check_client_header(header)
     return header
 
@@ -201,14 +203,16 @@ def _check_client_header(header: BatchHeader) -> None:
     if header.codec > Codec.ZSTD:
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"codec {header.codec} is not assigned")
     if header.record_count < 1 or header.record_count != header.last_offset_delta + 1:
-        raise _invalid(f"{header.record_count} records cannot end at offset delta {header.last_offset_delta}")
+        raise _invalid_record(
+            f"{header.record_count} records cannot end at offset delta {header.last_offset_delta}"
+        )
     if header.control:
-        raise _invalid("control batches are written by brokers alone")
+        raise _invalid_record("control batches are written by brokers alone")
     if header.producer_id >= 0 and header.base_sequence < 0:
-        raise _invalid(f"producer id {header.producer_id} without a sequence number")
+        raise _invalid_record(f"producer id {header.producer_id} without a sequence number")
 
 
-def _plain(header: BatchHeader, payload: memoryview) -> Steps[bytes]:
+def _plain_records(header: BatchHeader, payload: memoryview) -> Steps[bytes]:
     if (
         header.codec == Codec.LZ4
         and payload[_LZ4_FLAGS_AT:][:1]
@@ -287,11 +291,11 @@ class _RecordRules:
             raise RecordsError(code, found)
 
 
-def _invalid(reason: str) -> KafkaError:
+def _invalid_record(reason: str) -> KafkaError:
     return KafkaError(ErrorCode.INVALID_RECORD, reason)
 
 
-def stamp(
+def stamp_batches(
     records: bytes | bytearray,
     headers: Sequence[BatchHeader],
     base_offset: int,

@@ -76,7 +76,7 @@ class RecordWalk:
     def advance(self, most: int) -> bool:
         """Walk over up to ``most`` records; return True at the end. Raises UnreadableRecordError."""
         if self.left < 0:
-            raise _invalid(f"the header counts {self.left} records")
+            raise _invalid_record(f"the header counts {self.left} records")
         end = max(self.left - most, 0)
         while self.left > end:
             self._at, taken, oldest, newest, keyless, unordered = check_records(
@@ -87,7 +87,7 @@ class RecordWalk:
             if self.left > end:
                 self._read_one()
         if not self.left and self._at != len(self._data):
-            raise _invalid("bytes follow the last of the records that the header counts")
+            raise _invalid_record("bytes follow the last of the records that the header counts")
         return not self.left
 
     def next(self) -> tuple[int, bool]:
@@ -100,7 +100,7 @@ class RecordWalk:
         return self.newest, not self.keyless
 
     def _read_one(self) -> None:
-        time, delta, has_key = self._read()
+        time, delta, has_key = self._read_record()
         unordered = delta != self._count - self.left
         self._note_records(1, time, time, keyless=not has_key, unordered=unordered)
 
@@ -113,39 +113,39 @@ class RecordWalk:
 
     # -- as Apache Kafka reads -------------------------------------------------------------------------------
 
-    def _read(self) -> tuple[int, int, bool]:
+    def _read_record(self) -> tuple[int, int, bool]:
         """Timestamp delta, offset delta, and whether there is a key. The length of a packed record is not
         checked, unless it is rewritten.
         """
         strict, size = self._strict, len(self._data)
-        length, begin = self._number(self._at, outside=not self._packed)
+        length, begin = self._read_varint(self._at, outside=not self._packed)
         if strict and length > size - begin:
-            raise _invalid(f"a record of {length} bytes where {size - begin} are left")
-        time, at = self._number(begin + 1, _LONG_BITS)
-        delta, at = self._number(at)
-        has_key, at = self._skip(at)
-        _, at = self._skip(at)
-        headers, at = self._number(at)
+            raise _invalid_record(f"a record of {length} bytes where {size - begin} are left")
+        time, at = self._read_varint(begin + 1, _LONG_BITS)
+        delta, at = self._read_varint(at)
+        has_key, at = self._skip_bytes(at)
+        _, at = self._skip_bytes(at)
+        headers, at = self._read_varint(at)
         if headers < 0 or (strict and headers > size - at):
-            raise _invalid(f"{headers} headers where {size - at} bytes are left")
+            raise _invalid_record(f"{headers} headers where {size - at} bytes are left")
         for _ in range(headers):
-            named, at = self._skip(at)
+            named, at = self._skip_bytes(at)
             if not named:
-                raise _invalid("a header without a name")
-            _, at = self._skip(at)
+                raise _invalid_record("a header without a name")
+            _, at = self._skip_bytes(at)
         if strict and at != begin + length:
-            raise _invalid(f"a record of {length} bytes whose fields take {at - begin}")
+            raise _invalid_record(f"a record of {length} bytes whose fields take {at - begin}")
         self._at = at
         return time, delta, has_key
 
-    def _skip(self, at: int) -> tuple[bool, int]:
+    def _skip_bytes(self, at: int) -> tuple[bool, int]:
         """Skip bytes with their length in front; return whether they are not null, and the position after."""
-        size, at = self._number(at)
+        size, at = self._read_varint(at)
         if size > len(self._data) - at:
             raise RecordsEndError
         return size >= 0, at + max(size, 0)
 
-    def _number(self, at: int, bits: int = _INT_BITS, *, outside: bool = False) -> tuple[int, int]:
+    def _read_varint(self, at: int, bits: int = _INT_BITS, *, outside: bool = False) -> tuple[int, int]:
         """A varint and the position after it. ``outside``: it is the length of an uncompressed record, which
         Apache Kafka reads outside of its error handling.
         """
@@ -161,5 +161,5 @@ class RecordWalk:
 _UNREADABLE: Final = "the batch's records cannot be read: "
 
 
-def _invalid(reason: str) -> UnreadableRecordError:
+def _invalid_record(reason: str) -> UnreadableRecordError:
     return UnreadableRecordError(ErrorCode.INVALID_RECORD, _UNREADABLE + reason)

@@ -84,7 +84,7 @@ def load_commits(data: bytes, count: int, by_group: Commits, known: Known) -> It
     position, found, size = 0, 0, len(data)
     while position < size:
         position, taken = (take_commits if NATIVE else _take_plain_commits)(
-            data, position, by_group, known, _learn
+            data, position, by_group, known, _learn_partition
         )
         found += taken
         if position < size:
@@ -164,7 +164,7 @@ def _take_plain_commits(
     return position, taken
 
 
-def _learn(partition: bytes, known: Known) -> bool:
+def _learn_partition(partition: bytes, known: Known) -> bool:
     try:
         known[partition] = decode_partition(partition)
     except CorruptRecordError:

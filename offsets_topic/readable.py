@@ -47,14 +47,14 @@ def readable(key: bytes | None, value: bytes | None) -> tuple[str, dict[str, Any
     if isinstance(record, GroupDeleted):
         return "group tombstone", record._asdict()
     if isinstance(record, GroupStored):
-        members = [_member(member, record.protocol_type) for member in record.members]
+        members = [_member_fields(member, record.protocol_type) for member in record.members]
         return "group", {**record._asdict(), "members": members}
     if isinstance(record, UnknownRecord):
         return "other", {"type": record.type, "tombstone": record.value is None}
     return record.readable()
 
 
-def _member(member: StoredMember, protocol_type: str) -> dict[str, Any]:
+def _member_fields(member: StoredMember, protocol_type: str) -> dict[str, Any]:
     fields = member._asdict()
     if protocol_type == _CONSUMER:
         topics = subscribed_topics(member.subscription)

@@ -161,7 +161,7 @@ class OffsetsStore:
             transactional=producer_id != NO_PRODUCER,
             control=marker is not None,
         )
-        return self._log(partition).append_built(batch, now_ms=now_ms)
+        return self._require_log(partition).append_built(batch, now_ms=now_ms)
 
     def load(self, partition: int) -> Iterator[StoredBatch]:
         """Yield every batch from the log start to the log end, also above the high watermark.
@@ -170,7 +170,7 @@ class OffsetsStore:
         FullDiskError before the first, and KafkaError KAFKA_STORAGE_ERROR if the partition cannot be read at
         all.
         """
-        log = self._log(partition)
+        log = self._require_log(partition)
         try:
             due = log.log_start_offset
         except KafkaError as error:
@@ -178,14 +178,14 @@ class OffsetsStore:
                 raise FullDiskError(str(error)) from error
             raise
         try:
-            for batch, behind in self._whole(log, due):
+            for batch, behind in self._whole_batches(log, due):
                 due = behind
                 yield batch
         except (CorruptBatchError, KafkaError):
             for piece in log.salvage(due):
-                yield _salvage(piece)
+                yield _salvaged_batch(piece)
 
-    def _whole(self, log: Log, offset: int) -> Iterator[tuple[StoredBatch, int]]:
+    def _whole_batches(self, log: Log, offset: int) -> Iterator[tuple[StoredBatch, int]]:
         """Yield each batch, and the offset after it. Raises CorruptLogError, CorruptBatchError for other
         bytes.
         """
@@ -206,9 +206,9 @@ class OffsetsStore:
 
     def flush(self, partition: int) -> None:
         """Sync the partition's log to disk. Raises KafkaError KAFKA_STORAGE_ERROR."""
-        self._log(partition).flush()
+        self._require_log(partition).flush()
 
-    def _log(self, partition: int) -> Log:
+    def _require_log(self, partition: int) -> Log:
         try:
             return self._logs[partition]
         except KeyError:
@@ -217,7 +217,7 @@ class OffsetsStore:
             ) from None
 
 
-def _salvage(piece: Salvaged) -> StoredBatch:
+def _salvaged_batch(piece: Salvaged) -> StoredBatch:
     if piece.damage:
         where = f"{piece.file}, position {piece.position}: {piece.damage}"
         return StoredBatch(piece.offset, piece.file, piece.position, where)

@@ -90,7 +90,7 @@ class RecordMetadata(NamedTuple):
 
 
 @dataclass(slots=True, eq=False)
-class Batch:
+class ProducerBatch:
     """Records of one partition. ``futures`` has one for each record, or only one, for the first record.
 
     ``records`` is empty if they came ``encoded``. ``size`` is an upper bound of the batch's bytes before
@@ -201,8 +201,8 @@ class Queue:
     """The batches of one partition: ``waiting`` to be sent, the newest last, and ``under_way``."""
 
     partition: TopicPartition
-    waiting: deque[Batch] = field(default_factory=deque)
-    under_way: list[Batch] = field(default_factory=list)
+    waiting: deque[ProducerBatch] = field(default_factory=deque)
+    under_way: list[ProducerBatch] = field(default_factory=list)
     producer: ProducerId | None = None
     next_sequence: int = 0
     #: Whether the leader has acknowledged a batch of this producer id and epoch.
@@ -212,16 +212,16 @@ class Queue:
     not_before_ms: float = 0.0
 
     @property
-    def first(self) -> Batch | None:
+    def first(self) -> ProducerBatch | None:
         """The oldest batch with a sequence number."""
         numbered = [*self.under_way, *(batch for batch in self.waiting if batch.sequence >= 0)]
         return min(numbered, key=self.age, default=None)
 
-    def age(self, batch: Batch) -> int:
+    def age(self, batch: ProducerBatch) -> int:
         """Sort key of numbered batches, the oldest first. Sequence numbers wrap around."""
         return (batch.sequence - self.next_sequence) % _SEQUENCES
 
-    def put_back(self, batches: Iterable[Batch]) -> None:
+    def put_back(self, batches: Iterable[ProducerBatch]) -> None:
         """Put numbered batches back into ``waiting``, in the order of their sequence numbers."""
         numbered = list(batches)
         while self.waiting and self.waiting[0].sequence >= 0:
@@ -269,7 +269,7 @@ class Accumulator:
     next_ms: float = math.inf
     #: Topics without a leader, and batches to pack in a thread, found by the last ``take``.
     leaderless: set[str] = field(default_factory=set)
-    to_pack: list[Batch] = field(default_factory=list)
+    to_pack: list[ProducerBatch] = field(default_factory=list)
     _queues: dict[TopicPartition, Queue] = field(default_factory=dict)
     #: Queues with waiting batches, in the order in which they are sent.
     _unsent: dict[Queue, None] = field(default_factory=dict)
@@ -280,7 +280,7 @@ class Accumulator:
             found = self._queues[partition] = Queue(partition)
         return found
 
-    def unfinished_batches(self) -> list[Batch]:
+    def unfinished_batches(self) -> list[ProducerBatch]:
         """Return the batches that callers wait for."""
         return [
             batch
@@ -308,7 +308,7 @@ class Accumulator:
         if began:
             if batch is not None:
                 batch.full = True
-            batch = self._begin(queue)
+            batch = self._begin_batch(queue)
         assert batch is not None, "there is one by now"
         future = self.future()
         batch.records.append(record)
@@ -336,18 +336,18 @@ class Accumulator:
         batch.encoded = records
         return batch.futures[0]
 
-    def _begin_full(self, queue: Queue, size: int) -> Batch:
+    def _begin_full(self, queue: Queue, size: int) -> ProducerBatch:
         """Begin a batch of ``size`` bytes, to which nothing will be added, with one future."""
         if queue.waiting:
             queue.waiting[-1].full = True
-        batch = self._begin(queue)
+        batch = self._begin_batch(queue)
         batch.size, batch.full = BATCH_BYTES + size, True
         batch.futures.append(self.future())
         self.used += size
         return batch
 
-    def _begin(self, queue: Queue) -> Batch:
-        batch = Batch(queue, self.now_ms(), self.future(), codec=self.codec)
+    def _begin_batch(self, queue: Queue) -> ProducerBatch:
+        batch = ProducerBatch(queue, self.now_ms(), self.future(), codec=self.codec)
         self.used += batch.size
         queue.waiting.append(batch)
         self._unsent[queue] = None
@@ -360,7 +360,7 @@ class Accumulator:
         now_ms: float,
         leader: Callable[[TopicPartition], int | None],
         room: Callable[[int], int],
-    ) -> list[tuple[int, list[Batch]]]:
+    ) -> list[tuple[int, list[ProducerBatch]]]:
         """Return the requests to send now: node id, and batches of different partitions.
 
         ``leader`` returns the leader of a partition, ``room`` the number of requests that a node can take
@@ -371,7 +371,7 @@ class Accumulator:
         by_node: dict[int, list[Queue]] = {}
         due: set[int] = set()
         for queue in list(self._unsent):
-            self._expire(queue, now_ms)
+            self._expire_batches(queue, now_ms)
             if not self._may_send(queue, now_ms):
                 continue
             node = leader(queue.partition)
@@ -385,17 +385,17 @@ class Accumulator:
                 due.add(node)
             else:
                 self._wake_at(now_ms + lingers_ms)
-        requests: list[tuple[int, list[Batch]]] = []
+        requests: list[tuple[int, list[ProducerBatch]]] = []
         for node in due:
             queues = by_node[node]
             for _ in range(room(node)):
-                batches, queues = self._fill(queues, now_ms)
+                batches, queues = self._fill_request(queues, now_ms)
                 if not batches:
                     break
                 requests.append((node, batches))
         return requests
 
-    def _expire(self, queue: Queue, now_ms: float) -> None:
+    def _expire_batches(self, queue: Queue, now_ms: float) -> None:
         while queue.waiting:
             batch = queue.waiting[0]
             if self.deadline_ms(batch) > now_ms:
@@ -406,11 +406,11 @@ class Accumulator:
             queue.waiting.popleft()
             self._give_up(batch, self._too_late(batch))
 
-    def deadline_ms(self, batch: Batch) -> float:
+    def deadline_ms(self, batch: ProducerBatch) -> float:
         """Return the time at which delivery of the batch has timed out."""
         return batch.created_ms + self.delivery_timeout_ms
 
-    def overdue(self, batch: Batch, now_ms: float) -> bool:
+    def overdue(self, batch: ProducerBatch, now_ms: float) -> bool:
         """Return whether delivery of an in-flight batch has timed out; if so, fail its records.
 
         The batch stays in flight, because later sequence numbers depend on its response.
@@ -423,7 +423,7 @@ class Accumulator:
             self.failed(error)
         return True
 
-    def _too_late(self, batch: Batch) -> Exception:
+    def _too_late(self, batch: ProducerBatch) -> Exception:
         text = (
             f"{batch.count} records for {partition_name(batch.queue.partition)} were not acknowledged "
             f"within delivery_timeout_ms ({self.delivery_timeout_ms:.0f})"
@@ -462,7 +462,7 @@ class Accumulator:
         if queue.renumber:
             if under_way:
                 return False
-            self._renumber(queue)
+            self._renumber_batches(queue)
         if self.idempotent and queue.producer is None and self.producer is None:
             return False
         if queue.not_before_ms > now_ms:
@@ -478,7 +478,7 @@ class Accumulator:
             return False
         return True
 
-    def _renumber(self, queue: Queue) -> None:
+    def _renumber_batches(self, queue: Queue) -> None:
         old = queue.producer
         assert old is not None, "its batches had numbers"
         if old.epoch < _MAX_EPOCH:
@@ -491,9 +491,11 @@ class Accumulator:
         for batch in queue.waiting:
             batch.sequence = -1
 
-    def _fill(self, queues: Sequence[Queue], now_ms: float) -> tuple[list[Batch], list[Queue]]:
+    def _fill_request(
+        self, queues: Sequence[Queue], now_ms: float
+    ) -> tuple[list[ProducerBatch], list[Queue]]:
         """Take the batches of one request; also return the queues that are left for another request."""
-        batches: list[Batch] = []
+        batches: list[ProducerBatch] = []
         further: list[Queue] = []
         size = 0
         for queue in queues:
@@ -504,7 +506,7 @@ class Accumulator:
             size += batch.size
             batch.full = True
             queue.waiting.popleft()
-            self._number(queue, batch)
+            self._number_batch(queue, batch)
             queue.under_way.append(batch)
             batches.append(batch)
             # move the queue to the end, so that partitions take turns
@@ -515,7 +517,7 @@ class Accumulator:
                     further.append(queue)
         return batches, further
 
-    def _number(self, queue: Queue, batch: Batch) -> None:
+    def _number_batch(self, queue: Queue, batch: ProducerBatch) -> None:
         if batch.payload is None:
             batch.pack()
         if not self.idempotent or batch.sequence >= 0:
@@ -530,33 +532,33 @@ class Accumulator:
 
     # outcomes
 
-    def on_packed(self, batch: Batch) -> None:
+    def on_packed(self, batch: ProducerBatch) -> None:
         """Called when a batch of ``to_pack`` was packed."""
         batch.packing = False
 
-    def succeeded(self, batch: Batch, offset: int, append_ms: int = -1) -> None:
+    def on_success(self, batch: ProducerBatch, offset: int, append_ms: int = -1) -> None:
         """Resolve a batch that the broker has written; ``offset`` is that of its first record, or -1."""
         batch.queue.under_way.remove(batch)
         batch.queue.known = True
         self.used -= batch.held
         batch.succeed(offset, append_ms)
 
-    def on_refused(self, batch: Batch, error: KafkaError, now_ms: float) -> bool:
+    def on_refused(self, batch: ProducerBatch, error: KafkaError, now_ms: float) -> bool:
         """Handle a broker's refusal of the batch; return whether to refresh the cluster's metadata."""
         if error.code is ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
-            self.succeeded(batch, -1)  # an earlier attempt was written
+            self.on_success(batch, -1)  # an earlier attempt was written
             return False
         queue = batch.queue
         if error.code in _NUMBERS and self.idempotent:
             if queue.first is not batch:
-                self._again(batch)
+                self._send_again(batch)
                 return False
             if not self.transactional:
                 queue.renumber = True
-                self._again(batch)
+                self._send_again(batch)
                 return False
         elif error.code in _TOO_LARGE and len(batch.futures) > 1:
-            self._split(batch)
+            self._split_batch(batch)
             return False
         elif error.code is ErrorCode.CONCURRENT_TRANSACTIONS:
             self._again_after(batch, now_ms + CONCURRENT_MS)
@@ -571,28 +573,28 @@ class Accumulator:
         self._give_up(batch, error)
         return False
 
-    def given_up(self, batch: Batch, error: Exception) -> None:
+    def given_up(self, batch: ProducerBatch, error: Exception) -> None:
         """Fail a batch that cannot be sent."""
         batch.queue.under_way.remove(batch)
         self._give_up(batch, error)
 
-    def on_lost(self, batch: Batch, error: Exception, now_ms: float) -> None:
+    def on_lost(self, batch: ProducerBatch, error: Exception, now_ms: float) -> None:
         """Queue a batch again that has a retriable error or an unknown outcome."""
         batch.last_error = error
         self._again_after(batch, now_ms + self.backoff.delay_ms(batch.tries))
 
-    def _again_after(self, batch: Batch, at_ms: float) -> None:
+    def _again_after(self, batch: ProducerBatch, at_ms: float) -> None:
         batch.queue.not_before_ms = at_ms
-        self._again(batch)
+        self._send_again(batch)
 
-    def _again(self, batch: Batch) -> None:
+    def _send_again(self, batch: ProducerBatch) -> None:
         queue = batch.queue
         queue.under_way.remove(batch)
         batch.tries += 1
         queue.put_back([batch])
         self._unsent[queue] = None
 
-    def _split(self, batch: Batch) -> None:
+    def _split_batch(self, batch: ProducerBatch) -> None:
         """Split a batch that is too large for its topic into two, with the same sequence numbers."""
         queue = batch.queue
         queue.under_way.remove(batch)
@@ -600,7 +602,9 @@ class Accumulator:
         half = len(batch.records) // 2
         halves = []
         for cut, sequence in ((slice(half), batch.sequence), (slice(half, None), batch.sequence + half)):
-            part = Batch(queue, batch.created_ms, self.future(), batch.records[cut], batch.futures[cut])
+            part = ProducerBatch(
+                queue, batch.created_ms, self.future(), batch.records[cut], batch.futures[cut]
+            )
             part.codec = batch.codec
             part.size = BATCH_BYTES + sum(record_size(*record[:3]) for record in part.records)
             part.full = True
@@ -614,7 +618,7 @@ class Accumulator:
         self._unsent[queue] = None
         batch.finish()
 
-    def _give_up(self, batch: Batch, error: Exception) -> None:
+    def _give_up(self, batch: ProducerBatch, error: Exception) -> None:
         self.used -= batch.held
         batch.fail(error, silent=self.transactional)
         self.failed(error)
@@ -623,7 +627,7 @@ class Accumulator:
         """Drop every batch that is not in flight, without calling ``failed``."""
         for queue in self._queues.values():
             while queue.waiting:
-                self._drop(queue.waiting.popleft(), error)
+                self._drop_batch(queue.waiting.popleft(), error)
         self._unsent.clear()
 
     def drop_all(self, error: Exception) -> None:
@@ -631,9 +635,9 @@ class Accumulator:
         self.drop_waiting(error)
         for queue in self._queues.values():
             while queue.under_way:
-                self._drop(queue.under_way.pop(), error)
+                self._drop_batch(queue.under_way.pop(), error)
 
-    def _drop(self, batch: Batch, error: Exception) -> None:
+    def _drop_batch(self, batch: ProducerBatch, error: Exception) -> None:
         self.used -= batch.held
         batch.fail(error, silent=True)
 

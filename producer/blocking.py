@@ -128,7 +128,7 @@ class BlockingProducer:
                 asyncio.run_coroutine_threadsafe(self._take_in(), self._loop)
         # callbacks of futures run on the event loop's thread, which must not wait for itself
         if full and threading.current_thread() is not self._thread:
-            asyncio.run_coroutine_threadsafe(self._room(), self._loop).result()
+            asyncio.run_coroutine_threadsafe(self._wait_for_room(), self._loop).result()
         return future
 
     def send_and_wait(self, *record: Any, **named: Any) -> RecordMetadata:
@@ -162,21 +162,21 @@ class BlockingProducer:
                         self._aside_tasks.add(task)
                         task.add_done_callback(self._aside_tasks.discard)
                     else:
-                        await self._accept(record, future)
+                        await self._accept_record(record, future)
 
     async def _send_aside(self, topic: str) -> None:
         waiting = self._aside[topic]
         while waiting:
-            await self._accept(*waiting.popleft())
+            await self._accept_record(*waiting.popleft())
         del self._aside[topic]
 
-    async def _accept(self, record: ProducerRecord, future: Future[RecordMetadata]) -> None:
+    async def _accept_record(self, record: ProducerRecord, future: Future[RecordMetadata]) -> None:
         try:
             sending = await self._producer.send(*record)
         except Exception as error:
             future.set_exception(error)
         else:
-            sending.add_done_callback(_copier(future))
+            sending.add_done_callback(_make_copier(future))
 
     async def _take_in_all(self) -> None:
         """As ``_take_in``, including records of unknown topics."""
@@ -184,7 +184,7 @@ class BlockingProducer:
         while self._aside_tasks:
             await asyncio.wait(self._aside_tasks)
 
-    async def _room(self) -> None:
+    async def _wait_for_room(self) -> None:
         """As ``_take_in``; waits while too many records wait for their topics."""
         await self._take_in()
         if sum(map(len, self._aside.values())) >= _MOST_GIVEN:
@@ -249,7 +249,7 @@ class BlockingProducer:
             raise ProducerClosedError("this producer belongs to the parent process: make one in each process")
 
 
-def _copier(future: Future[RecordMetadata]) -> Callable[[asyncio.Future[RecordMetadata]], None]:
+def _make_copier(future: Future[RecordMetadata]) -> Callable[[asyncio.Future[RecordMetadata]], None]:
     def copy(sent: asyncio.Future[RecordMetadata]) -> None:
         if (error := sent.exception()) is not None:
             future.set_exception(error)

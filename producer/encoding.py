@@ -62,7 +62,7 @@ class _Encoder:
     def __init__(self, encode: Any, what: str) -> None:
         self.what = what
         self.registry = encode if isinstance(encode, RegistryEncoder) else None
-        self._encode = encode if self.registry is not None else _encode(encode, what)
+        self._encode = encode if self.registry is not None else _make_encoder(encode, what)
 
     def __call__(self, topic: str, given: Any) -> bytes | None:
         if given is None:
@@ -84,7 +84,7 @@ class _Encoder:
         return found
 
 
-def _encode(encode: Any, what: str) -> Callable[[Any], Any]:
+def _make_encoder(encode: Any, what: str) -> Callable[[Any], Any]:
     """Return the encoding function for an argument ``encode`` or ``key_encode``. Raises ConfigError."""
     name = "encode" if what == "value" else "key_encode"
     if isinstance(encode, type | UnionType) or get_origin(encode) is not None:

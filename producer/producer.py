@@ -47,7 +47,7 @@ from .errors import (
 )
 from .partitioner import Sticky
 from .sender import Sender
-from .transactions import Stage, Transactions
+from .transactions import ProducerTransactions, TransactionStage
 
 if TYPE_CHECKING:
     from .config import ProducerConfig
@@ -112,7 +112,7 @@ class Producer:
         self._topics: dict[str, _Topic] = {}
         self._sender: Sender | None = None
         self._accumulator: Accumulator
-        self._transactions: Transactions | None = None
+        self._transactions: ProducerTransactions | None = None
         self._closed = False
         #: Topics of the next Metadata request, the task that will send it, and a lock: one request at a time.
         self._wanted: set[str] = set()
@@ -158,7 +158,7 @@ class Producer:
             backoff=Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms, rng=self._rng),
         )
         if config.transactional_id is not None:
-            self._transactions = transactions = Transactions(
+            self._transactions = transactions = ProducerTransactions(
                 self._cluster,
                 config.transactional_id,
                 config.transaction_timeout_ms,
@@ -210,9 +210,9 @@ class Producer:
         transactions = self._transactions
         if transactions is None:
             await sender.flush()
-        elif transactions.stage in (Stage.OPEN, Stage.FAILED):
+        elif transactions.stage in (TransactionStage.OPEN, TransactionStage.FAILED):
             await transactions.abort(self._drop)
-        elif transactions.stage is Stage.ENDING:
+        elif transactions.stage is TransactionStage.ENDING:
             # the caller was cancelled
             await transactions.end_again(self._drop)
 
@@ -362,7 +362,7 @@ class Producer:
         if self._closed or self._sender is None or self._sender.error is not None:
             self._running()
         if self._transactions is not None:
-            self._transactions.require(Stage.OPEN)
+            self._transactions.require(TransactionStage.OPEN)
         known = self._topics.get(topic)
         if known is None:
             return None
@@ -495,9 +495,12 @@ class Producer:
         number = None if transactions is None else transactions.number
         await wait
         if transactions is not None:
-            if transactions.number != number or transactions.stage in (Stage.READY, Stage.ENDING):
+            if transactions.number != number or transactions.stage in (
+                TransactionStage.READY,
+                TransactionStage.ENDING,
+            ):
                 raise TransactionStateError("its transaction was ended before the record was accepted")
-            transactions.require(Stage.OPEN)
+            transactions.require(TransactionStage.OPEN)
 
     # transactions
 
@@ -523,7 +526,7 @@ class Producer:
     @property
     def in_transaction(self) -> bool:
         """Return whether a transaction is open, or has failed and has to be aborted."""
-        return self._in_transactions().stage in (Stage.OPEN, Stage.FAILED)
+        return self._in_transactions().stage in (TransactionStage.OPEN, TransactionStage.FAILED)
 
     def begin_transaction(self) -> None:
         """Open a transaction. Raises TransactionStateError if one is open."""
@@ -567,7 +570,7 @@ class Producer:
             else CommittedOffset(offset)
             for partition, offset in offsets.items()
         }
-        self._in_transactions().require(Stage.OPEN)
+        self._in_transactions().require(TransactionStage.OPEN)
         if given:
             await self._in_transactions().send_offsets(given, member)
 
@@ -582,7 +585,7 @@ class Producer:
         transaction = transactions.detach()
         return None if empty else transaction
 
-    def _in_transactions(self) -> Transactions:
+    def _in_transactions(self) -> ProducerTransactions:
         if self._transactions is None:
             raise TransactionStateError("this producer has no transactions: give it a transactional_id")
         return self._transactions

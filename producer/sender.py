@@ -17,9 +17,9 @@ from ..client.transactions import init_producer_id
 from ..client.waiting import Signal, now_ms
 from ..protocol import ErrorCode, KafkaError, KohortError
 from ..protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from .accumulator import Accumulator, Batch
+from .accumulator import Accumulator, ProducerBatch
 from .errors import TransactionAbortedError
-from .transactions import Transactions
+from .transactions import ProducerTransactions
 
 if TYPE_CHECKING:
     from .config import ProducerConfig
@@ -37,7 +37,7 @@ class Sender:
         cluster: Cluster,
         config: ProducerConfig,
         accumulator: Accumulator,
-        transactions: Transactions | None,
+        transactions: ProducerTransactions | None,
         *,
         learned: Callable[[str], None],
     ) -> None:
@@ -54,7 +54,7 @@ class Sender:
         self._loop = asyncio.get_running_loop()
         #: Number of in-flight requests by node, and the batches that they carry.
         self._busy: Counter[int] = Counter()
-        self._requests: dict[asyncio.Future[Any], list[Batch]] = {}
+        self._requests: dict[asyncio.Future[Any], list[ProducerBatch]] = {}
         #: When delivery of the first in-flight batch times out.
         self._overdue_ms = math.inf
         self._connecting: set[int] = set()
@@ -69,7 +69,7 @@ class Sender:
         """Look for batches to send in the next step of the event loop."""
         if not self._scheduled:
             self._scheduled = True
-            self._loop.call_soon(self._pump)
+            self._loop.call_soon(self._send_until)
 
     def wake_at(self, at_ms: float) -> None:
         """Look for batches to send at this time, or earlier."""
@@ -82,9 +82,9 @@ class Sender:
     def _on_timer(self) -> None:
         due_ms, self._timer, self._timer_ms = self._timer_ms, None, math.inf
         # rounding may make the timer fire early: batches that were due then are due now
-        self._pump(due_ms)
+        self._send_until(due_ms)
 
-    def _pump(self, due_ms: float = 0.0) -> None:
+    def _send_until(self, due_ms: float = 0.0) -> None:
         self._scheduled = False
         if self._closed:
             return
@@ -94,15 +94,15 @@ class Sender:
             # this includes batches that were in flight when the transaction failed, and are queued again
             waiting.drop_waiting(TransactionAbortedError("its transaction was aborted before it was written"))
         now = max(now_ms(), due_ms)
-        for node, batches in waiting.take(now, self._cluster.leader, self._room):
-            self._send(node, batches)
+        for node, batches in waiting.take(now, self._cluster.leader, self._free_requests):
+            self._send_request(node, batches)
         if self._overdue_ms <= now:
             self._end_overdue(now)
         if waiting.used < used:
             self.ended.fire()  # some batches were dropped or have timed out
         for batch in waiting.to_pack:
-            self._start(self._pack(batch))
-        self._refresh(waiting.leaderless)
+            self._start(self._pack_batch(batch))
+        self._refresh_topics(waiting.leaderless)
         if waiting.idempotent and waiting.producer is None and self._transactions is None:
             self._ask_for_id()
         if (next_ms := min(waiting.next_ms, self._overdue_ms)) < math.inf:
@@ -121,33 +121,35 @@ class Sender:
 
     # requests
 
-    def _room(self, node: int) -> int:
+    def _free_requests(self, node: int) -> int:
         """Return how many requests a node takes now; 0 while there is no connection, which is then opened."""
         if self._cluster.open_connection(node, Channel.DATA) is None:
             if node not in self._connecting:
                 self._connecting.add(node)
-                self._start(self._connect(node))
+                self._start(self._connect_to(node))
             return 0
         return self._config.max_in_flight_requests - self._busy[node]
 
-    async def _connect(self, node: int) -> None:
+    async def _connect_to(self, node: int) -> None:
         try:
             await self._cluster.connect_to(node, Channel.DATA)
         except BrokerConnectionError as error:
             leader = self._cluster.leader
-            self._refresh(self._accumulator.held_up(error, lambda partition: leader(partition) == node))
+            self._refresh_topics(
+                self._accumulator.held_up(error, lambda partition: leader(partition) == node)
+            )
         except KohortError as error:
             self._on_refusal(error)
         finally:
             self._connecting.discard(node)
             self.wake()
 
-    def _send(self, node: int, batches: list[Batch]) -> None:
-        """Send a request over the connection that ``_room`` found."""
+    def _send_request(self, node: int, batches: list[ProducerBatch]) -> None:
+        """Send a request over the connection that ``_free_requests`` found."""
         self._busy[node] += 1
         transactions = self._transactions
         version = _BY_NAME if transactions is None or transactions.implicit else _ADDED_BEFORE
-        body, timeout_ms = self._body(batches), self._config.request_timeout_ms
+        body, timeout_ms = self._make_body(batches), self._config.request_timeout_ms
         sent: asyncio.Future[Any]
         try:
             connection = self._cluster.open_connection(node, Channel.DATA)
@@ -165,7 +167,7 @@ class Sender:
         self._overdue_ms = min(self._overdue_ms, *map(self._accumulator.deadline_ms, batches))
         sent.add_done_callback(partial(self._on_answer, node))
 
-    def _body(self, batches: list[Batch]) -> ProduceRequest:
+    def _make_body(self, batches: list[ProducerBatch]) -> ProduceRequest:
         transactions = self._transactions
         topics: dict[str, list[PartitionProduceData]] = {}
         for batch in batches:
@@ -191,7 +193,7 @@ class Sender:
         elif isinstance(error, BrokerConnectionError):
             for batch in batches:
                 accumulator.on_lost(batch, error, now_ms())
-            self._refresh(batch.queue.partition.topic for batch in batches)
+            self._refresh_topics(batch.queue.partition.topic for batch in batches)
         else:
             assert isinstance(error, Exception), "it was not cancelled"
             for batch in batches:
@@ -199,15 +201,15 @@ class Sender:
         self.wake()
         self.ended.fire()
 
-    def _on_answered(self, node: int, batches: list[Batch], response: Any) -> None:
+    def _on_answered(self, node: int, batches: list[ProducerBatch], response: Any) -> None:
         if response is None:  # without acks
             for batch in batches:
-                self._accumulator.succeeded(batch, -1)
+                self._accumulator.on_success(batch, -1)
             return
         if response.throttle_time_ms:
             # a quota was exceeded (KIP-219): send nothing to the node during the throttle time
             self._busy[node] += self._config.max_in_flight_requests
-            self._loop.call_later(response.throttle_time_ms / 1000, self._unmute, node)
+            self._loop.call_later(response.throttle_time_ms / 1000, self._unmute_node, node)
         rows = {
             (topic.name, row.index): row for topic in response.responses for row in topic.partition_responses
         }
@@ -218,23 +220,23 @@ class Sender:
                 missing = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "the partition is not in the response")
                 self._accumulator.on_lost(batch, missing, now_ms())
             elif not row.error_code:
-                self._accumulator.succeeded(batch, row.base_offset, row.log_append_time_ms)
-            elif self._accumulator.on_refused(batch, _refusal(batch, row), now_ms()):
+                self._accumulator.on_success(batch, row.base_offset, row.log_append_time_ms)
+            elif self._accumulator.on_refused(batch, _refusal_of(batch, row), now_ms()):
                 stale.add(batch.queue.partition.topic)
-        self._refresh(stale)
+        self._refresh_topics(stale)
 
-    def _unmute(self, node: int) -> None:
+    def _unmute_node(self, node: int) -> None:
         self._busy[node] -= self._config.max_in_flight_requests
         self.wake()
 
-    async def _pack(self, batch: Batch) -> None:
+    async def _pack_batch(self, batch: ProducerBatch) -> None:
         await asyncio.to_thread(batch.pack)
         self._accumulator.on_packed(batch)
         self.wake()
 
     # metadata and producer id
 
-    def _refresh(self, topics: Iterable[str]) -> None:
+    def _refresh_topics(self, topics: Iterable[str]) -> None:
         self._stale.update(topics)
         if self._stale and not self._refreshing:
             self._refreshing = True
@@ -313,7 +315,7 @@ class Sender:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
-def _refusal(batch: Batch, row: Any) -> KafkaError:
+def _refusal_of(batch: ProducerBatch, row: Any) -> KafkaError:
     """Return the error of a batch, with the first faulty record if the broker names any (KIP-467)."""
     topic, number = batch.queue.partition
     said = row.error_message or ""

@@ -56,7 +56,7 @@ _FATAL = frozenset(
 )
 
 
-class Stage(Enum):
+class TransactionStage(Enum):
     """Stages of a transactional producer."""
 
     STARTING = "it was not started"
@@ -67,7 +67,7 @@ class Stage(Enum):
     FATAL = "it cannot go on"
 
 
-class Transactions:
+class ProducerTransactions:
     """The transactions of one producer, one after the other.
 
     ``restart`` is called when the producer's id or epoch changes, with both and whether brokers accept only 0
@@ -84,7 +84,7 @@ class Transactions:
         restart: Callable[[ProducerId, bool], None],
         wake: Callable[[], None],
     ) -> None:
-        self.stage = Stage.STARTING
+        self.stage = TransactionStage.STARTING
         #: The reason of FAILED or FATAL.
         self.error: Exception | None = None
         self._cluster = cluster
@@ -111,7 +111,7 @@ class Transactions:
         """Identity of the open transaction."""
         return Transaction(self._name, self._producer)
 
-    def require(self, *stages: Stage) -> None:
+    def require(self, *stages: TransactionStage) -> None:
         """Raise an error unless the stage is one of ``stages``.
 
         That is TransactionAbortableError if the transaction has failed, the error that ended this producer if
@@ -119,15 +119,15 @@ class Transactions:
         """
         if self.stage in stages:
             return
-        if self.stage is Stage.FATAL:
+        if self.stage is TransactionStage.FATAL:
             assert self.error is not None, "there is a reason"
             raise self.error
-        if self.stage is Stage.FAILED:
+        if self.stage is TransactionStage.FAILED:
             raise TransactionAbortableError(
                 f"transaction {self._name!r} can only be aborted: {self.error}"
             ) from self.error
         what = self.stage.value
-        if self.stage is Stage.ENDING:
+        if self.stage is TransactionStage.ENDING:
             end = "commit" if self._committing else "abort"
             what += f" by a {end} whose outcome is not known: repeat the {end}, nothing else is possible"
         raise TransactionStateError(f"transactional id {self._name!r}: {what}")
@@ -136,9 +136,9 @@ class Transactions:
         """Request a producer id and epoch. This aborts a transaction that an earlier producer with the same
         transactional id left open.
         """
-        await self._init(NO_PRODUCER)
+        await self._init_producer_id(NO_PRODUCER)
 
-    async def _init(self, last: ProducerId) -> None:
+    async def _init_producer_id(self, last: ProducerId) -> None:
         async def ask() -> ProducerId:
             return await init_producer_id(self._cluster, self._name, timeout_ms=self._timeout_ms, last=last)
 
@@ -147,35 +147,37 @@ class Transactions:
         except KafkaError as error:
             if error.retriable:
                 raise
-            raise self._fatal(error) from error
-        self._use(producer)
-        self._reset()
+            raise self._fail_for_good(error) from error
+        self._use_producer(producer)
+        self._reset_transaction()
 
-    def _use(self, producer: ProducerId) -> None:
+    def _use_producer(self, producer: ProducerId) -> None:
         if producer != self._producer:
             self._producer = producer
-            self._restart(producer, self._kip890)
+            self._restart(producer, self._has_kip890)
 
     @property
-    def _kip890(self) -> bool:
+    def _has_kip890(self) -> bool:
         return self._cluster.features.get(_FEATURE, 0) >= _IMPLICIT_FROM
 
-    def _reset(self) -> None:
-        self.stage, self.error, self._begun = Stage.READY, None, False
+    def _reset_transaction(self) -> None:
+        self.stage, self.error, self._begun = TransactionStage.READY, None, False
         self._added.clear()
         self._to_add.clear()
         self._groups.clear()
 
     def begin(self) -> None:
         """Open a transaction. No request is sent before its first batch or offsets."""
-        self.require(Stage.READY)
-        self.stage, self.implicit = Stage.OPEN, self._kip890
+        self.require(TransactionStage.READY)
+        self.stage, self.implicit = TransactionStage.OPEN, self._has_kip890
         self.number += 1
 
     @property
     def writes(self) -> bool:
         """Return whether batches may still be sent; if not, waiting ones must be dropped."""
-        return self.stage is Stage.OPEN or (self.stage is Stage.ENDING and self._committing)
+        return self.stage is TransactionStage.OPEN or (
+            self.stage is TransactionStage.ENDING and self._committing
+        )
 
     def admits(self, partition: TopicPartition) -> bool:
         """Return whether batches of the partition may be sent; if not yet, add it to the transaction."""
@@ -186,10 +188,10 @@ class Transactions:
             return True
         self._to_add.add(partition)
         if self._adding is None:
-            self._adding = asyncio.get_running_loop().create_task(self._add())
+            self._adding = asyncio.get_running_loop().create_task(self._add_partitions())
         return False
 
-    async def _add(self) -> None:
+    async def _add_partitions(self) -> None:
         try:
             await asyncio.sleep(0)  # collect the partitions of all tasks that run in this step of the loop
             while self._to_add:
@@ -212,7 +214,7 @@ class Transactions:
         self, offsets: Mapping[TopicPartition, CommittedOffset], member: GroupMetadata
     ) -> None:
         """Commit offsets of a group with the transaction."""
-        self.require(Stage.OPEN)
+        self.require(TransactionStage.OPEN)
         transaction = self.current
         self._begun = True
         try:
@@ -229,7 +231,7 @@ class Transactions:
             )
         except KohortError as error:
             self.on_failed(error)
-            self.require(Stage.OPEN)
+            self.require(TransactionStage.OPEN)
         except asyncio.CancelledError:
             self.on_failed(
                 TransactionStateError("send_offsets was cancelled: the offsets may be added or not")
@@ -241,12 +243,12 @@ class Transactions:
         if not self.writes:
             return
         if isinstance(error, KafkaError) and error.code in _FATAL:
-            self._fatal(error)
+            self._fail_for_good(error)
         else:
-            self.stage, self.error = Stage.FAILED, error
+            self.stage, self.error = TransactionStage.FAILED, error
         self._wake()
 
-    def _fatal(self, error: KafkaError) -> Exception:
+    def _fail_for_good(self, error: KafkaError) -> Exception:
         """Make every later call fail with an error that explains ``error``; return it."""
         fatal: Exception = error
         if error.code in _FENCED or error.code is _E.INVALID_PRODUCER_ID_MAPPING:
@@ -257,31 +259,31 @@ class Transactions:
                 "new producer, and do again what was not committed"
             )
             fatal.__cause__ = error
-        self.stage, self.error = Stage.FATAL, fatal
+        self.stage, self.error = TransactionStage.FATAL, fatal
         return fatal
 
     async def commit(self, written: Callable[[], Awaitable[None]]) -> None:
         """Commit after ``written`` has returned, when no batch is left. May be repeated after an error."""
-        self.require(Stage.OPEN, *((Stage.ENDING,) if self._committing else ()))
-        self.stage, self._committing = Stage.ENDING, True
+        self.require(TransactionStage.OPEN, *((TransactionStage.ENDING,) if self._committing else ()))
+        self.stage, self._committing = TransactionStage.ENDING, True
         await written()
-        self.require(Stage.ENDING)
-        await self._end(commit=True)
+        self.require(TransactionStage.ENDING)
+        await self._end_transaction(commit=True)
 
     async def abort(self, dropped: Callable[[], Awaitable[None]]) -> None:
         """Abort after ``dropped`` has returned, when no batch is left. May be repeated after an error."""
-        if self.stage is not Stage.FAILED:
-            self.require(Stage.OPEN, *(() if self._committing else (Stage.ENDING,)))
-        self.stage, self._committing, self._to_add = Stage.ENDING, False, set()
+        if self.stage is not TransactionStage.FAILED:
+            self.require(TransactionStage.OPEN, *(() if self._committing else (TransactionStage.ENDING,)))
+        self.stage, self._committing, self._to_add = TransactionStage.ENDING, False, set()
         await dropped()
         if self._adding is not None:
             await asyncio.wait([self._adding])
-        if self.stage is Stage.FATAL:
+        if self.stage is TransactionStage.FATAL:
             self.require()
-        self.stage = Stage.ENDING
-        await self._end(commit=False)
+        self.stage = TransactionStage.ENDING
+        await self._end_transaction(commit=False)
 
-    async def _end(self, *, commit: bool) -> None:
+    async def _end_transaction(self, *, commit: bool) -> None:
         transaction, version = self.current, None if self.implicit else END_VERSION
         if self._begun:
             try:
@@ -298,13 +300,13 @@ class Transactions:
                     self.require()
                 never_began = not (commit or self.implicit or self._added or self._groups)
                 if not (never_began and error.code is _E.INVALID_TXN_STATE):
-                    raise self._fatal(error) from error
+                    raise self._fail_for_good(error) from error
                 producer = self._producer  # all requests were refused, so there is nothing to abort
-            self._use(producer)
+            self._use_producer(producer)
             if not commit and not self.implicit:
-                await self._init(self._producer)
+                await self._init_producer_id(self._producer)
         self._committing = False
-        self._reset()
+        self._reset_transaction()
 
     async def end_again(self, dropped: Callable[[], Awaitable[None]]) -> None:
         """Repeat the commit or abort that was requested, in stage ENDING."""
@@ -312,8 +314,8 @@ class Transactions:
 
     def detach(self) -> Transaction:
         """Return the open transaction, to be ended elsewhere. This producer cannot be used any more."""
-        self.require(Stage.OPEN)
-        self.stage = Stage.FATAL
+        self.require(TransactionStage.OPEN)
+        self.stage = TransactionStage.FATAL
         self.error = TransactionStateError(f"transaction {self._name!r} was detached, to be ended elsewhere")
         return self.current
 

@@ -211,7 +211,7 @@ def build_batch(
         try:
             sizes = varints[delta], varints[len(key)], varints[len(value)]  # type: ignore[arg-type]
         except (IndexError, TypeError):
-            sizes = _varint(delta), _size_of(key), _size_of(value)
+            sizes = _pack_varint(delta), _size_of(key), _size_of(value)
         body = b"".join(
             (
                 b"\x00\x00",  # attributes, timestamp delta
@@ -220,11 +220,11 @@ def build_batch(
                 key or b"",
                 sizes[2],
                 value or b"",
-                _headers(record[2]) if len(record) == 3 and record[2] else b"\x00",
+                _pack_headers(record[2]) if len(record) == 3 and record[2] else b"\x00",
             )
         )
         size = len(body)
-        parts += (varints[size] if size < _SMALL else _varint(size), body)
+        parts += (varints[size] if size < _SMALL else _pack_varint(size), body)
     out = bytearray().join(parts)
     attributes = (_TRANSACTIONAL if transactional else 0) | (_CONTROL if control else 0)
     _HEADER.pack_into(
@@ -267,22 +267,22 @@ def encode_records(records: Sequence[TimedRecord], first_ms: int, first_delta: i
         if key is None:
             key_size, key = _NULL, b""
         else:
-            key_size = _varint(len(key))
+            key_size = _pack_varint(len(key))
         if value is None:
             value_size, value = _NULL, b""
         else:
             size = len(value)
-            value_size = _VARINTS[size] if size < _SMALL else _varint(size)
+            value_size = _VARINTS[size] if size < _SMALL else _pack_varint(size)
         head = b"\x00%b%b%b%b%b" % (
             _VARINTS[later_ms] if 0 <= later_ms < _SMALL else _signed_varint(later_ms),
-            _VARINTS[delta] if delta < _SMALL else _varint(delta),
+            _VARINTS[delta] if delta < _SMALL else _pack_varint(delta),
             key_size,
             key,
             value_size,
         )
-        tail = _headers(headers) if headers else b"\x00"
+        tail = _pack_headers(headers) if headers else b"\x00"
         size = len(head) + len(value) + len(tail)
-        parts += (_VARINTS[size] if size < _SMALL else _varint(size), head, value, tail)
+        parts += (_VARINTS[size] if size < _SMALL else _pack_varint(size), head, value, tail)
     return bytearray().join(parts)
 
 
@@ -352,20 +352,20 @@ _VARINTS = _small_varints()
 _NULL = b"\x01"
 
 
-def _headers(headers: Headers) -> bytes:
-    out = bytearray(_varint(len(headers)))
+def _pack_headers(headers: Headers) -> bytes:
+    out = bytearray(_pack_varint(len(headers)))
     for name, content in headers:
         data = name.encode()
-        out += _varint(len(data)) + data
-        out += _NULL if content is None else _varint(len(content)) + content
+        out += _pack_varint(len(data)) + data
+        out += _NULL if content is None else _pack_varint(len(content)) + content
     return bytes(out)
 
 
 def _size_of(content: bytes | None) -> bytes:
-    return _NULL if content is None else _varint(len(content))
+    return _NULL if content is None else _pack_varint(len(content))
 
 
-def _varint(value: int) -> bytes:
+def _pack_varint(value: int) -> bytes:
     """Zigzag varint of a length or a delta, which is not negative."""
     return _VARINTS[value] if value < _SMALL else _signed_varint(value)
 

@@ -140,14 +140,14 @@ def decompress(
     if limit is None:
         limit = decompressed_limit(len(payload))
     try:
-        return _decompress(codec, payload, limit, most_members)
+        return _decompress_with(codec, payload, limit, most_members)
     except _GrownError as error:
-        raise GrownTooLargeError(f"{_name(codec)} data cannot be decompressed: {error}") from error
+        raise GrownTooLargeError(f"{_codec_name(codec)} data cannot be decompressed: {error}") from error
     except _BrokenOffError as error:
-        reason = f"{_name(codec)} data cannot be decompressed: {error}"
+        reason = f"{_codec_name(codec)} data cannot be decompressed: {error}"
         raise BrokenOffBatchError(reason, error.before) from error
     except (ValueError, struct.error) as error:
-        raise CorruptBatchError(f"{_name(codec)} data cannot be decompressed: {error}") from error
+        raise CorruptBatchError(f"{_codec_name(codec)} data cannot be decompressed: {error}") from error
 
 
 class _GrownError(ValueError):
@@ -162,23 +162,23 @@ class _BrokenOffError(ValueError):
         self.before = before
 
 
-def _name(codec: int) -> str:
+def _codec_name(codec: int) -> str:
     return Codec(codec).name.lower() if codec in Codec.__members__.values() else f"codec {codec}"
 
 
-def _decompress(codec: int, payload: Bytes, limit: int, most_members: int | None) -> Bytes:
+def _decompress_with(codec: int, payload: Bytes, limit: int, most_members: int | None) -> Bytes:
     if codec == Codec.GZIP:
-        return _gunzip(payload, limit, most_members)
+        return _gunzip_payload(payload, limit, most_members)
     if codec == Codec.SNAPPY:
-        return _unsnap(payload, limit)
+        return _unsnap_payload(payload, limit)
     import cramjam
 
     if codec == Codec.LZ4:
-        return _grow(cramjam.lz4.decompress_into, payload[: _lz4_frame_end(payload)], limit)
+        return _decompress_growing(cramjam.lz4.decompress_into, payload[: _lz4_frame_end(payload)], limit)
     if codec == Codec.ZSTD:
         if not payload:
             return b""  # no frame
-        return _grow(cramjam.zstd.decompress_into, payload, limit)
+        return _decompress_growing(cramjam.zstd.decompress_into, payload, limit)
     raise ValueError("the codec is not assigned")
 
 
@@ -197,7 +197,7 @@ def _lz4_frame_end(payload: Bytes) -> int:
     return size
 
 
-def _gunzip(payload: Bytes, limit: int, most_members: int | None) -> bytes:
+def _gunzip_payload(payload: Bytes, limit: int, most_members: int | None) -> bytes:
     out = bytearray()
     rest = memoryview(payload)
     members = 0
@@ -241,7 +241,7 @@ def _inflate_to_damage(inflate: zlib._Decompress, piece: memoryview, out: bytear
                 break
 
 
-def _unsnap(payload: Bytes, limit: int) -> bytes:
+def _unsnap_payload(payload: Bytes, limit: int) -> bytes:
     """Decompress blocks in xerial's format (written by Java clients), or one bare block (by others)."""
     if bytes(payload[: len(_XERIAL_MAGIC)]) != _XERIAL_MAGIC or len(payload) < _XERIAL_HEADER_BYTES:
         return _unsnap_block(payload, limit)
@@ -295,7 +295,9 @@ class _Scratch(threading.local):
 _scratch = _Scratch()
 
 
-def _grow(decompress_into: Callable[[Bytes, memoryview], int], payload: Bytes, limit: int) -> bytes:
+def _decompress_growing(
+    decompress_into: Callable[[Bytes, memoryview], int], payload: Bytes, limit: int
+) -> bytes:
     """Decompress into a buffer that grows until it is large enough: these formats need not state the size."""
     import cramjam
 

@@ -56,9 +56,9 @@ class FrameReader:
             (told,) = _LENGTH.unpack_from(data)
             if told == size:
                 return iter((data[LENGTH_PREFIX:],))
-        return self._frames(data)
+        return self._whole_frames(data)
 
-    def _frames(self, data: bytes | bytearray | memoryview) -> Iterator[bytes]:
+    def _whole_frames(self, data: bytes | bytearray | memoryview) -> Iterator[bytes]:
         buffer = self._buffer
         # if nothing is buffered, frames are cut from data itself, and only an incomplete one is copied
         whole = not buffer and isinstance(data, bytes)

@@ -74,7 +74,7 @@ class MessageCodec(NamedTuple):
         try:
             body, end = self.read_request(frame, at, self.version, MAX_REQUEST_ELEMENTS)
         except Exception as error:
-            raise _unreadable(self, "Request", error) from error
+            raise _unreadable_error(self, "Request", error) from error
         if end > len(frame):
             raise _cut_short(self, "Request", end - len(frame))
         return body
@@ -84,7 +84,7 @@ class MessageCodec(NamedTuple):
         try:
             body, end = self.read_response(frame, at, self.version, _UNLIMITED)
         except Exception as error:
-            raise _unreadable(self, "Response", error) from error
+            raise _unreadable_error(self, "Response", error) from error
         if end > len(frame):
             raise _cut_short(self, "Response", end - len(frame))
         return body
@@ -256,7 +256,7 @@ def decode_response(api_key: int, version: int, frame: bytes | memoryview) -> tu
         return correlation_id, codec_of(api_key, 0).response(frame, start)
 
 
-def _unreadable(of: MessageCodec, side: str, error: Exception) -> MalformedMessageError:
+def _unreadable_error(of: MessageCodec, side: str, error: Exception) -> MalformedMessageError:
     # any exception of a generated reader means that the bytes are wrong
     why = str(error) if isinstance(error, MalformedMessageError) else repr(error)
     return MalformedMessageError(f"{of.api.name}{side} v{of.version} cannot be decoded: {why}")

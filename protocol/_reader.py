@@ -47,18 +47,18 @@ class WireReader:
         return len(self._data) - self._position
 
     def int8(self) -> int:
-        return int.from_bytes(self._take(1), "big", signed=True)
+        return int.from_bytes(self._take_bytes(1), "big", signed=True)
 
     def int16(self) -> int:
-        value: int = _INT16.unpack(self._take(2))[0]
+        value: int = _INT16.unpack(self._take_bytes(2))[0]
         return value
 
     def int32(self) -> int:
-        value: int = _INT32.unpack(self._take(4))[0]
+        value: int = _INT32.unpack(self._take_bytes(4))[0]
         return value
 
     def int64(self) -> int:
-        value: int = _INT64.unpack(self._take(8))[0]
+        value: int = _INT64.unpack(self._take_bytes(8))[0]
         return value
 
     def uvarint(self) -> int:
@@ -69,7 +69,7 @@ class WireReader:
         return value
 
     def uuid(self) -> UUID:
-        return UUID(bytes=self._take(16))
+        return UUID(bytes=self._take_bytes(16))
 
     def string(self) -> str:
         value = self.nullable_string()
@@ -83,21 +83,21 @@ class WireReader:
             return None
         start = self._position
         try:
-            return self._take(size).decode()
+            return self._take_bytes(size).decode()
         except UnicodeDecodeError as error:
             raise MalformedMessageError(f"string at byte {start} is not UTF-8") from error
 
     def nullable_bytes(self) -> bytes | None:
         size = self.uvarint() - 1 if self.flexible else self.int32()
-        return None if size < 0 else self._take(size)
+        return None if size < 0 else self._take_bytes(size)
 
     def skip(self, size: int) -> None:
         """Skip ``size`` bytes."""
-        self._take(size)
+        self._take_bytes(size)
 
     def rest(self) -> bytes:
         """Read all remaining bytes."""
-        return self._take(self.remaining)
+        return self._take_bytes(self.remaining)
 
     def array_size(self, item_size: int, *, nullable: bool = False) -> int:
         """Read the length of an array whose items have at least ``item_size`` bytes. 0 for a null array."""
@@ -110,7 +110,7 @@ class WireReader:
 
     def int32s(self, *, nullable: bool = False) -> tuple[int, ...]:
         count = self.array_size(_INT32.size, nullable=nullable)
-        return struct.unpack(f">{count}i", self._take(count * _INT32.size))
+        return struct.unpack(f">{count}i", self._take_bytes(count * _INT32.size))
 
     def tags(self, known: Mapping[int, Callable[[], Any]] = _NO_TAGS) -> dict[int, Any]:
         """Read the tagged fields of a flexible struct; skips those that are not ``known``.
@@ -122,7 +122,7 @@ class WireReader:
             tag, size = self.uvarint(), self.uvarint()
             end = self._position + size
             if tag not in known:
-                self._take(size)
+                self._take_bytes(size)
                 continue
             found[tag] = known[tag]()
             if self._position != end:
@@ -155,7 +155,7 @@ class WireReader:
             _TUPLE, repeat(TopicPartition), zip(repeat(topic), self.int32s(nullable=True), strict=False)
         )
 
-    def _take(self, size: int) -> bytes:
+    def _take_bytes(self, size: int) -> bytes:
         start, end = self._position, self._position + size
         if not start <= end <= len(self._data):
             raise MalformedMessageError(

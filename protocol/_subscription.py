@@ -138,10 +138,10 @@ def subscribed_topics(data: bytes) -> frozenset[str] | None:
 
     Reads only the fields that every version has, since a coordinator needs no others.
     """
-    return _known_topics(data) if len(data) <= _REMEMBERED_BYTES else _topics(data)
+    return _known_topics(data) if len(data) <= _REMEMBERED_BYTES else _read_topics(data)
 
 
-def _topics(data: bytes) -> frozenset[str] | None:
+def _read_topics(data: bytes) -> frozenset[str] | None:
     reader = WireReader(data)
     try:
         _read_version(reader)
@@ -151,7 +151,7 @@ def _topics(data: bytes) -> frozenset[str] | None:
     return frozenset(topics)
 
 
-_known_topics = lru_cache(maxsize=256)(_topics)
+_known_topics = lru_cache(maxsize=256)(_read_topics)
 
 
 def encode_topic_partitions(partitions: Iterable[TopicPartition]) -> bytes:

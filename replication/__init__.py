@@ -4,7 +4,14 @@ truncates.
 Nothing here uses sockets, files or clocks: log ends, fetches and times are arguments.
 """
 
-from ._replication import Follower, IsrChangeRequest, Replication
-from ._truncation import Truncation, diverging_epoch, truncation
+from ._replication import FollowerState, IsrChangeRequest, Replication
+from ._truncation import Truncation, diverging_epoch, truncation_for
 
-__all__ = ["Follower", "IsrChangeRequest", "Replication", "Truncation", "diverging_epoch", "truncation"]
+__all__ = [
+    "FollowerState",
+    "IsrChangeRequest",
+    "Replication",
+    "Truncation",
+    "diverging_epoch",
+    "truncation_for",
+]

@@ -34,7 +34,7 @@ class IsrChangeRequest(NamedTuple):
 
 
 @dataclass(slots=True, eq=False)
-class Follower:
+class FollowerState:
     """A follower as its leader knows it: its log's end and start, the time at which it last had all records
     of the leader, and the epoch of its broker. Times are in milliseconds.
     """
@@ -101,9 +101,9 @@ class Replication:
         self._is_requested = False
         # an earlier request for these replicas may be carried out yet
         self._is_unsure = False
-        self._followers: dict[int, Follower] = {}
+        self._followers: dict[int, FollowerState] = {}
         self._set_replicas(replicas, now_ms)
-        self._advance(now_ms)
+        self._advance_high_watermark(now_ms)
 
     def __repr__(self) -> str:
         return (
@@ -116,7 +116,7 @@ class Replication:
     def on_append(self, log_end_offset: int, now_ms: int) -> bool:
         """Note that the leader's log has grown."""
         self.log_end_offset = log_end_offset
-        return self._advance(now_ms)
+        return self._advance_high_watermark(now_ms)
 
     def on_fetch(
         self, node_id: int, offset: int, now_ms: int, *, broker_epoch: int, start_offset: int = 0
@@ -139,7 +139,7 @@ class Replication:
         follower.log_start_offset = start_offset
         if node_id not in self.isr and self._pending_isr is None and self._may_join(node_id):
             self._pending_isr = self.isr | {node_id}
-        return self._advance(now_ms)
+        return self._advance_high_watermark(now_ms)
 
     def on_change(
         self,
@@ -166,7 +166,7 @@ class Replication:
         self.isr = frozenset(isr)
         self._recovering = recovering
         self._set_replicas(replicas, now_ms)
-        return self._advance(now_ms)
+        return self._advance_high_watermark(now_ms)
 
     def on_refused(self, request: IsrChangeRequest, code: ErrorCode, now_ms: int) -> bool:
         """Note that the controller refused a request, or could not be reached. Unless the state is certainly
@@ -182,17 +182,17 @@ class Replication:
             self._is_unsure = True
         elif not (self._is_unsure and joining and all(map(self._is_eligible, joining))):
             self._pending_isr, self._is_unsure = None, False
-        return self._advance(now_ms)
+        return self._advance_high_watermark(now_ms)
 
     def brokers_changed(self, eligible: Mapping[int, int], now_ms: int) -> bool:
         """Note the brokers that may be in sync now, with their epochs."""
         self._eligible = eligible
-        return self._advance(now_ms)
+        return self._advance_high_watermark(now_ms)
 
     def reconfigure(self, min_isr: int, lag_time_max_ms: int, now_ms: int) -> bool:
         """Apply changed settings."""
         self._min_isr, self._lag_time_max_ms = min_isr, lag_time_max_ms
-        return self._advance(now_ms)
+        return self._advance_high_watermark(now_ms)
 
     def advance(self, now_ms: int) -> None:
         """Ask for in-sync replicas without those that have lagged for too long."""
@@ -304,9 +304,9 @@ class Replication:
             if node_id != self.node_id:
                 # give an in-sync replica the whole lag time to prove that it is in sync
                 caught_up_ms = now_ms if node_id in self.isr else 0
-                self._followers[node_id] = known.get(node_id) or Follower(caught_up_ms=caught_up_ms)
+                self._followers[node_id] = known.get(node_id) or FollowerState(caught_up_ms=caught_up_ms)
 
-    def _advance(self, now_ms: int) -> bool:
+    def _advance_high_watermark(self, now_ms: int) -> bool:
         """Advance the high watermark to what the maximal in-sync set has."""
         if self.is_under_min_isr:
             return False

@@ -38,7 +38,7 @@ def diverging_epoch(fetch_offset: int, last_epoch: int, end_of_epoch: EndOfEpoch
     return epoch, end
 
 
-def truncation(
+def truncation_for(
     leader_epoch: int, leader_end: int, end_of_epoch: EndOfEpoch, *, log_end: int, high_watermark: int
 ) -> Truncation:
     """Return how a follower truncates its log when its leader says that ``leader_epoch`` ends at

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ..consumer.run.watchdogs import activity_of_task
-from ._handlers import place
-from ._log import RateLimitedLog
+from ._handlers import place_of
+from ._log import ServiceLog
 from ._queues import KeyQueue
 from ._running import RunningHandler
 
@@ -26,10 +26,10 @@ class LongCalls:
     handlers: Sequence[RunningHandler]
     after_s: float
     group: str
-    log: RateLimitedLog
+    log: ServiceLog
     _look_at: float = 0.0
 
-    def look(self, now: float) -> None:
+    def warn_of_long(self, now: float) -> None:
         """Warn of each long call, and again whenever ``after_s`` have passed."""
         if now < self._look_at:
             return
@@ -57,4 +57,4 @@ def _describe_handler(handler: RunningHandler, queue: KeyQueue, now: float) -> s
     # the line that a thread is at is not known
     at = f", at {activity_of_task(queue.slot)}" if handler.handler.is_async else ""
     name, for_s = handler.handler.name, now - queue.began
-    return f"handler {name} has been handling {place(queue.taken)} for {for_s:.0f} s{at}"
+    return f"handler {name} has been handling {place_of(queue.taken)} for {for_s:.0f} s{at}"

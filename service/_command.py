@@ -11,7 +11,7 @@ import sys
 import traceback
 
 from ..client.errors import ConfigError
-from ..consumer.errors import short
+from ..consumer.errors import short_text
 from ..protocol import KohortError
 from ._service import ConsumerService
 from ._services import Services
@@ -24,7 +24,9 @@ def run(options: argparse.Namespace) -> int:
     logging.basicConfig(level="WARNING", format="%(asctime)s %(levelname)s %(process)d %(message)s")
     logging.getLogger("kohort").setLevel(options.log_level)
     if options.instance_id is not None and options.workers is None:
-        return _wrong("--instance-id is for --workers; one process says group_instance_id in its service")
+        return _report_wrong(
+            "--instance-id is for --workers; one process says group_instance_id in its service"
+        )
     if options.config is not None:
         # also for workers, and for other clients in the service's program
         os.environ["KOHORT_CONFIG"] = os.path.abspath(options.config)
@@ -32,7 +34,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         service = load_service(options.target)
     except ConfigError as error:
-        return _wrong(str(error))
+        return _report_wrong(str(error))
     except Exception:
         # an error of the user's program: its author needs the file and the line
         traceback.print_exc()
@@ -48,10 +50,12 @@ def run(options: argparse.Namespace) -> int:
         else:
             service.run()
     except ConfigError as error:
-        return _wrong(str(error))
+        return _report_wrong(str(error))
     except Exception as error:
         # the service has written the traceback to the log
-        print(f"kohort run: {error if isinstance(error, KohortError) else short(error)}", file=sys.stderr)
+        print(
+            f"kohort run: {error if isinstance(error, KohortError) else short_text(error)}", file=sys.stderr
+        )
         return 1
     return 0
 
@@ -77,6 +81,6 @@ def load_service(target: str) -> ConsumerService | Services:
     return found
 
 
-def _wrong(text: str) -> int:
+def _report_wrong(text: str) -> int:
     print(f"kohort run: {text}", file=sys.stderr)
     return WRONG_USE

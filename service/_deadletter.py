@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ..client.cluster import Cluster
 from ..client.errors import BrokerConnectionError
 from ..client.pool import SURROUNDINGS
-from ..consumer.errors import ConsumerError, message
+from ..consumer.errors import ConsumerError, message_of
 from ..consumer.run.assembly import make_cluster
 from ..producer import Producer, ProducerError, ProducerRecord
 from ..protocol import ErrorCode, KafkaError
@@ -57,13 +57,13 @@ class DeadLetters:
         try:
             producer = self._producer or await self._start()
             count = await producer.partitions_for(topic)
-            written = letter(topic, count, record, error, attempts, self._group, due_ms)
+            written = make_letter(topic, count, record, error, attempts, self._group, due_ms)
             try:
-                await _write(producer, written)
+                await _write_letter(producer, written)
             except KafkaError as refusal:
                 if refusal.code not in TOO_LARGE:
                     raise
-                await _write(producer, brief(written))
+                await _write_letter(producer, brief_letter(written))
         except (KafkaError, BrokerConnectionError, ProducerError) as failure:
             where = f"{record.topic}-{record.partition} at offset {record.offset}"
             raise DeadLetterError(
@@ -101,11 +101,11 @@ class DeadLetters:
             await self._cluster.close()
 
 
-async def _write(producer: Producer, written: ProducerRecord) -> None:
+async def _write_letter(producer: Producer, written: ProducerRecord) -> None:
     await producer.send_and_wait(*written)
 
 
-def letter(
+def make_letter(
     topic: str,
     partitions: int,
     record: Record,
@@ -127,7 +127,7 @@ def letter(
     return ProducerRecord(topic, record.value, record.key, record.partition % partitions, headers=headers)
 
 
-def brief(letter: ProducerRecord) -> ProducerRecord:
+def brief_letter(letter: ProducerRecord) -> ProducerRecord:
     """The letter with only the beginning of its error's text and without the stack.
 
     So a record that just fits into a topic fits there as a letter too.
@@ -153,9 +153,9 @@ def error_headers(
         group,
         str(attempts),
         f"{type(cause).__module__}.{type(cause).__qualname__}",
-        _cut(message(error), MAX_ERROR_BYTES),
+        _cut_text(message_of(error), MAX_ERROR_BYTES),
         # the end of a stack says most
-        _cut(stack, MAX_STACK_BYTES, from_end=True),
+        _cut_text(stack, MAX_STACK_BYTES, from_end=True),
     )
     return [(name, text.encode()) for name, text in zip(DEAD_LETTER_HEADERS, texts, strict=True)]
 
@@ -165,7 +165,7 @@ def wall_ms() -> int:
     return SURROUNDINGS.get().time_ms()
 
 
-def _cut(text: str, limit: int, *, from_end: bool = False) -> str:
+def _cut_text(text: str, limit: int, *, from_end: bool = False) -> str:
     encoded = text.encode(errors="backslashreplace")
     kept = encoded[-limit:] if from_end else encoded[:limit]
     return kept.decode(errors="ignore")

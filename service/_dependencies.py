@@ -98,7 +98,7 @@ def _yielded_type(name: str, function: Callable[..., object]) -> type | None:
     return given
 
 
-def choose(name: str, want: Wanted, provided: Iterable[type]) -> type | None:
+def choose_type(name: str, want: Wanted, provided: Iterable[type]) -> type | None:
     """The provided type that fills a parameter; None leaves it to its default. Raises SignatureError."""
     fits = [each for each in dict.fromkeys(provided) if issubclass(each, want.type)]
     if want.type in fits:
@@ -116,9 +116,9 @@ def choose(name: str, want: Wanted, provided: Iterable[type]) -> type | None:
     )
 
 
-def fill(name: str, wants: Iterable[Wanted], values: Mapping[type, Any]) -> dict[str, Any]:
+def fill_arguments(name: str, wants: Iterable[Wanted], values: Mapping[type, Any]) -> dict[str, Any]:
     """Arguments by name, from values by type."""
-    chosen = {want.parameter: choose(name, want, values) for want in wants}
+    chosen = {want.parameter: choose_type(name, want, values) for want in wants}
     return {parameter: values[each] for parameter, each in chosen.items() if each is not None}
 
 
@@ -127,7 +127,7 @@ def check_lifespans(lifespans: Iterable[Lifespan], provided: Iterable[type]) -> 
     known = set(provided)
     for lifespan in lifespans:
         for want in lifespan.wants:
-            choose(lifespan.name, want, known)
+            choose_type(lifespan.name, want, known)
         if lifespan.gives is not None:
             if lifespan.gives in known:
                 raise SignatureError(f"{lifespan.name}: a {lifespan.gives.__name__} is provided already")
@@ -141,7 +141,7 @@ async def enter_lifespans(
     """Run each up to its yield, in order; the stack runs the rest in reverse order."""
     values = dict(provided)
     for lifespan in lifespans:
-        arguments = fill(lifespan.name, lifespan.wants, values)
+        arguments = fill_arguments(lifespan.name, lifespan.wants, values)
         if inspect.isasyncgenfunction(lifespan.function):
             value = await stack.enter_async_context(asynccontextmanager(lifespan.function)(**arguments))
         else:

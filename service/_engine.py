@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..client.waiting import now_ms
 from ..consumer.consumer import AsyncGroupConsumer
-from ..consumer.errors import StaleRecordError, short
+from ..consumer.errors import StaleRecordError, short_text
 from ..consumer.events import Event
 from ..consumer.run.closing import LEAVE_MS
 from ..protocol import KohortError, TopicPartition
@@ -23,9 +23,9 @@ from ._exactly_once import StoredOffsets
 from ._handlers import Handler, HandlerFailedError, HandlerFunction
 from ._kafka_output import KafkaTransactions
 from ._left_letters import tell_left_letters
-from ._log import RateLimitedLog
-from ._metrics import GroupCounters, HandlerNumbers, Snapshot
-from ._probes import Progress
+from ._log import ServiceLog
+from ._metrics import HandlerNumbers, ServiceCounters, Snapshot
+from ._probes import HandlingProgress
 from ._queues import Begins
 from ._running import RunningHandler
 
@@ -60,7 +60,7 @@ class Engine:
         config: dict[str, Any],
         drain_timeout_ms: int,
         backlog_max_bytes: int,
-        progress: Progress,
+        progress: HandlingProgress,
         fail_probes_on_hanging_call: bool = False,
         once: Once | None = None,
         output: KafkaOutput | None = None,
@@ -73,7 +73,7 @@ class Engine:
         self._consumer = AsyncGroupConsumer(
             *self._consumed,
             drain_timeout_ms=0,  # _revoking does it: it knows which records have not begun
-            on_partitions_revoking=self._revoking,
+            on_partitions_revoking=self._on_revoking,
             on_partitions_assigned=self._on_assigned,
             on_partitions_lost=self._on_lost,
             **config,
@@ -82,7 +82,7 @@ class Engine:
         # a letter may be there before the group has committed anything of its partition
         self._consumer.parts.positions.policies = {t: "earliest" for h in handlers for t in h.retry_topics}
         self.group = group = self._consumer.config.group
-        self._counters = GroupCounters()
+        self._counters = ServiceCounters()
         self._drain_timeout_ms = drain_timeout_ms
         self._backlog_max_bytes = backlog_max_bytes
         self._progress = progress
@@ -94,10 +94,10 @@ class Engine:
         self.failure: Exception | None = None
         #: Partitions revoked while a poll's records were being prepared.
         self._released: set[TopicPartition] = set()
-        self._repeated = RateLimitedLog()
+        self._repeated = ServiceLog()
         self._dead_letters = DeadLetters(lambda: self._consumer.config, group)
-        self._stored = None if once is None else StoredOffsets(once, self._consumer, self._fail)
-        self._output = None if output is None else self._transactions(output)
+        self._stored = None if once is None else StoredOffsets(once, self._consumer, self._on_failure)
+        self._output = None if output is None else self._make_transactions(output)
         if output is not None:
             self._consumer.parts.committer.keeps_starts = True  # whatever transactions commit later
         for handler in handlers:
@@ -108,9 +108,9 @@ class Engine:
                 handler,
                 done=self._on_done if self._output is None else lambda _: None,
                 send=self._dead_letters.send if self._output is None else self._output.dead_letter,
-                on_failure=self._fail,
-                pause=self._pause,
-                resume=self._resume,
+                on_failure=self._on_failure,
+                pause=self._pause_partition,
+                resume=self._resume_partition,
                 give_back=lambda record: self._consumer.parts.delivery.give_back(record),
             )
             for handler in handlers
@@ -120,9 +120,9 @@ class Engine:
         )
         self._fails_on_hanging_call = fail_probes_on_hanging_call
         self._by_topic = {topic: each for each in self._running for topic in each.handler.all_topics}
-        self._consumer.events.listen(self._see)
-        self._consumer.parts.delivery.halting = self._halt
-        spans = self._tracing() if tracing else None
+        self._consumer.events.listen(self._on_event)
+        self._consumer.parts.delivery.halting = self._halt_all
+        spans = self._make_tracing() if tracing else None
         for handler in handlers:
             handler.group, handler.tracing, handler.once = group, spans, once
 
@@ -143,14 +143,14 @@ class Engine:
             if each.handler.function == function:
                 each.hold(held)
 
-    def _transactions(self, output: KafkaOutput) -> KafkaTransactions:
-        return KafkaTransactions(output, self._consumer, fail=self._fail, limit=self._limit)
+    def _make_transactions(self, output: KafkaOutput) -> KafkaTransactions:
+        return KafkaTransactions(output, self._consumer, fail=self._on_failure, limit=self._limit_calls)
 
-    def _limit(self, begins: Begins) -> None:
+    def _limit_calls(self, begins: Begins) -> None:
         for each in self._running:
             each.queues.limit(begins)
 
-    def _halt(self, halted: bool) -> None:
+    def _halt_all(self, halted: bool) -> None:
         owned = self._consumer.assignment()
         for each in self._running:
             each.halt(halted, owned)
@@ -175,20 +175,20 @@ class Engine:
     async def run(self) -> None:
         """Handle records until a stop or a failure, drain, commit, leave. Raises the failure."""
         try:
-            await self._poll()
+            await self._poll_records()
         except Exception as error:
-            self._fail(error)
+            self._on_failure(error)
         finally:
-            await self._end()
+            await self._end_handlers()
         if self.failure is not None:
             raise self.failure
 
-    async def _end(self) -> None:
+    async def _end_handlers(self) -> None:
         until_ms = now_ms() + self._drain_timeout_ms + END_TIMEOUT_MS
         if self._looking is not None:
             self._looking.cancel()
         try:
-            await self._release(None, self._drain_timeout_ms)
+            await self._release_partitions(None, self._drain_timeout_ms)
         finally:
             try:
                 await asyncio.gather(
@@ -203,7 +203,7 @@ class Engine:
                 if self._stored is not None:
                     self._stored.close()
 
-    async def _poll(self) -> None:
+    async def _poll_records(self) -> None:
         consumer, loop = self._consumer, asyncio.get_running_loop()
         announcing: asyncio.Task[None] | None = None
         most_bytes = min(POLL_BYTES, self._backlog_max_bytes)
@@ -215,13 +215,13 @@ class Engine:
                 continue
             if self._output is not None and self._output.full:
                 await self._output.room(POLL_TIMEOUT_MS)
-                self._observe(loop.time(), idle=False)
+                self._observe_progress(loop.time(), idle=False)
                 continue
             records = await consumer.getmany(
                 max_records=POLL_RECORDS, timeout_ms=POLL_TIMEOUT_MS, max_bytes=most_bytes
             )
             await self._hand_over(records)
-            self._observe(loop.time(), idle=not records)
+            self._observe_progress(loop.time(), idle=not records)
             # a poll of a full buffer does not wait, so handlers would not run
             await asyncio.sleep(0)
         if announcing is not None:
@@ -245,8 +245,8 @@ class Engine:
             self._consumed[partition.topic] += len(run)
             self._by_topic[partition.topic].hand_over(partition, run, share)
 
-    def _observe(self, now: float, *, idle: bool) -> None:
-        self._long_calls.look(now)
+    def _observe_progress(self, now: float, *, idle: bool) -> None:
+        self._long_calls.warn_of_long(now)
         finished = self.finished
         waiting = sum(each.queues.backlog for each in self._running if not each.handler.held)
         if idle and not waiting and self._consumer.config.isolation_level == "read_uncommitted":
@@ -262,20 +262,22 @@ class Engine:
 
     # -- the consumer's events and callbacks ----------------------------------------------------------------
 
-    def _see(self, event: Event) -> None:
+    def _on_event(self, event: Event) -> None:
         self._repeated.event(self.group, event)
-        self._counters.see(event)
+        self._counters.count_event(event)
         if self._stored is not None:
-            self._stored.see(event)
+            self._stored.note_truncation(event)
 
-    async def _revoking(self, partitions: Iterable[TopicPartition]) -> None:
-        await self._release(partitions, self._drain_timeout_ms)
+    async def _on_revoking(self, partitions: Iterable[TopicPartition]) -> None:
+        await self._release_partitions(partitions, self._drain_timeout_ms)
 
     async def _on_lost(self, partitions: Iterable[TopicPartition]) -> None:
         # they may have another owner: finishing would only cause more records to be handled twice
-        await self._release(partitions, 0)
+        await self._release_partitions(partitions, 0)
 
-    async def _release(self, partitions: Iterable[TopicPartition] | None, timeout_ms: float) -> None:
+    async def _release_partitions(
+        self, partitions: Iterable[TopicPartition] | None, timeout_ms: float
+    ) -> None:
         """Finish partitions (None: all) within the time, and commit what is finished of them."""
         taken = None if partitions is None else list(partitions)
         self._released.update(taken or ())
@@ -290,7 +292,7 @@ class Engine:
         if self._stored is not None:
             await self._stored.go_to(tuple(partitions))
 
-    def _tracing(self) -> Tracing:
+    def _make_tracing(self) -> Tracing:
         from ._tracing import Tracing
 
         client_id = self._consumer.config.client_id
@@ -304,21 +306,21 @@ class Engine:
         except StaleRecordError as error:
             self._repeated.line("stale", logging.INFO, "group %s: %s", self.group, error)
 
-    def _pause(self, partition: TopicPartition) -> None:
+    def _pause_partition(self, partition: TopicPartition) -> None:
         with suppress(KeyError):  # on its way to another member
             self._consumer.pause(partition)
 
-    def _resume(self, partition: TopicPartition) -> None:
+    def _resume_partition(self, partition: TopicPartition) -> None:
         with suppress(KeyError):
             self._consumer.resume(partition)
 
-    def _fail(self, error: Exception) -> None:
+    def _on_failure(self, error: Exception) -> None:
         # the handler's traceback is enough
         shown = error.__cause__ if isinstance(error, HandlerFailedError) else error
         shown = None if isinstance(shown, KohortError) else shown
         if self.failure is None:
             self.failure = error
-            log.error("group %s: stopping, because %s", self.group, short(error), exc_info=shown)
+            log.error("group %s: stopping, because %s", self.group, short_text(error), exc_info=shown)
         else:
             self._repeated.line("failure", logging.ERROR, "group %s: %s", self.group, error, error=shown)
 

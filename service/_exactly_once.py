@@ -158,7 +158,8 @@ class _RowAppearedError(ConsumerError):
 class StoredOffsets:
     """Keeps the consumer's positions in step with the sink's offsets, on the event loop.
 
-    ``see`` every event, ``go_to`` at an assignment, ``begin_sessions`` before records are handled.
+    Call ``note_truncation`` with every event, ``go_to`` at an assignment and ``begin_sessions`` before
+    records are handled.
 
     ``fail`` gets what the database raises: without its offsets nothing can be handled.
     """
@@ -176,7 +177,7 @@ class StoredOffsets:
         """End the thread."""
         self._threads.close()
 
-    def see(self, event: Event) -> None:
+    def note_truncation(self, event: Event) -> None:
         """Note truncations: if reading goes back to handled offsets, these now have other records."""
         match event:
             case CallbackFailed("on_partitions_assigned", error):

@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from ..consumer.errors import ConsumerError, short
+from ..consumer.errors import ConsumerError, short_text
 from ..consumer.reading.user_decoders import Decoder, InvalidRecordError
 from ..consumer.record import Record
 from ..producer import ProducerRecord
 from ..producer.encoding import Encoders
 from ._deadletter import wall_ms
 from ._dependencies import SignatureError, Wanted
-from ._log import RateLimitedLog
+from ._log import ServiceLog
 from ._queues import ONE_BY_ONE, Outcome, Partly
 from ._retry import ONCE, Retry
 from .failed_records import RetryLetter, no_retry_letter, read_retry
@@ -86,7 +86,9 @@ class FailedRecordsError(ConsumerError):
                 )
         self.failed = dict(failed)
         first = next(iter(self.failed))
-        super().__init__(f"{len(failed)} records, {place([first])} first: {short(self.failed[first])}")
+        super().__init__(
+            f"{len(failed)} records, {place_of([first])} first: {short_text(self.failed[first])}"
+        )
 
 
 class HandlerFailedError(ConsumerError):
@@ -100,7 +102,7 @@ class HandlerFailedError(ConsumerError):
         self.topic, self.partition, self.offset = record.topic, record.partition, record.offset
         super().__init__(
             f"handler {handler} failed with {record.topic}-{record.partition} at offset {record.offset} "
-            f"(try {attempts} of it was the last): {short(error)}. Fix the handler, or give it "
+            f"(try {attempts} of it was the last): {short_text(error)}. Fix the handler, or give it "
             "dead_letter='TOPIC' so that such records are set aside"
         )
 
@@ -155,7 +157,7 @@ class Handler:
     output: Callable[[list[Record], list[ProducerRecord]], None] | None = None
     #: Encoders of the results of calls.
     encoders: Encoders | None = None
-    log: RateLimitedLog = field(default_factory=RateLimitedLog)
+    log: ServiceLog = field(default_factory=ServiceLog)
     #: Retry topics with records that are no letters.
     told_of: set[str] = field(default_factory=set)
     #: The parameter that gets the transaction's connection.
@@ -261,7 +263,7 @@ class Handler:
             text = "handler %s: the record of %s is no letter of a service (%s): it is passed over, as all "
             text += "like it in this retry topic are"
             why = no_retry_letter(record)
-            self.log.line((text, record.topic), logging.WARNING, text, self.name, place([record]), why)
+            self.log.line((text, record.topic), logging.WARNING, text, self.name, place_of([record]), why)
         return letter if letter is not None and letter.letter.group == self.group else None
 
     def _start_call(
@@ -272,12 +274,12 @@ class Handler:
         ``given`` are the records as the handler sees them.
         """
         if self.middlewares:
-            called = self._through(self.middlewares, records, given, threads)
+            called = self._call_through(self.middlewares, records, given, threads)
         else:
             called = self._called_at_last(records, given, threads)
         return called if self.timeout_ms is None else self._in_time(called, self.timeout_ms)
 
-    def _through(
+    def _call_through(
         self,
         middlewares: tuple[Middleware, ...],
         records: list[Record],
@@ -291,7 +293,7 @@ class Handler:
 
         async def call_next(changed: Any) -> Any:
             passed = list(changed) if self.takes_batches else [changed]
-            inner.append(await self._through(middlewares[1:], records, passed, threads))
+            inner.append(await self._call_through(middlewares[1:], records, passed, threads))
             return inner[-1]
 
         async def call() -> Any:
@@ -312,11 +314,11 @@ class Handler:
         if self.is_async:
             if any(map(self._must_wait, given)):
                 assert threads is not None, "handlers whose decoders may wait have threads"
-                return self._with_arguments(threads.call(functools.partial(self._arguments, given)))
+                return self._with_arguments(threads.call(functools.partial(self._make_arguments, given)))
             if self.takes_batches and self.decodes:
                 return self._with_arguments(self._arguments_in_turns(given))
-            called = self.function(*self._arguments(given), **self.values)
-            return _collect(called) if inspect.isasyncgen(called) else called
+            called = self.function(*self._make_arguments(given), **self.values)
+            return _collect_results(called) if inspect.isasyncgen(called) else called
         assert threads is not None, "plain functions have threads"
         if self.once is not None:
             given_for = dict(zip(records, given, strict=True))
@@ -343,10 +345,10 @@ class Handler:
 
     async def _with_arguments(self, arguments: Awaitable[tuple[Any, ...]]) -> Any:
         called = self.function(*await arguments, **self.values)
-        return await (_collect(called) if inspect.isasyncgen(called) else called)
+        return await (_collect_results(called) if inspect.isasyncgen(called) else called)
 
     def _in_thread(self, records: list[Record], **connection: Any) -> Any:
-        result = self.function(*self._arguments(records), **self.values, **connection)
+        result = self.function(*self._make_arguments(records), **self.values, **connection)
         if inspect.iscoroutine(result):
             result.close()
             raise SignatureError(
@@ -360,12 +362,12 @@ class Handler:
     ) -> None:
         self._in_thread([given_for[record] for record in records], **{self.connection: connection})
 
-    def _arguments(self, records: list[Record]) -> tuple[Any, ...]:
+    def _make_arguments(self, records: list[Record]) -> tuple[Any, ...]:
         if self.takes_batches:
-            return self._columns([self._decode_record(record) for record in records], records)
+            return self._make_columns([self._decode_record(record) for record in records], records)
         return (*self._decode_record(records[0]), records[0])
 
-    def _columns(self, rows: list[tuple[Any, ...]], records: list[Record]) -> tuple[Any, ...]:
+    def _make_columns(self, rows: list[tuple[Any, ...]], records: list[Record]) -> tuple[Any, ...]:
         """Lists of the decoded keys and values, and the records."""
         return (*map(list, zip(*rows, strict=True)), records)
 
@@ -378,7 +380,7 @@ class Handler:
                 await asyncio.sleep(0)
                 until = now() + STRETCH_S
             rows.append(self._decode_record(record))
-        return self._columns(rows, records)
+        return self._make_columns(rows, records)
 
     def _decode_record(self, record: Record) -> tuple[Any, ...]:
         """The record's key and value, decoded if the handler takes them."""
@@ -414,16 +416,16 @@ class Handler:
         self.counters.failed += not invalid
         if delay_ms is not None:
             self.counters.retried += 1
-            self._tell(
+            self._log_call(
                 logging.WARNING,
                 "handler %s failed with %s (try %d of %d), again in %.0f ms: %s",
-                (self.name, place(records), attempt, self.retry.attempts, delay_ms),
+                (self.name, place_of(records), attempt, self.retry.attempts, delay_ms),
                 error,
             )
             return delay_ms / 1000
         if len(records) > 1:
             text = "handler %s failed with the %d records %s, which are now handled one by one: %s"
-            self._tell(logging.WARNING, text, (self.name, len(records), place(records)), error)
+            self._log_call(logging.WARNING, text, (self.name, len(records), place_of(records)), error)
             return ONE_BY_ONE
         self.counters.invalid += invalid
         topic = due_ms = None
@@ -439,7 +441,7 @@ class Handler:
             await send(topic, records[0], error, attempt, due_ms)
         except Exception:
             text = "handler %s gave up %s after try %d, and it could not be set aside: %s"
-            self._tell(logging.ERROR, text, (self.name, place(records), attempt), error)
+            self._log_call(logging.ERROR, text, (self.name, place_of(records), attempt), error)
             raise
         if self.once is not None and threads is not None:
             await threads.call(functools.partial(self.once.skip, records[0]))
@@ -447,13 +449,15 @@ class Handler:
             self.counters.postponed += 1
             text = "handler %s failed with %s (try %d), again in %d ms from the retry topic %s: %s"
             delay_ms = self.retry_topics[topic]
-            self._tell(logging.WARNING, text, (self.name, place(records), attempt, delay_ms, topic), error)
+            self._log_call(
+                logging.WARNING, text, (self.name, place_of(records), attempt, delay_ms, topic), error
+            )
             return None
         self.counters.dead_letters += 1
-        self._tell(
+        self._log_call(
             logging.ERROR,
             "handler %s gave up %s after try %d; the record is in the dead-letter topic %s: %s",
-            (self.name, place(records), attempt, topic),
+            (self.name, place_of(records), attempt, topic),
             error,
         )
         return None
@@ -498,10 +502,10 @@ class Handler:
             return self.dead_letter
         return next((topic for kind, topic in self.dead_letter.items() if isinstance(error, kind)), None)
 
-    def _tell(self, level: int, text: str, values: tuple[object, ...], error: BaseException) -> None:
+    def _log_call(self, level: int, text: str, values: tuple[object, ...], error: BaseException) -> None:
         # the stack of an invalid record is useless
         shown = None if isinstance(error, InvalidRecordError) else error
-        self.log.line((self.name, text, type(error)), level, text, *values, short(error), error=shown)
+        self.log.line((self.name, text, type(error)), level, text, *values, short_text(error), error=shown)
 
 
 def _handlers_own(error: BaseException) -> BaseException:
@@ -518,7 +522,7 @@ def _handlers_own(error: BaseException) -> BaseException:
     return cancelled
 
 
-def place(records: list[Record]) -> str:
+def place_of(records: list[Record]) -> str:
     """Topic, partition and offsets of a call's records, as a text."""
     first, last = records[0], records[-1]
     offsets = f"at offset {first.offset}" + (f" to {last.offset}" if last is not first else "")
@@ -541,6 +545,6 @@ def _as_given(name: str, result: object) -> list[ProducerRecord]:
     return found
 
 
-async def _collect(result: AsyncIterator[object]) -> list[object]:
+async def _collect_results(result: AsyncIterator[object]) -> list[object]:
     """Collect what an async generator yields."""
     return [each async for each in result]

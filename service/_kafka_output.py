@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from ..client.errors import BrokerConnectionError, ConfigError
 from ..client.offsets import CommittedOffset
 from ..client.waiting import Signal
-from ..consumer.errors import ConsumerError, StaleRecordError, short
+from ..consumer.errors import ConsumerError, StaleRecordError, short_text
 from ..consumer.run.assembly import make_cluster
 from ..producer import (
     ApplicationRecoverableError,
@@ -34,8 +34,8 @@ from ..producer import (
 from ..producer.accumulator import HELD_BYTES, record_size
 from ..producer.encoding import Encoders
 from ..protocol import ErrorCode, KafkaError, KohortError, TopicPartition
-from ._deadletter import TOO_LARGE, brief, letter
-from ._log import RateLimitedLog
+from ._deadletter import TOO_LARGE, brief_letter, make_letter
+from ._log import ServiceLog
 from ._queues import Begins
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ class KafkaTransactions:
         self._committed = Signal()
         self._committing = False
         self._task: asyncio.Task[None] | None = None
-        self._repeated = RateLimitedLog()
+        self._repeated = ServiceLog()
 
     def _make_producer(self) -> Producer:
         return Producer.on_cluster(self._cluster, transactional_id=self._name, **self._output.settings)
@@ -221,7 +221,9 @@ class KafkaTransactions:
             kind = "dead-letter" if due_ms is None else "retry"
             raise OutputError(f"{kind} topic {topic!r} cannot be written to: {failure}") from failure
         group = self._consumer.config.group
-        self.add([record], [letter(topic, count, record, error, attempts, group, due_ms)], is_letter=True)
+        self.add(
+            [record], [make_letter(topic, count, record, error, attempts, group, due_ms)], is_letter=True
+        )
 
     @property
     def full(self) -> bool:
@@ -261,7 +263,7 @@ class KafkaTransactions:
         session = self._consumer.parts.tracker.sessions.get(call.session_id)
         return session is not None and call.last < session.first
 
-    def _take(self) -> tuple[list[_Call], dict[int, CommittedOffset]]:
+    def _take_calls(self) -> tuple[list[_Call], dict[int, CommittedOffset]]:
         """Calls for the next transaction, and the offset to commit of each of their sessions.
 
         Everything before that offset is in this transaction or an earlier one. Calls of partitions that are
@@ -274,7 +276,7 @@ class KafkaTransactions:
             if call.session_id in sessions:
                 (taken if self._is_next(call) else left).append(call)
             else:
-                self._forget(call)
+                self._forget_call(call)
         self._ended = left
         offsets: dict[int, CommittedOffset] = {}
         for call in taken:
@@ -282,7 +284,7 @@ class KafkaTransactions:
             offsets[call.session_id] = CommittedOffset(session.first, session.leader_epoch)
         return taken, offsets
 
-    def _forget(self, call: _Call) -> None:
+    def _forget_call(self, call: _Call) -> None:
         self._waiting -= call.count
         self._waiting_bytes -= call.bytes
 
@@ -291,15 +293,15 @@ class KafkaTransactions:
             while True:
                 await self._wake.wait()
                 if self._may_linger():
-                    await self._linger()
+                    await self._linger_for_calls()
                 self._wake.clear()
                 self._committing = True
-                calls, offsets = self._take()
+                calls, offsets = self._take_calls()
                 while calls:
-                    await self._commit(calls, offsets)
+                    await self._commit_calls(calls, offsets)
                     for call in calls:
-                        self._forget(call)
-                    calls, offsets = self._take()
+                        self._forget_call(call)
+                    calls, offsets = self._take_calls()
                 self._committing = False
                 # what waits now waits for earlier records of its partition
                 self._let_begin(Begins.FIRST if self.full else Begins.ALL)
@@ -313,7 +315,7 @@ class KafkaTransactions:
     def _may_linger(self) -> bool:
         return not (self._hurry or self._waiting >= self._output.max_records or self.full)
 
-    async def _linger(self) -> None:
+    async def _linger_for_calls(self) -> None:
         """Wait for more calls, until there are enough or ``settle`` is called."""
         until = asyncio.get_running_loop().time() + self._output.interval_ms / 1000
         try:
@@ -324,7 +326,7 @@ class KafkaTransactions:
         except TimeoutError:
             pass
 
-    async def _commit(self, calls: list[_Call], offsets: dict[int, CommittedOffset]) -> None:
+    async def _commit_calls(self, calls: list[_Call], offsets: dict[int, CommittedOffset]) -> None:
         """Write and commit; retry until it succeeds or is no longer needed."""
         sessions = self._consumer.parts.tracker.sessions
         while True:
@@ -337,32 +339,36 @@ class KafkaTransactions:
                 await asyncio.sleep(AGAIN_S)  # it has lost them, or is about to get a generation
                 continue
             try:
-                await self._attempt(calls, offsets, member)
+                await self._attempt_commit(calls, offsets, member)
                 return
             except TransactionAbortableError as error:
                 cause = error.__cause__
                 if isinstance(cause, KafkaError) and cause.code in TOO_LARGE:
-                    before, calls = calls, [_briefer(call) for call in calls]
+                    before, calls = calls, [_briefer_call(call) for call in calls]
                     if calls != before:
                         continue
                 if isinstance(cause, KafkaError) and not cause.retriable and cause.code not in _PASSING:
-                    raise OutputError(f"what handlers gave out cannot be written: {short(cause)}") from cause
+                    raise OutputError(
+                        f"what handlers gave out cannot be written: {short_text(cause)}"
+                    ) from cause
                 text = "group %s: a transaction was aborted and is begun anew: %s"
                 self._repeated.line("aborted", logging.WARNING, text, member.group, error)
                 await asyncio.sleep(AGAIN_S)
             except ApplicationRecoverableError as error:
                 if self._output.transactional_id is not None:
                     # another process may use this id, and would be fenced in turn
-                    raise OutputError(f"what handlers gave out cannot be written: {short(error)}") from error
+                    raise OutputError(
+                        f"what handlers gave out cannot be written: {short_text(error)}"
+                    ) from error
                 # no other process has this id: the transaction was open for too long, and was aborted
                 text = "group %s: a transaction is begun anew, by a new producer: %s"
-                self._repeated.line("fenced", logging.WARNING, text, member.group, short(error))
+                self._repeated.line("fenced", logging.WARNING, text, member.group, short_text(error))
                 await self._producer.close(timeout_ms=0)
                 await self._until_told(self._start_anew)
             except KohortError as error:
-                raise OutputError(f"what handlers gave out cannot be written: {short(error)}") from error
+                raise OutputError(f"what handlers gave out cannot be written: {short_text(error)}") from error
 
-    async def _attempt(
+    async def _attempt_commit(
         self, calls: list[_Call], offsets: dict[int, CommittedOffset], member: GroupMetadata
     ) -> None:
         producer = self._producer
@@ -406,5 +412,5 @@ def _size_of(result: ProducerRecord) -> int:
     return HELD_BYTES + record_size(result.key, result.value, result.headers)
 
 
-def _briefer(call: _Call) -> _Call:
-    return replace(call, given=[brief(each) for each in call.given]) if call.is_letter else call
+def _briefer_call(call: _Call) -> _Call:
+    return replace(call, given=[brief_letter(each) for each in call.given]) if call.is_letter else call

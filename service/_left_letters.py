@@ -19,14 +19,14 @@ async def tell_left_letters(cluster: Cluster, group: str, topics: Iterable[str],
     known, stages = frozenset(read), dict.fromkeys(topics, 1)
     while stages:
         for topic in stages:
-            while _name(topic, stages[topic]) in known:
+            while _topic_name(topic, stages[topic]) in known:
                 stages[topic] += 1
-        names = {_name(topic, nth): topic for topic, nth in stages.items()}
+        names = {_topic_name(topic, nth): topic for topic, nth in stages.items()}
         try:
             found = (await cluster.metadata(names)).topics
             for name in sorted(names.keys() & found.keys()):
                 partitions = [TopicPartition(name, number) for number in found[name].partitions]
-                await _tell(cluster, group, names[name], partitions)
+                await _warn_of_left(cluster, group, names[name], partitions)
         except KohortError as error:
             log.debug("group %s: letters of earlier retry stages were not looked for: %s", group, error)
             return
@@ -34,7 +34,7 @@ async def tell_left_letters(cluster: Cluster, group: str, topics: Iterable[str],
         stages = {topic: stages[topic] + 1 for name, topic in names.items() if name in found}
 
 
-async def _tell(cluster: Cluster, group: str, topic: str, partitions: list[TopicPartition]) -> None:
+async def _warn_of_left(cluster: Cluster, group: str, topic: str, partitions: list[TopicPartition]) -> None:
     errors: Errors = {}
     starts = await cluster.list_offsets(dict.fromkeys(partitions, EARLIEST), errors=errors)
     ends = await cluster.list_offsets(dict.fromkeys(partitions, LATEST), errors=errors)
@@ -56,5 +56,5 @@ async def _tell(cluster: Cluster, group: str, topic: str, partitions: list[Topic
         )
 
 
-def _name(topic: str, nth: int) -> str:
+def _topic_name(topic: str, nth: int) -> str:
     return f"{topic}.retry.{nth}"

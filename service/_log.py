@@ -23,7 +23,7 @@ class _Interval:
     lines: int = 0
 
 
-class RateLimitedLog:
+class ServiceLog:
     """Writes to the service's log: of each kind a few lines in an interval, and later how many were left out.
 
     For use on an event loop, whose clock it uses. The number of kinds is bounded by the program's text.

@@ -31,8 +31,8 @@ class Answer:
 
 
 @dataclass(slots=True, eq=False)
-class GroupCounters:
-    """Give its ``see`` to the events. Times are seconds of ``clock``."""
+class ServiceCounters:
+    """Give its ``count_event`` to the events. Times are seconds of ``clock``."""
 
     clock: Callable[[], float] = time.monotonic
     rebalances: int = 0
@@ -44,7 +44,7 @@ class GroupCounters:
     lost_partitions: int = 0
     resets: dict[str, int] = field(default_factory=dict)
 
-    def see(self, event: Event) -> None:
+    def count_event(self, event: Event) -> None:
         """Count an event; other events are ignored."""
         match event:
             case events.RebalanceCompleted():
@@ -79,12 +79,12 @@ class Snapshot:
     assigned: int
     live: bool
     handlers: list[HandlerNumbers]
-    counters: GroupCounters
+    counters: ServiceCounters
     consumed: Mapping[str, int]
     lag: Mapping[TopicPartition, int]
 
 
-def families(now: Snapshot) -> Iterator[tuple[str, str, bool, tuple[str, ...], Samples]]:
+def metric_families(now: Snapshot) -> Iterator[tuple[str, str, bool, tuple[str, ...], Samples]]:
     """Name, help, whether it is a counter, labels besides the group, and samples of each metric."""
     kafka, seen, handlers = "kafka_consumer_coordinator_", now.counters, now.handlers
     last: Samples = [] if seen.last_rebalance is None else [([], seen.clock() - seen.last_rebalance)]
@@ -146,7 +146,7 @@ def metrics_route(snapshots: Callable[[], Sequence[Snapshot]]) -> Callable[[], A
         return lambda: Answer(503, missing)
 
     registry = prometheus.CollectorRegistry()
-    registry.register(_Collector(snapshots))
+    registry.register(_ServiceCollector(snapshots))
     for collector in (prometheus.ProcessCollector, prometheus.PlatformCollector, prometheus.GCCollector):
         collector(registry=registry)
 
@@ -156,7 +156,7 @@ def metrics_route(snapshots: Callable[[], Sequence[Snapshot]]) -> Callable[[], A
     return answer
 
 
-class _Collector:
+class _ServiceCollector:
     """Gives the families of snapshots to prometheus-client, which calls ``collect`` at each scrape."""
 
     def __init__(self, snapshots: Callable[[], Sequence[Snapshot]]) -> None:
@@ -171,7 +171,7 @@ class _Collector:
 
         found: dict[str, Any] = {}
         for now in self._snapshots():
-            for name, text, counter, labels, samples in families(now):
+            for name, text, counter, labels, samples in metric_families(now):
                 if name not in found and (samples or labels):
                     kind = CounterMetricFamily if counter else GaugeMetricFamily
                     found[name] = kind(name, text, labels=("group", *labels))

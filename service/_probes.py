@@ -23,7 +23,7 @@ REQUEST_TIMEOUT_S = 5.0
 
 
 @dataclass(slots=True, eq=False)
-class Progress:
+class HandlingProgress:
     """Detects a standstill. The poll loop reports, in each iteration, how many records are finished.
 
     Comparing a running count costs nothing per record. ``stalled_after_ms`` is how long records may wait
@@ -69,7 +69,7 @@ class HealthListener:
         """Listen. Raises OSError with the address in its text."""
         try:
             self._server = await asyncio.start_server(
-                self._serve, self._host, self.port, limit=MAX_REQUEST_BYTES
+                self._serve_client, self._host, self.port, limit=MAX_REQUEST_BYTES
             )
         except OSError as error:
             raise OSError(
@@ -84,21 +84,21 @@ class HealthListener:
             self._server.close()
             self._server = None
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _serve_client(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             async with asyncio.timeout(REQUEST_TIMEOUT_S):
                 head = await reader.readuntil(b"\r\n\r\n")
-            writer.write(self._respond(head))
+            writer.write(self._make_response(head))
             await writer.drain()
         except (TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, ConnectionError):
             pass  # a client that sends no request gets no answer
         finally:
             writer.close()
 
-    def _respond(self, head: bytes) -> bytes:
+    def _make_response(self, head: bytes) -> bytes:
         words = head.split(b"\r\n", 1)[0].decode("latin-1").split(" ")
         if len(words) != 3 or not words[2].startswith("HTTP/"):
-            return _encode(Answer(400, "not an HTTP request\n"), with_body=True)
+            return _encode_answer(Answer(400, "not an HTTP request\n"), with_body=True)
         method, target, _ = words
         route = self._routes.get(target.split("?", 1)[0])
         if route is None:
@@ -107,10 +107,10 @@ class HealthListener:
             answer = Answer(405, "only GET and HEAD\n")
         else:
             answer = route()
-        return _encode(answer, with_body=method != "HEAD")
+        return _encode_answer(answer, with_body=method != "HEAD")
 
 
-def _encode(answer: Answer, *, with_body: bool) -> bytes:
+def _encode_answer(answer: Answer, *, with_body: bool) -> bytes:
     body = answer.body.encode()
     head = (
         f"HTTP/1.1 {answer.status} {HTTPStatus(answer.status).phrase}\r\n"
@@ -151,8 +151,8 @@ class Probes:
         self._listener: HealthListener | None = None
         if address is not None:
             routes = {
-                "/healthz": self._healthz,
-                "/readyz": self._readyz,
+                "/healthz": self._answer_healthz,
+                "/readyz": self._answer_readyz,
                 "/metrics": metrics_route(
                     lambda: [each.snapshot(each.complaint() is None) for each in probed()]
                 ),
@@ -182,16 +182,16 @@ class Probes:
         if self._listener is not None:
             await self._listener.stop()
 
-    def _healthz(self) -> Answer:
-        return self._answer("ok\n", {each.group: each.complaint() for each in self._probed()})
+    def _answer_healthz(self) -> Answer:
+        return self._answer_with("ok\n", {each.group: each.complaint() for each in self._probed()})
 
-    def _readyz(self) -> Answer:
+    def _answer_readyz(self) -> Answer:
         reasons = {each.group: each.unready() or each.complaint() for each in self._probed()}
         if len(reasons) < self._expected:
             return Answer(503, f"{len(reasons)} of {self._expected} services run\n")
-        return self._answer("ready\n", reasons)
+        return self._answer_with("ready\n", reasons)
 
-    def _answer(self, good: str, reasons: Mapping[str, str | None]) -> Answer:
+    def _answer_with(self, good: str, reasons: Mapping[str, str | None]) -> Answer:
         """200 where no group has a reason against it."""
         several = self._expected > 1
         bad = [f"group {group}: {why}\n" if several else f"{why}\n" for group, why in reasons.items() if why]

@@ -190,16 +190,16 @@ class QueueScheduler:
             return None
         elif work.session != session:
             work.session, work.begun = session, -1
-            self._drop(work, lambda _: False)
+            self._drop_waiting(work, lambda _: False)
             for earlier in list(work.queues.values()):
                 if earlier.slot is None:
-                    self._abandon(earlier)
+                    self._abandon_queue(earlier)
         work.records += len(records)
         work.bytes += sum(map(size_of, records))
         if self.key_of is None:
             queue = work.queues.get(None)
             if queue is None:
-                self._begin(work, None, deque(records))
+                self._begin_call(work, None, deque(records))
             else:
                 queue.waiting.extend(records)
         else:
@@ -208,7 +208,7 @@ class QueueScheduler:
                 key = key_of(record)
                 queue = queues.get(key)
                 if queue is None:
-                    self._begin(work, key, deque((record,)))
+                    self._begin_call(work, key, deque((record,)))
                 else:
                     queue.waiting.append(record)
         self._fill_slots()
@@ -235,7 +235,7 @@ class QueueScheduler:
             if partition not in partitions:
                 self._give_up_waiting(work)
 
-    def _begin(self, work: PartitionQueues, key: Hashable, records: deque[Any]) -> None:
+    def _begin_call(self, work: PartitionQueues, key: Hashable, records: deque[Any]) -> None:
         queue = work.queues[key] = KeyQueue(work, key, records)
         self._make_ready(queue)
 
@@ -246,10 +246,12 @@ class QueueScheduler:
         work.ready.append(queue)
 
     def _fill_slots(self) -> None:
-        while len(self._slots) < self.concurrency and (queue := self._next(len(self._slots))) is not None:
-            self._slots.add(asyncio.get_running_loop().create_task(self._serve(queue)))
+        while (
+            len(self._slots) < self.concurrency and (queue := self._next_queue(len(self._slots))) is not None
+        ):
+            self._slots.add(asyncio.get_running_loop().create_task(self._serve_queue(queue)))
 
-    def _next(self, busy: int) -> KeyQueue | None:
+    def _next_queue(self, busy: int) -> KeyQueue | None:
         """The queue to serve next, with this many busy slots; None if there is none."""
         if self.held or self._begins is not Begins.ALL:
             return None if self.held or self._begins is Begins.NONE else self._next_first()
@@ -271,7 +273,7 @@ class QueueScheduler:
         return None
 
     def _next_first(self) -> KeyQueue | None:
-        """As ``_next``, but only a queue with the first unfinished record of its partition."""
+        """As ``_next_queue``, but only a queue with the first unfinished record of its partition."""
         for work in self._turns:
             queue = min(work.queues.values(), key=_first_offset, default=None)
             if queue is not None and queue in work.ready and _first_offset(queue) < work.begun:
@@ -335,30 +337,30 @@ class QueueScheduler:
 
     # a slot
 
-    async def _serve(self, queue: KeyQueue | None) -> None:
+    async def _serve_queue(self, queue: KeyQueue | None) -> None:
         this = asyncio.current_task()
         assert this is not None, "a slot is a task"
         try:
             while queue is not None:
                 try:
                     if not queue.abandoned:  # since the slot was made for it
-                        taken = self._take(queue, this)
+                        taken = self._take_records(queue, this)
                         outcome = await self.run(taken, queue.attempt)
                         if not queue.abandoned:
                             self._after_turn(queue, outcome)
                 except BaseException as error:
-                    if not _runs(this):
+                    if not _runs_in(this):
                         self._turns.clear()  # the loop is gone
                         raise
                     # no failure may be silent, not even of a slot that other code has cancelled
                     if not queue.abandoned:
-                        self._fail(queue)
+                        self._fail_partition(queue)
                         self.on_failure(error)
                     if not isinstance(error, Exception | asyncio.CancelledError | GeneratorExit):
                         raise
                 finally:
                     queue.partition.running -= 1
-                queue = None if this.cancelling() else self._next(len(self._slots) - 1)
+                queue = None if this.cancelling() else self._next_queue(len(self._slots) - 1)
         finally:
             # in the same step as the search that found no ready queue, or a queue could miss its slot
             self._slots.discard(this)
@@ -367,14 +369,14 @@ class QueueScheduler:
     def _after_turn(self, queue: KeyQueue, outcome: Outcome) -> None:
         queue.slot = None
         if isinstance(outcome, Partly):
-            self._finish(queue, outcome.finished)
+            self._finish_call(queue, outcome.finished)
             if isinstance(outcome.rest, Exception):
                 raise outcome.rest
             outcome = outcome.rest
         if outcome is None:
-            self._finish(queue, queue.taken)
+            self._finish_call(queue, queue.taken)
         elif outcome == ONE_BY_ONE:
-            self._split(queue)
+            self._split_call(queue)
         else:
             loop = asyncio.get_running_loop()
             due = loop.time() + outcome
@@ -386,14 +388,14 @@ class QueueScheduler:
         if queue.waiting:
             self._make_ready(queue)
         else:
-            self._end(queue)
+            self._end_queue(queue)
 
     def _try_again(self, queue: KeyQueue) -> None:
         queue.timer = None
         self._make_ready(queue)
         self._fill_slots()
 
-    def _take(self, queue: KeyQueue, slot: asyncio.Task[None]) -> list[Any]:
+    def _take_records(self, queue: KeyQueue, slot: asyncio.Task[None]) -> list[Any]:
         """The records of the queue's next call: new ones, or those to retry."""
         queue.slot = slot
         queue.began = queue.told = asyncio.get_running_loop().time()
@@ -414,7 +416,7 @@ class QueueScheduler:
             queue.partition.begun = last
         return taken
 
-    def _finish(self, queue: KeyQueue, records: Sequence[Any]) -> None:
+    def _finish_call(self, queue: KeyQueue, records: Sequence[Any]) -> None:
         taken, work = queue.taken, queue.partition
         if records is taken:
             queue.taken = ()
@@ -426,20 +428,20 @@ class QueueScheduler:
             work.bytes -= size_of(record)
             self.done(record, work)
 
-    def _split(self, queue: KeyQueue) -> None:
+    def _split_call(self, queue: KeyQueue) -> None:
         queue.waiting.extendleft(reversed(queue.taken))
         queue.one_by_one = len(queue.taken)
         queue.taken = ()
 
-    def _end(self, queue: KeyQueue) -> None:
+    def _end_queue(self, queue: KeyQueue) -> None:
         work = queue.partition
         del work.queues[queue.key]
         if work.ended is not None and not work.queues:
             work.ended.set()
 
-    def _fail(self, queue: KeyQueue) -> None:
+    def _fail_partition(self, queue: KeyQueue) -> None:
         """Stop the partition: later records must not overtake one that is neither done nor a dead letter."""
-        self._abandon(queue)
+        self._abandon_queue(queue)
         self._close(queue.partition)
 
     # release
@@ -448,20 +450,20 @@ class QueueScheduler:
         """Take no more records; drop those not started, except those before a started one."""
         if work.ended is None:
             work.ended = asyncio.Event()
-        self._drop(work, lambda record: record.offset <= work.begun)
+        self._drop_waiting(work, lambda record: record.offset <= work.begun)
 
-    def _drop(self, work: PartitionQueues, keep: Callable[[Any], bool]) -> None:
+    def _drop_waiting(self, work: PartitionQueues, keep: Callable[[Any], bool]) -> None:
         for queue in list(work.queues.values()):
             kept = deque(record for record in queue.waiting if keep(record))
             if not kept and not queue.taken:
-                self._abandon(queue)
+                self._abandon_queue(queue)
                 continue
-            self._forget(work, [record for record in queue.waiting if not keep(record)])
+            self._forget_records(work, [record for record in queue.waiting if not keep(record)])
             queue.waiting = kept
 
     def _give_up_waiting(self, work: PartitionQueues) -> None:
         """Drop what has not begun, and give up what waits for its next attempt."""
-        self._drop(work, lambda _: False)
+        self._drop_waiting(work, lambda _: False)
         for queue in list(work.queues.values()):
             if queue.slot is None:
                 self._give_up(queue)
@@ -475,21 +477,21 @@ class QueueScheduler:
         work = queue.partition
         records = (*queue.taken, *queue.waiting)
         work.unfinished += [Unfinished(work.partition, record.offset) for record in records]
-        self._abandon(queue)
+        self._abandon_queue(queue)
 
-    def _abandon(self, queue: KeyQueue) -> None:
+    def _abandon_queue(self, queue: KeyQueue) -> None:
         queue.abandoned = True
         if queue.timer is not None:
             queue.timer.cancel()
         if queue.slot is not None and queue.slot is not asyncio.current_task():
             queue.slot.cancel()
-        self._forget(queue.partition, [*queue.taken, *queue.waiting])
+        self._forget_records(queue.partition, [*queue.taken, *queue.waiting])
         queue.taken = ()
         queue.waiting.clear()
-        self._end(queue)
+        self._end_queue(queue)
 
     @staticmethod
-    def _forget(work: PartitionQueues, records: Iterable[Any]) -> None:
+    def _forget_records(work: PartitionQueues, records: Iterable[Any]) -> None:
         for record in records:
             work.records -= 1
             work.bytes -= size_of(record)
@@ -500,7 +502,7 @@ def _first_offset(queue: KeyQueue) -> int:
     return offset
 
 
-def _runs(task: asyncio.Task[None]) -> bool:
+def _runs_in(task: asyncio.Task[None]) -> bool:
     """Return whether this runs in the task, and not in its coroutine as somebody closes that."""
     try:
         return asyncio.current_task() is task

@@ -46,11 +46,11 @@ class _Arrivals:
     session_id: int
     entries: list[tuple[int, float]] = field(default_factory=list)
 
-    def note(self, last_offset: int, now: float) -> None:
+    def note_arrival(self, last_offset: int, now: float) -> None:
         if not self.entries or last_offset > self.entries[-1][0]:
             self.entries.append((last_offset, now))
 
-    def at(self, offset: int) -> float:
+    def time_of(self, offset: int) -> float:
         return self.entries[bisect_left(self.entries, (offset,))][1]
 
     def forget_before(self, offset: int) -> None:
@@ -96,7 +96,7 @@ class RunningHandler:
             key_of=handler.key_of,
             concurrency=handler.concurrency,
             batch=handler.batch,
-            done=self._finish,
+            done=self._finish_record,
             on_failure=self._on_failure,
             held=handler.held,
         )
@@ -121,7 +121,7 @@ class RunningHandler:
         if partition.topic in self.handler.retry_topics:
             self._hand_over_due(partition, records)
         else:
-            self._add(partition, records)
+            self._add_records(partition, records)
 
     def _hand_over_due(self, partition: TopicPartition, records: list[Record]) -> None:
         """Hand over the records up to the first that is not due, and the rest later.
@@ -136,7 +136,7 @@ class RunningHandler:
         waits = self._waits_s(partition, records)
         due = next((nth for nth, wait_s in enumerate(waits) if wait_s > 0), len(records))
         if due:
-            self._add(partition, records[:due])
+            self._add_records(partition, records[:due])
         if due < len(records):
             self.pause(partition)
             left = records[due:]
@@ -158,10 +158,10 @@ class RunningHandler:
         arrivals = self._arrivals.get(partition)
         if arrivals is None or arrivals.session_id != records[0].session_id:
             arrivals = self._arrivals[partition] = _Arrivals(records[0].session_id)
-        arrivals.note(records[-1].offset, now)
+        arrivals.note_arrival(records[-1].offset, now)
         delay_s = self.handler.retry_topics[partition.topic] / 1000
         for record in records:
-            yield min((_due_ms(record) - wall) / 1000, arrivals.at(record.offset) + delay_s - now)
+            yield min((_due_ms(record) - wall) / 1000, arrivals.time_of(record.offset) + delay_s - now)
 
     def _keep_records(self, records: list[Record]) -> list[Record]:
         """As many of a partition's records as have room; the rest are given back."""
@@ -171,7 +171,7 @@ class RunningHandler:
             self.give_back(records[count])
         return records[:count]
 
-    def _add(self, partition: TopicPartition, records: list[Record]) -> None:
+    def _add_records(self, partition: TopicPartition, records: list[Record]) -> None:
         held = self.queues.add(partition, records[0].session_id, records)
         if held is None or held.paused:
             return
@@ -237,7 +237,7 @@ class RunningHandler:
     def _run(self, records: list[Record], attempt: int) -> Awaitable[Outcome]:
         return self.handler.run(records, attempt, self._threads, self.send)
 
-    def _finish(self, record: Record, held: PartitionQueues) -> None:
+    def _finish_record(self, record: Record, held: PartitionQueues) -> None:
         self.done(record)
         self.finished += 1
         if held.paused and 2 * held.records <= self._most_records and 2 * held.bytes <= self._most_bytes:

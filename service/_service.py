@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..client.errors import ConfigError
 from ..client.threads import DaemonThreads
-from ..consumer.errors import short
+from ..consumer.errors import short_text
 from ..protocol import KohortError
 from ._dependencies import (
     Lifespan,
     SignatureError,
     check_lifespans,
-    choose,
+    choose_type,
     enter_lifespans,
-    fill,
+    fill_arguments,
     make_lifespan,
 )
 from ._engine import Engine
@@ -27,7 +27,7 @@ from ._exactly_once import Once
 from ._handlers import Counters, DeadLetterTopics, Handler, HandlerFunction, Lanes, Middleware
 from ._kafka_output import KafkaOutput
 from ._keeping import serving_again
-from ._probes import Probed, Probes, Progress
+from ._probes import HandlingProgress, Probed, Probes
 from ._registration import bind_connection, check_middleware, check_topics, make_handler
 from ._retry import Retry
 from ._signals import run_with_signals
@@ -117,7 +117,7 @@ class ConsumerService:
         handled again after the first of these delays, then goes to ``<topic>.retry.2``, and so on.
         ``middlewares`` are called around the function, see ``middleware``.
         """
-        return self._register(
+        return self._register_handler(
             topics,
             model=model,
             decode=decode,
@@ -152,7 +152,7 @@ class ConsumerService:
         that is out of tries is handled again record by record, so that only the ones to blame go to
         ``dead_letter``. One that knows which of its records failed raises FailedRecordsError.
         """
-        return self._register(
+        return self._register_handler(
             topics,
             model=model,
             decode=decode,
@@ -167,7 +167,7 @@ class ConsumerService:
             takes_batches=True,
         )
 
-    def _register(self, topics: tuple[str, ...], **options: object) -> Callable[[F], F]:
+    def _register_handler(self, topics: tuple[str, ...], **options: object) -> Callable[[F], F]:
         check_topics(topics)
 
         def register(function: F) -> F:
@@ -201,18 +201,18 @@ class ConsumerService:
         Its partitions stay assigned; records wait for it up to the backlog, and then in the topic. A handler
         may be paused before the service runs; it stays paused until ``resume``. From any thread.
         """
-        self._hold(handler, True)
+        self._hold_handlers(handler, True)
 
     def resume(self, handler: HandlerFunction | str) -> None:
         """Resume a paused handler."""
-        self._hold(handler, False)
+        self._hold_handlers(handler, False)
 
     @property
     def paused(self) -> list[str]:
         """Names of the handlers that are paused."""
         return [handler.name for handler in self._handlers if handler.held]
 
-    def _hold(self, wanted: HandlerFunction | str, held: bool) -> None:
+    def _hold_handlers(self, wanted: HandlerFunction | str, held: bool) -> None:
         found = [handler for handler in self._handlers if wanted in (handler.function, handler.name)]
         if not found:
             names = ", ".join(handler.name for handler in self._handlers)
@@ -313,13 +313,15 @@ class ConsumerService:
         handlers = self.checked_handlers()
         self._over, self._failure, self._loop = False, None, asyncio.get_running_loop()
         try:
-            await self._serve(handlers)
+            await self._serve_handlers(handlers)
         except Exception as error:
             self._failure = error
             told = self._engine is not None and error is self._engine.failure
             if not told and not isinstance(error, ConfigError):
                 shown = None if isinstance(error, KohortError) else error
-                log.error("group %s: the service has ended: %s", self.group, short(error), exc_info=shown)
+                log.error(
+                    "group %s: the service has ended: %s", self.group, short_text(error), exc_info=shown
+                )
             raise
         finally:
             self._over = True
@@ -337,8 +339,8 @@ class ConsumerService:
         async with serving_again(self.serve, self.stop):
             yield
 
-    async def _serve(self, handlers: list[Handler]) -> None:
-        progress = Progress(self._own.stalled_after_ms)
+    async def _serve_handlers(self, handlers: list[Handler]) -> None:
+        progress = HandlingProgress(self._own.stalled_after_ms)
         progress.observe(asyncio.get_running_loop().time(), finished=0, waiting=0)
         self._engine = engine = Engine(
             handlers,
@@ -363,7 +365,7 @@ class ConsumerService:
         """Start everything that is needed before records come; the stack closes it again."""
         values = await enter_lifespans(stack, self._lifespans, self._provided)
         for handler in handlers:
-            handler.values = fill(f"handler {handler.name}", handler.wants, values)
+            handler.values = fill_arguments(f"handler {handler.name}", handler.wants, values)
         if self._once is not None:
             threads = DaemonThreads(1, "kohort-exactly-once")
             stack.callback(threads.close)
@@ -409,7 +411,7 @@ class ConsumerService:
         known = check_lifespans(self._lifespans, self._provided)
         for handler in handlers:
             for want in handler.wants:
-                choose(f"handler {handler.name}", want, known)
+                choose_type(f"handler {handler.name}", want, known)
         return handlers
 
     # -- what others see ------------------------------------------------------------------------------------
@@ -449,7 +451,7 @@ class ConsumerService:
         if self._engine is not None:
             return self._engine.complaint()
         if self._failure is not None:
-            return f"the service has ended: {short(self._failure)}"
+            return f"the service has ended: {short_text(self._failure)}"
         return "the service does not run"
 
     def stop(self, reason: str = "stop() was called") -> None:

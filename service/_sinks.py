@@ -91,8 +91,8 @@ class Sink(ABC):
             self.store(connection, _PROBE, row, StoredOffset(0), is_new=True)
             raise _RollBackError
         with self.transaction() as connection:
-            stays = self._read(connection, _PROBE, row) is not None
-            self.execute(connection, f"DELETE FROM {self.table} WHERE {_WHERE}", _key(_PROBE, row))
+            stays = self._read_offset(connection, _PROBE, row) is not None
+            self.execute(connection, f"DELETE FROM {self.table} WHERE {_WHERE}", _row_key(_PROBE, row))
         if stays:
             raise ConfigError(
                 "exactly_once: what is written to the database cannot be rolled back: its connections commit "
@@ -108,13 +108,13 @@ class Sink(ABC):
         found = {}
         with self.transaction() as connection:
             for partition in partitions:
-                if (row := self._read(connection, group, partition)) is not None:
+                if (row := self._read_offset(connection, group, partition)) is not None:
                     found[partition] = row
         return found
 
-    def _read(self, connection: Any, group: str, partition: TopicPartition) -> StoredOffset | None:
+    def _read_offset(self, connection: Any, group: str, partition: TopicPartition) -> StoredOffset | None:
         select = f"SELECT {', '.join(_VALUES)} FROM {self.table} WHERE {_WHERE}"
-        rows = self.execute(connection, select, _key(group, partition))
+        rows = self.execute(connection, select, _row_key(group, partition))
         if not rows:
             return None
         offset, epoch, topic_id = rows[0]
@@ -124,14 +124,14 @@ class Sink(ABC):
         """Lock a row until the transaction ends, and return it; None if there is none."""
         # a write takes the lock in every database, which SELECT alone does not
         touch = f"UPDATE {self.table} SET next_offset = next_offset WHERE {_WHERE}"
-        self.execute(connection, touch, _key(group, partition))
-        return self._read(connection, group, partition)
+        self.execute(connection, touch, _row_key(group, partition))
+        return self._read_offset(connection, group, partition)
 
     def store(
         self, connection: Any, group: str, partition: TopicPartition, offset: StoredOffset, *, is_new: bool
     ) -> None:
         """Write a row. Raises the database's error when it is new but there is one already."""
-        parameters = {**_key(group, partition), **asdict(offset)}
+        parameters = {**_row_key(group, partition), **asdict(offset)}
         if is_new:
             names = ", ".join((*_KEY, *_VALUES))
             marks = ", ".join(f":{column}" for column in (*_KEY, *_VALUES))
@@ -146,7 +146,7 @@ class _RollBackError(Exception):
     """Ends a transaction that must leave nothing behind."""
 
 
-def _key(group: str, partition: TopicPartition) -> dict[str, object]:
+def _row_key(group: str, partition: TopicPartition) -> dict[str, object]:
     return {
         "consumer_group": group,
         "topic": partition.topic,

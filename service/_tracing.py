@@ -57,13 +57,13 @@ class Tracing:
         links, parent = None, None
         if len(records) > 1:
             attributes["messaging.batch.message_count"] = len(records)
-            spans = [self._trace.get_current_span(self._context(each)) for each in records]
+            spans = [self._trace.get_current_span(self._context_of(each)) for each in records]
             contexts = {context.span_id: context for context in (span.get_span_context() for span in spans)}
             links = [self._trace.Link(context) for context in contexts.values() if context.is_valid]
         else:
             if first.key is not None:
                 attributes["messaging.kafka.message.key"] = first.key.decode(errors="replace")
-            parent = self._context(first)
+            parent = self._context_of(first)
         return self._tracer.start_as_current_span(
             f"process {first.topic}",
             context=parent,
@@ -72,6 +72,6 @@ class Tracing:
             links=links,
         )
 
-    def _context(self, record: Record) -> Any:
+    def _context_of(self, record: Record) -> Any:
         carrier = {name: value.decode(errors="replace") for name, value in record.headers if value}
         return self._extract(carrier)

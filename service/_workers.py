@@ -93,7 +93,7 @@ class Workers:
             loop.add_signal_handler(number, self.stop)
         loop.add_signal_handler(signal.SIGHUP, self.renew)
         try:
-            await asyncio.gather(*(self._keep(worker) for worker in self._workers))
+            await asyncio.gather(*(self._keep_running(worker) for worker in self._workers))
         finally:
             for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
                 loop.remove_signal_handler(number)
@@ -105,18 +105,18 @@ class Workers:
         """SIGTERM to all; SIGKILL to those that take longer than ``stop_timeout_s``."""
         self._stopping.set()
         for worker in self._workers:
-            self._terminate(worker)
+            self._terminate_worker(worker)
 
     def renew(self) -> None:
         """Begin a rolling restart, unless one is under way."""
         if self._rolling is None or self._rolling.done():
-            self._rolling = asyncio.get_running_loop().create_task(self._roll())
+            self._rolling = asyncio.get_running_loop().create_task(self._restart_rolling())
 
-    async def _keep(self, worker: _Worker) -> None:
+    async def _keep_running(self, worker: _Worker) -> None:
         failures = 0
         while not self._stopping.is_set():
             began = time.monotonic()
-            worker.code = await self._once(worker)
+            worker.code = await self._run_once(worker)
             if self._stopping.is_set() or (worker.code == 0 and not worker.renewing):
                 return
             if worker.code == WRONG_USE:
@@ -132,7 +132,7 @@ class Workers:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._stopping.wait(), pause_s)
 
-    async def _once(self, worker: _Worker) -> int:
+    async def _run_once(self, worker: _Worker) -> int:
         """Run a worker's process once; return its exit code, as a shell reports it."""
         mine, theirs = socket.socketpair()
         with mine, theirs:
@@ -147,8 +147,8 @@ class Workers:
             theirs.close()
             worker.process = process
             if self._stopping.is_set():
-                self._terminate(worker)
-            listening = asyncio.create_task(_listen(mine, worker.ready))
+                self._terminate_worker(worker)
+            listening = asyncio.create_task(_listen_for_signal(mine, worker.ready))
             code = await process.wait()
             listening.cancel()
             worker.process = None
@@ -156,27 +156,27 @@ class Workers:
                 return 0  # it had not come so far as to listen: nothing was begun
             return code if code >= 0 else 128 - code
 
-    def _terminate(self, worker: _Worker) -> None:
+    def _terminate_worker(self, worker: _Worker) -> None:
         if (process := worker.process) is not None:
             with suppress(ProcessLookupError):
                 process.terminate()
             loop = asyncio.get_running_loop()
-            loop.call_later(self._pace.stop_timeout_s, self._kill, worker, process)
+            loop.call_later(self._pace.stop_timeout_s, self._kill_worker, worker, process)
 
     @staticmethod
-    def _kill(worker: _Worker, process: asyncio.subprocess.Process) -> None:
+    def _kill_worker(worker: _Worker, process: asyncio.subprocess.Process) -> None:
         if worker.process is process:
             log.error("worker %d does not end: killed", worker.index)
             with suppress(ProcessLookupError):
                 process.kill()
 
-    async def _roll(self) -> None:
+    async def _restart_rolling(self) -> None:
         for worker in self._workers:
             if worker.process is None:
                 continue
             worker.renewing = True
             worker.ready.clear()
-            self._terminate(worker)
+            self._terminate_worker(worker)
             try:
                 bound_s = self._pace.stop_timeout_s + self._pace.ready_timeout_s
                 await asyncio.wait_for(worker.ready.wait(), bound_s)
@@ -186,7 +186,7 @@ class Workers:
             log.info("rolling restart: worker %d has joined", worker.index)
 
 
-async def _listen(mine: socket.socket, ready: asyncio.Event) -> None:
+async def _listen_for_signal(mine: socket.socket, ready: asyncio.Event) -> None:
     if await asyncio.get_running_loop().sock_recv(mine, 1):
         ready.set()
 

@@ -26,7 +26,7 @@ def read_settings_file(path: str | Path) -> dict[str, str]:
         value = "" if end is None else line[end.end() - 1 :].lstrip()
         if value[:1] in ("=", ":"):
             value = value[1:].lstrip()
-        found[_unescape(name)] = _unescape(value)
+        found[_unescape_text(name)] = _unescape_text(value)
     return found
 
 
@@ -48,7 +48,7 @@ def _logical_lines(text: str) -> list[str]:
     return lines
 
 
-def _unescape(text: str) -> str:
+def _unescape_text(text: str) -> str:
     def letter(match: re.Match[str]) -> str:
         what = match[1]
         return chr(int(what[1:], 16)) if len(what) > 1 else _LETTERS.get(what, what)

@@ -62,7 +62,7 @@ def read_settings(
         and all(is_plain(known[name], value) for name, value in values.items())
     ):
         return cls(**{name: _PLAIN[known[name].type](value) for name, value in values.items()})
-    made, refused = _validate(cls, values)
+    made, refused = _validate_values(cls, values)
     if wrong or refused:
         words = "; ".join(dict.fromkeys(wrong + refused))
         raise error(f"{words} (settings also come from {', '.join(origins)})" if origins else words)
@@ -109,14 +109,14 @@ def _by_field(cls: type[Any], given: Mapping[str, object]) -> tuple[dict[str, An
     is an error.
     """
     scope: Scope = cls.SCOPE
-    fields = _fields(cls)
+    fields = _field_names(cls)
     values: dict[str, Any] = {}
     given_as: dict[str, str] = {}
     wrong = []
     for name, value in given.items():
-        field = fields.get(_key(scope, name))
+        field = fields.get(_key_of(scope, name))
         if field is None:
-            wrong.append(_unknown(name, fields, cls))
+            wrong.append(_unknown_text(name, fields, cls))
         elif field in values and scope.names == "python":
             wrong.append(f"{given_as[field]} and {name} are the same setting: give one of them")
         else:
@@ -124,26 +124,26 @@ def _by_field(cls: type[Any], given: Mapping[str, object]) -> tuple[dict[str, An
     return values, wrong
 
 
-def _fields(cls: type[Any]) -> dict[str, str]:
+def _field_names(cls: type[Any]) -> dict[str, str]:
     """Field names by every name that users may write."""
     if cls not in _named:
         scope: Scope = cls.SCOPE
         every = settings_of(cls).values()
-        _named[cls] = {_key(scope, name): one.name for one in every for name in one.names(scope)}
+        _named[cls] = {_key_of(scope, name): one.name for one in every for name in one.names(scope)}
     return _named[cls]
 
 
-def _key(scope: Scope, name: str) -> str:
+def _key_of(scope: Scope, name: str) -> str:
     if scope.names == "spark":
         return name.lower()
     return name.replace(".", "_") if scope.names == "kafka" else name
 
 
-def _unknown(name: str, fields: Mapping[str, str], cls: type[Any]) -> str:
+def _unknown_text(name: str, fields: Mapping[str, str], cls: type[Any]) -> str:
     import difflib
 
     scope: Scope = cls.SCOPE
-    near = difflib.get_close_matches(_key(scope, name), fields, n=1, cutoff=0.6)
+    near = difflib.get_close_matches(_key_of(scope, name), fields, n=1, cutoff=0.6)
     if near:
         hint = f"did you mean {settings_of(cls)[fields[near[0]]].shown_name(scope)}?"
     else:
@@ -152,7 +152,7 @@ def _unknown(name: str, fields: Mapping[str, str], cls: type[Any]) -> str:
     return f"{shown} is no {scope.noun}: {hint}"
 
 
-def _validate(cls: type[Table], values: Mapping[str, object]) -> tuple[Table, list[str]]:
+def _validate_values(cls: type[Table], values: Mapping[str, object]) -> tuple[Table, list[str]]:
     """Return an instance of ``cls``, and a clause for each refused value."""
     from pydantic import TypeAdapter, ValidationError
 

@@ -210,7 +210,8 @@ def settings_of(cls: type[object]) -> dict[str, Setting]:
     if cls not in _read_off:
         hints = get_type_hints(cls, include_extras=True)
         _read_off[cls] = {
-            name: _setting(name, hints[name], default, _scope(cls, name)) for name, default in _defaults(cls)
+            name: _make_setting(name, hints[name], default, _scope_of(cls, name))
+            for name, default in _field_defaults(cls)
         }
     return _read_off[cls]
 
@@ -220,7 +221,7 @@ def is_unchecked(cls: type[object]) -> bool:
     return is_dataclass(cls) and not hasattr(cls, "model_fields")
 
 
-def _defaults(cls: type[Any]) -> Iterator[tuple[str, Any]]:
+def _field_defaults(cls: type[Any]) -> Iterator[tuple[str, Any]]:
     if is_unchecked(cls):
         for field in fields(cls):
             made = field.default if field.default_factory is MISSING else field.default_factory()
@@ -230,14 +231,14 @@ def _defaults(cls: type[Any]) -> Iterator[tuple[str, Any]]:
             yield name, MISSING if info.is_required() else info.get_default(call_default_factory=True)
 
 
-def _scope(cls: type[Any], name: str) -> Scope:
+def _scope_of(cls: type[Any], name: str) -> Scope:
     owner = next(base for base in cls.__mro__ if name in inspect.get_annotations(base))
     # a base class that several parts share has no scope
     scope: Scope = getattr(owner, "SCOPE", None) or cls.SCOPE
     return scope
 
 
-def _setting(name: str, hint: object, default: object, scope: Scope) -> Setting:
+def _make_setting(name: str, hint: object, default: object, scope: Scope) -> Setting:
     optional, row = False, None
     while True:
         if get_origin(hint) is Annotated:

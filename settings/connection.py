@@ -263,7 +263,7 @@ def fallback_settings(
         f"{VARIABLE}{name.upper()}": field
         for field, setting in known.items()
         if setting.row.client
-        for name in _keys(setting)
+        for name in _keys_of(setting)
     }
     for variable, field in variables.items():
         if variable in environ:
@@ -288,7 +288,7 @@ def _check_variables(environ: Mapping[str, str], known: Set[str]) -> None:
 
 def _of_file(cls: type[Any], path: str) -> Iterator[tuple[str, Any]]:
     known = settings_of(cls)
-    names = {name: field for field, setting in known.items() for name in _keys(setting)}
+    names = {name: field for field, setting in known.items() for name in _keys_of(setting)}
     given = _read_toml(path) if path.endswith(".toml") else read_settings_file(path)
     for name, value in given.items():
         try:
@@ -306,7 +306,7 @@ def _of_file(cls: type[Any], path: str) -> Iterator[tuple[str, Any]]:
                 log.info("%s: %s is no setting of a %s, and is left unused", path, name, cls.SCOPE.name)
 
 
-def _keys(setting: Setting) -> Iterator[str]:
+def _keys_of(setting: Setting) -> Iterator[str]:
     """Yield the names of a setting in files and variables, with underscores."""
     for name in (setting.name, setting.kafka_name.removeprefix("kafka."), *setting.row.also):
         yield name.removeprefix("kafka.").replace(".", "_")
@@ -334,13 +334,13 @@ def _read_toml(path: str) -> dict[str, object]:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise SettingsError(f"{path} cannot be read: {reason}") from None
-    return dict(_flat(found))
+    return dict(_flatten_table(found))
 
 
-def _flat(table: Mapping[str, object], before: str = "") -> Iterator[tuple[str, object]]:
+def _flatten_table(table: Mapping[str, object], before: str = "") -> Iterator[tuple[str, object]]:
     for name, value in table.items():
         if isinstance(value, dict):
-            yield from _flat(value, f"{before}{name}.")
+            yield from _flatten_table(value, f"{before}{name}.")
         else:
             yield f"{before}{name}", value
 

@@ -175,7 +175,7 @@ def compare_rows(key: str | None, task: int, order: Order, digest: int) -> Repor
     """Report that a part stands. Raises PartialBatchError if the rows are other ones now."""
     if order.digest != digest:
         why = "other rows than then" if order.digest is not None else "rows that were not noted then"
-        raise PartialBatchError(_incomplete(key, f"task {task}, whose rows are there, has {why}"))
+        raise PartialBatchError(_incomplete_text(key, f"task {task}, whose rows are there, has {why}"))
     return Report(task, Work.COMPARE, digest)
 
 
@@ -183,7 +183,7 @@ def start_batch() -> Steps[None]:
     """Finish what a former run had decided, and end what it left open. Raises UndecidedBatchError."""
     entry: Entry = yield ReadLedger()
     if entry.stage is Stage.PREPARED:
-        yield from _finish(entry)
+        yield from _finish_entry(entry)
     yield from _end_open(())
 
 
@@ -194,12 +194,12 @@ def commit_batch(key: str | None, reports: Sequence[Report]) -> Steps[None]:
     """
     entry: Entry = yield ReadLedger()
     if entry.stage is Stage.PREPARED:
-        entry = yield from _finish(entry)
+        entry = yield from _finish_entry(entry)
     if key is not None and entry.holds(key):
         yield from _end_open(())
         return
     try:
-        _check(entry, key, reports)
+        _check_reports(entry, key, reports)
     except KohortError:
         yield from _end_open(())
         raise
@@ -218,7 +218,7 @@ def commit_batch(key: str | None, reports: Sequence[Report]) -> Steps[None]:
     entry = Entry(entry.batches, key or "", Stage.PREPARED, tuple(parts))
     if transactions:
         yield WriteLedger(entry)
-    entry = yield from _finish(entry)
+    entry = yield from _finish_entry(entry)
     if entry.stage is not Stage.WRITTEN:
         gone = {part.task for part in parts} - {part.task for part in entry.parts}
         names = [part.transaction.name for part in written if part.transaction and part.task in gone]
@@ -232,7 +232,7 @@ def abort_batch(reports: Sequence[Report]) -> Steps[None]:
     yield from _end_open(entry.transactions, ours)
 
 
-def _finish(entry: Entry) -> Steps[Entry]:
+def _finish_entry(entry: Entry) -> Steps[Entry]:
     """Commit the transactions of a decided batch, and note the outcome. Return the new entry."""
     transactions = entry.transactions
     ends: Mapping[Transaction, End] = (yield CommitAll(transactions)) if transactions else {}
@@ -304,7 +304,7 @@ def _find_lost(transactions: Sequence[Transaction]) -> Steps[list[str]]:
     ]
 
 
-def _check(entry: Entry, key: str | None, reports: Sequence[Report]) -> None:
+def _check_reports(entry: Entry, key: str | None, reports: Sequence[Report]) -> None:
     """Raise an error unless the tasks found the ledger as it is now, and completed the parts that stand."""
     standing = entry.standing(key or "")
     done = {one.task: one.work for one in reports}
@@ -319,7 +319,7 @@ def _check(entry: Entry, key: str | None, reports: Sequence[Report]) -> None:
         )
     if missing := sorted(standing.keys() - done.keys()):
         raise PartialBatchError(
-            _incomplete(
+            _incomplete_text(
                 key, f"the rows of task {missing[0]} are there, and there are only {len(done)} tasks now"
             )
         )
@@ -327,7 +327,7 @@ def _check(entry: Entry, key: str | None, reports: Sequence[Report]) -> None:
         log.warning("batch %r stays in the topics in part: another batch follows it", entry.key)
 
 
-def _incomplete(key: str | None, why: str) -> str:
+def _incomplete_text(key: str | None, why: str) -> str:
     return (
         f"batch {key!r} is in the topics in part and cannot be completed: {why}. Run the job with as many "
         "cores and tasks as it had then, and without values that change with each run. To have the batch "

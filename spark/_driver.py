@@ -29,16 +29,16 @@ from ._frames import (
     OUR_JOBS,
     DriverFrames,
     DriverReading,
-    cores,
+    count_cores,
     frame_by_tasks,
     make_active,
     name_jobs,
     readings_of,
     takes_arrow_tables,
 )
-from ._group import GroupOffsets, GroupState, Patience
+from ._group import GroupOffsets, GroupPositions, Patience
 from ._idle import idle_pause
-from ._intent import intents, outcomes, positions
+from ._intent import intents_of, outcomes_of, positions_of
 from ._offsets import Committed, OffsetRange, Offsets, Plan, format_offsets
 from ._options import AVAILABLE_NOW, GroupBatchesOptions, OptionsError, read_options
 from ._plan import StartRules, plan_batch, refuse_gone, split_tasks, up_to
@@ -89,7 +89,7 @@ class GroupBatches:
         #: When there was a batch last, and processor seconds of the last look that found none.
         self._moved_at, self._look_cost = time.monotonic(), 0.0
         #: What the last batch was planned from.
-        self._seen: GroupState | None = None
+        self._seen: GroupPositions | None = None
         self._handed_out: Batch | None = None
         #: The thread in which this session was made the active one.
         self._thread: int | None = None
@@ -129,7 +129,7 @@ class GroupBatches:
         Raises UncommittedBatchError, NoStartError, DataLossError (the committed offsets stay as they are),
         UnknownTopicError, CommitRefusedError, GroupTakenError, and the errors of the cluster client.
         """
-        return self._next(None)
+        return self._next_batch(None)
 
     def run(
         self,
@@ -158,14 +158,14 @@ class GroupBatches:
             ends = None if trigger is None else self._ends_now()
             while not self._stopping.is_set():
                 began = time.monotonic()
-                batch = self._next(ends)
+                batch = self._next_batch(ends)
                 if batch is not None:
                     handle(batch)
                     batch.commit()
                     done += 1
                 elif ends is not None:
                     break
-                self._pause(began, every_seconds, idle=batch is None)
+                self._pause_between(began, every_seconds, idle=batch is None)
         return done
 
     # for Batch
@@ -182,7 +182,7 @@ class GroupBatches:
             return self._frame_on_driver(batch, read, ahead.seconds)
         groups = split_tasks(
             plan.ranges,
-            cores=cores(self._spark),
+            cores=count_cores(self._spark),
             min_tasks=options.min_tasks,
             records_per_task=options.records_per_task,
         )
@@ -190,7 +190,7 @@ class GroupBatches:
         if self._readings is None:
             self._readings = readings_of(self._spark)
         tell = self._readings.teller(batch.key) if self._readings else None
-        return frame_by_tasks(self._spark, [self._task(ranges) for ranges in groups], tell)
+        return frame_by_tasks(self._spark, [self._make_task(ranges) for ranges in groups], tell)
 
     def commit(self, batch: Batch, plan: Plan) -> None:
         """Commit a batch that this loop has returned."""
@@ -222,7 +222,7 @@ class GroupBatches:
 
     def _commit_ends(self, plan: Plan) -> Offsets:
         """Commit where the batch ends. Return the partitions that somebody has reset, which are left out."""
-        announced, ends, patience = intents(plan), outcomes(plan.number, plan.ranges), Patience()
+        announced, ends, patience = intents_of(plan), outcomes_of(plan.number, plan.ranges), Patience()
         seen = self._seen
         assert seen is not None, "the batch was planned from it"
         while True:
@@ -259,7 +259,7 @@ class GroupBatches:
 
     # planning
 
-    def _next(self, ends: Offsets | None) -> Batch | None:
+    def _next_batch(self, ends: Offsets | None) -> Batch | None:
         if self._handed_out is not None and not self._handed_out.committed:
             raise UncommittedBatchError(
                 f"batch {self._handed_out.number} is not committed: call its commit() once it is written. "
@@ -268,8 +268,8 @@ class GroupBatches:
         began, patience, worked = time.monotonic(), Patience(), time.process_time()
         state = self._group.look()
         plan = self._plan_batch(state, ends)
-        ahead = self._ahead(plan)
-        while not self._announce(plan, state, ahead, patience):
+        ahead = self._fetch_ahead(plan)
+        while not self._announce_batch(plan, state, ahead, patience):
             state = self._group.look()
             # the group may take long to accept the commit: fetch the records after it
             plan, ahead = self._plan_batch(state, ends), None
@@ -283,16 +283,16 @@ class GroupBatches:
             self._look_cost = time.process_time() - worked
             return None
         self._moved_at = time.monotonic()
-        ahead = ahead or self._ahead(plan)
+        ahead = ahead or self._fetch_ahead(plan)
         self._handed_out = Batch(self, plan, time.monotonic() - began, ahead, state.topic_ids)
         return self._handed_out
 
-    def _plan_batch(self, state: GroupState, ends: Offsets | None) -> Plan:
+    def _plan_batch(self, state: GroupPositions, ends: Offsets | None) -> Plan:
         bounds = state.bounds
         if ends is not None:
             # another client may have moved a commit forward since the start
             bounds = up_to({p: commit.offset for p, commit in state.committed.items()}, bounds, ends)
-        remade = self._remade(state)
+        remade = self._remade_partitions(state)
         gone = refuse_gone(self._ranges_gone(state, remade), self._rules)
         committed, reached = state.committed, self._reached
         if remade:
@@ -313,7 +313,7 @@ class GroupBatches:
             )
         return replace(plan, lost=plan.lost + gone) if gone else plan
 
-    def _remade(self, state: GroupState) -> set[TopicPartition]:
+    def _remade_partitions(self, state: GroupPositions) -> set[TopicPartition]:
         """Return the partitions whose topic was deleted since the last look, and made again."""
         seen = {} if self._seen is None else self._seen.topic_ids
         topics = {
@@ -326,7 +326,7 @@ class GroupBatches:
         assert self._seen is not None
         return commit.offset == self._reached.get(partition) or commit == self._seen.committed.get(partition)
 
-    def _ranges_gone(self, state: GroupState, remade: Collection[TopicPartition]) -> list[OffsetRange]:
+    def _ranges_gone(self, state: GroupPositions, remade: Collection[TopicPartition]) -> list[OffsetRange]:
         """Return what was not read of partitions that were there at the last look and are no longer."""
         if self._seen is None:
             return []
@@ -338,14 +338,14 @@ class GroupBatches:
                 gone.append(OffsetRange(*partition, at, max(at, log_seen.latest)))
         return sorted(gone)
 
-    def _ahead(self, plan: Plan) -> DriverReading | None:
+    def _fetch_ahead(self, plan: Plan) -> DriverReading | None:
         """Start to fetch the records of a small batch to the driver; None for other batches."""
         if plan.offsets >= self.options.read_on_driver_below or not takes_arrow_tables():
             return None
-        return DriverReading(TaskReading(self._task(plan.ranges), self._client))
+        return DriverReading(TaskReading(self._make_task(plan.ranges), self._client))
 
-    def _announce(
-        self, plan: Plan, state: GroupState, ahead: DriverReading | None, patience: Patience
+    def _announce_batch(
+        self, plan: Plan, state: GroupPositions, ahead: DriverReading | None, patience: Patience
     ) -> bool:
         """Commit the intent, and positions of partitions without a range, unless the group has them already.
 
@@ -353,7 +353,7 @@ class GroupBatches:
         the group has members: these may have moved its offsets. An existing intent is committed again, since
         the driver that wrote it may be one of those members.
         """
-        announced, moved = intents(plan), positions(plan)
+        announced, moved = intents_of(plan), positions_of(plan)
         wanted = announced | moved
         if plan.replayed or any(state.committed.get(place) != commit for place, commit in wanted.items()):
             meanwhile = None if ahead is None else ahead.gather
@@ -369,7 +369,7 @@ class GroupBatches:
     def _ends_now(self) -> Offsets:
         return {partition: bounds.latest for partition, bounds in self._group.look().bounds.items()}
 
-    def _task(self, ranges: tuple[OffsetRange, ...]) -> ReadTask:
+    def _make_task(self, ranges: tuple[OffsetRange, ...]) -> ReadTask:
         options = self.options
         return ReadTask(
             connection=self._client.options,
@@ -385,7 +385,7 @@ class GroupBatches:
         wanted = idle_pause(self._look_cost, time.monotonic() - self._moved_at)
         return max(self.options.poll_interval_ms / 1000, wanted)
 
-    def _pause(self, began: float, every_seconds: float | None, *, idle: bool) -> None:
+    def _pause_between(self, began: float, every_seconds: float | None, *, idle: bool) -> None:
         rest = began + (every_seconds or 0.0) - time.monotonic()
         if idle:
             rest = max(rest, self._idle_pause())

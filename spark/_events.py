@@ -217,16 +217,16 @@ class ProgressBar:
 
     def __call__(self, event: Event) -> None:
         if isinstance(event, BatchCommitted):
-            self._advance(event)
+            self._advance_bar(event)
         elif isinstance(event, OffsetsLost):
-            self._say(f"group {event.group}: lost {', '.join(map(str, event.ranges))}")
+            self._print_words(f"group {event.group}: lost {', '.join(map(str, event.ranges))}")
         elif isinstance(event, CommitRefused):
             waited = f"{event.waited_seconds:.0f} s"
-            self._say(f"group {event.group}: commit refused ({event.reason}), for {waited} now")
+            self._print_words(f"group {event.group}: commit refused ({event.reason}), for {waited} now")
         elif isinstance(event, OffsetsReset):
-            self._say(f"group {event.group}: reset to {format_offsets(event.offsets)}")
+            self._print_words(f"group {event.group}: reset to {format_offsets(event.offsets)}")
 
-    def _advance(self, event: BatchCommitted) -> None:
+    def _advance_bar(self, event: BatchCommitted) -> None:
         self._done += event.offsets
         rows = event.offsets if event.rows is None else event.rows
         seconds = sum(event.durations.values()) - (event.read_seconds or 0.0)
@@ -238,6 +238,6 @@ class ProgressBar:
             tail=f"{rows / max(seconds, 1e-9):,.0f} rows/s",
         )
 
-    def _say(self, words: str) -> None:
+    def _print_words(self, words: str) -> None:
         if self._console.is_terminal:
             self._progress.console.print(words, markup=False, highlight=False)

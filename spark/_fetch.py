@@ -102,15 +102,15 @@ class TaskReading:
         self._task = task
         self._waiting = iter(task.ranges)
         self._started: deque[_RangeReader] = deque()
-        self._send()
+        self._send_fetches()
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Iterate over the records. Call it once."""
         while self._started:
             yield from self._started.popleft().batches()
-            self._send()
+            self._send_fetches()
 
-    def _send(self) -> None:
+    def _send_fetches(self) -> None:
         for span in islice(self._waiting, RANGES_AHEAD - len(self._started)):
             self._started.append(_RangeReader(self._client, self._task, span))
 
@@ -170,7 +170,7 @@ class _RangeReader:
 
     def _behind_loss(self, offset: int) -> int:
         span = self._span
-        earliest = self._client.run(lambda cluster: _earliest(cluster, span.topic_partition))
+        earliest = self._client.run(lambda cluster: _earliest_offset(cluster, span.topic_partition))
         lost = OffsetRange(span.topic, span.partition, offset, min(max(earliest, offset + 1), span.end))
         if self._task.fail_on_data_loss or earliest <= offset:
             raise DataLossError(
@@ -242,5 +242,5 @@ async def fetch_records(
     return await cluster.retrying(attempt)
 
 
-async def _earliest(cluster: Cluster, partition: TopicPartition) -> int:
+async def _earliest_offset(cluster: Cluster, partition: TopicPartition) -> int:
     return (await cluster.list_offsets({partition: EARLIEST}))[partition].offset

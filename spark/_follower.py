@@ -49,9 +49,9 @@ class Progress:
         sources = tuple(
             SourceProgress(
                 rows=source.get("numInputRows") or 0,
-                start=_offsets(source.get("startOffset")),
-                end=_offsets(source.get("endOffset")),
-                newest=_offsets(source.get("latestOffset")),
+                start=_parse_offsets(source.get("startOffset")),
+                end=_parse_offsets(source.get("endOffset")),
+                newest=_parse_offsets(source.get("latestOffset")),
             )
             for source in found["sources"] or ()
         )
@@ -128,9 +128,9 @@ class Follower(StreamingQueryListener):
                 return
         if run == self._run:
             with self._telling:
-                self._tell(progress)
+                self._call_listeners(progress)
 
-    def _tell(self, progress: Progress | None) -> None:
+    def _call_listeners(self, progress: Progress | None) -> None:
         self._reported += self._reports.take()
         if progress is None:
             # the mirror first, since a user's listener may raise anything
@@ -208,20 +208,20 @@ class BatchTeller:
             rows=source.rows,
             lag_before=lag + sum(span.offsets for span in ranges),
             lag=lag,
-            plan_seconds=_seconds(took, "latestOffset", "getBatch", "queryPlanning"),
+            plan_seconds=_seconds_of(took, "latestOffset", "getBatch", "queryPlanning"),
             read_seconds=None,
-            sink_seconds=_seconds(took, "addBatch"),
-            commit_seconds=_seconds(took, "walCommit", "commitBatch", "commitOffsets"),
+            sink_seconds=_seconds_of(took, "addBatch"),
+            commit_seconds=_seconds_of(took, "walCommit", "commitBatch", "commitOffsets"),
         )
         log.info("%s", event)
         self.tell(event)
 
 
-def _seconds(took: Mapping[str, int], *phases: str) -> float:
+def _seconds_of(took: Mapping[str, int], *phases: str) -> float:
     return sum(took.get(phase, 0) for phase in phases) / 1000
 
 
-def _offsets(told: object) -> Offsets | None:
+def _parse_offsets(told: object) -> Offsets | None:
     """Parse offsets of a progress report; None for a source that is not kohort's."""
     try:
         return from_document(json.loads(told) if isinstance(told, str) else told)  # type: ignore[arg-type]

@@ -43,7 +43,7 @@ def frame_by_tasks(spark: SparkSession, tasks: Sequence[ReadTask], tell: Teller 
     """
     columns = COLUMNS_WITH_HEADERS if tasks[0].include_headers else COLUMNS
     numbers = spark.range(0, len(tasks), 1, len(tasks))
-    return numbers.mapInArrow(_reader(tuple(tasks), tell), columns)
+    return numbers.mapInArrow(_make_reader(tuple(tasks), tell), columns)
 
 
 def make_active(spark: SparkSession) -> None:
@@ -87,7 +87,7 @@ def takes_arrow_tables() -> bool:
     return int(pyspark.__version__.partition(".")[0]) >= _ARROW_TABLES_SINCE
 
 
-def cores(spark: SparkSession, *, for_good: bool = False) -> int:
+def count_cores(spark: SparkSession, *, for_good: bool = False) -> int:
     """Return the number of tasks that can run at the same time, on all executors that the session may have.
 
     They may not be there yet: with dynamic allocation Spark asks for more only while tasks wait for them.
@@ -102,7 +102,7 @@ def cores(spark: SparkSession, *, for_good: bool = False) -> int:
 def most_tasks(now: int, setting: Callable[[str], str | None], *, for_good: bool = False) -> int:
     """Return the number of tasks that can run at the same time, if ``now`` can run in the executors of now.
 
-    ``setting`` returns a setting of Spark, or None. ``for_good`` as in ``cores``.
+    ``setting`` returns a setting of Spark, or None. ``for_good`` as in ``count_cores``.
     """
     if (setting("spark.master") or "").startswith("local"):
         return max(1, now)
@@ -125,7 +125,7 @@ def context_of(spark: SparkSession) -> SparkContext | None:
         return None
 
 
-def _reader(
+def _make_reader(
     tasks: tuple[ReadTask, ...], tell: Teller | None
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def read(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -242,11 +242,11 @@ class _QuickWay:
 
         if self._spark.conf.get(_LARGE_TYPES, "false") == "true":
             raise RuntimeError(f"{_LARGE_TYPES} is on")
-        stream = self._stream(batches, schema)
+        stream = self._arrow_stream(batches, schema)
         frame = self._to_frame(stream, self._spark_types(schema), self._spark._jsparkSession)
         return DataFrame(frame, self._spark)
 
-    def _stream(self, batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> Any:
+    def _arrow_stream(self, batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> Any:
         import pyarrow as pa
 
         with NamedTemporaryFile(dir=self._folder) as file:

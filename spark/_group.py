@@ -55,7 +55,7 @@ class CommitRefusedError(KohortError):
 
 
 @dataclass(frozen=True, slots=True)
-class GroupState:
+class GroupPositions:
     """All commits of the group, and the bounds of the logs that are to be read, at one time. ``topic_ids``:
     those of the topics, where they have ids.
     """
@@ -97,21 +97,21 @@ class GroupOffsets:
         self._batch_ended = False
         self._exclusive: ExclusiveMember | None = None
 
-    def look(self) -> GroupState:
+    def look(self) -> GroupPositions:
         """Request commits and log bounds. Raises UnknownTopicError, BrokerConnectionError and KafkaError.
 
         In exclusive mode the first call joins the group. It raises GroupTakenError if the group has other
         members.
         """
         with collect_less():
-            state = self._client.run(self._look)
+            state = self._client.run(self._ask_state)
         if self._options.group_mode == "exclusive" and self._exclusive is None:
             topics = {partition.topic for partition in state.bounds}
             member = ExclusiveMember(self._client, self._options.group, topics, state.bounds)
             member.take()
             self._exclusive = member
             # another member may have committed before this one joined
-            state = self._client.run(self._look)
+            state = self._client.run(self._ask_state)
         return state
 
     def reads(self, partition: TopicPartition) -> bool:
@@ -142,12 +142,12 @@ class GroupOffsets:
         CommitRefusedError with ``fail_on_commit_error``, when ``stopping`` is set, or if this driver has lost
         its membership.
         """
-        refusal = self._try(offsets, meanwhile)
+        refusal = self._try_commit(offsets, meanwhile)
         if refusal is None:
             return True
         waited = time.monotonic() - patience.began
         self._on_event(CommitRefused(self._options.group, number, refusal.code.name, waited))
-        final = self._options.fail_on_commit_error or self._fenced(refusal)
+        final = self._options.fail_on_commit_error or self._is_fenced(refusal)
         if final or self._stopping.wait(patience.wait):
             raise self._refusal_of(number, refusal) from refusal
         if waited - patience.warned >= _SECONDS_BETWEEN_WARNINGS:
@@ -159,7 +159,7 @@ class GroupOffsets:
     def commit_once(self, number: int, offsets: Commits) -> None:
         """Commit in one attempt. Raises CommitRefusedError if the group has members."""
         for part in split_commits(self._options.group, offsets):
-            refusal = self._try(part)
+            refusal = self._try_commit(part)
             if refusal is not None:
                 self._on_event(CommitRefused(self._options.group, number, refusal.code.name, 0.0))
                 raise self._refusal_of(number, refusal) from refusal
@@ -201,10 +201,12 @@ class GroupOffsets:
         # records that arrived after ``bounds`` were requested do not count
         return {p: _up_to(at.offset, bounds[p].latest) for p, at in found.items()}
 
-    def _try(self, offsets: Commits, meanwhile: Callable[[], object] | None = None) -> KafkaError | None:
+    def _try_commit(
+        self, offsets: Commits, meanwhile: Callable[[], object] | None = None
+    ) -> KafkaError | None:
         """Commit; return the error if the coordinator refuses because the group has members."""
         values = {p: CommittedOffset(c.offset, metadata=c.metadata) for p, c in offsets.items()}
-        answer = self._client.submit(lambda cluster: self._commit(cluster, values))
+        answer = self._client.submit(lambda cluster: self._commit_offsets(cluster, values))
         if meanwhile is not None:
             meanwhile()
         try:
@@ -215,7 +217,9 @@ class GroupOffsets:
             return error
         return None
 
-    async def _commit(self, cluster: Cluster, values: Mapping[TopicPartition, CommittedOffset]) -> None:
+    async def _commit_offsets(
+        self, cluster: Cluster, values: Mapping[TopicPartition, CommittedOffset]
+    ) -> None:
         """Commit; partitions that are no longer there are left out, since no retry would help."""
         member, group = self._exclusive, self._options.group
         generation, member_id = (-1, "") if member is None else (member.generation, member.member_id)
@@ -235,11 +239,11 @@ class GroupOffsets:
 
         await cluster.at_coordinator(group, attempt)
 
-    def _fenced(self, error: KafkaError) -> bool:
+    def _is_fenced(self, error: KafkaError) -> bool:
         return self._exclusive is not None and error.code in _FENCED
 
     def _refusal_of(self, number: int, error: KafkaError) -> CommitRefusedError:
-        if self._fenced(error):
+        if self._is_fenced(error):
             return CommitRefusedError(
                 f"commit of batch {number} refused ({error.code.name}): this driver was away longer than its "
                 f"session, and has lost its membership of group {self._options.group!r}. Start it again"
@@ -249,16 +253,16 @@ class GroupOffsets:
             "members. Stop those consumers, or give this job a group of its own"
         )
 
-    async def _look(self, cluster: Cluster) -> GroupState:
-        committed, bounds = await asyncio.gather(self._fetch_committed(cluster), self._bounds(cluster))
+    async def _ask_state(self, cluster: Cluster) -> GroupPositions:
+        committed, bounds = await asyncio.gather(self._fetch_committed(cluster), self._ask_bounds(cluster))
         if any(at.offset > bounds[p].latest for p, at in committed.items() if p in bounds):
             # another client has read on and committed since the bounds were read, or the log was recreated
-            bounds = await self._bounds(cluster)
+            bounds = await self._ask_bounds(cluster)
         ids = {
             topic: cluster.known_metadata.topic_id(topic)
             for topic in {partition.topic for partition in bounds}
         }
-        return GroupState(
+        return GroupPositions(
             {partition: Committed(at.offset, at.metadata) for partition, at in committed.items()},
             bounds,
             {topic: topic_id for topic, topic_id in ids.items() if topic_id is not None},
@@ -268,11 +272,11 @@ class GroupOffsets:
         group = self._options.group
         return await cluster.committed(group) if group else {}
 
-    async def _bounds(self, cluster: Cluster) -> Logs:
+    async def _ask_bounds(self, cluster: Cluster) -> Logs:
         read_committed = self._options.isolation_level == "read_committed"
 
         async def attempt() -> Logs:
-            partitions = await self._partitions(cluster)
+            partitions = await self._partitions_to_read(cluster)
             errors: dict[TopicPartition, KohortError] = {}
             earliest, latest = await asyncio.gather(
                 cluster.list_offsets(dict.fromkeys(partitions, EARLIEST), errors=errors),
@@ -290,7 +294,7 @@ class GroupOffsets:
 
         return await cluster.retrying(attempt)
 
-    async def _partitions(self, cluster: Cluster) -> list[TopicPartition]:
+    async def _partitions_to_read(self, cluster: Cluster) -> list[TopicPartition]:
         """Return the partitions to read. New ones appear after ``metadata_max_age_ms`` at the latest."""
         options = self._options
         age = time.monotonic() - self._metadata_at
@@ -301,10 +305,14 @@ class GroupOffsets:
             await cluster.metadata(names)
             self._metadata_at, self._batch_ended = time.monotonic(), False
         elif self._batch_ended and age >= _SECONDS_BETWEEN_LOOK_UPS:
-            await cluster.metadata(options.topics or options.assign or self._matching(cluster))
+            await cluster.metadata(options.topics or options.assign or self._matching_topics(cluster))
             self._metadata_at, self._batch_ended = time.monotonic(), False
         if options.topic_pattern is not None:
-            return [p for topic in self._matching(cluster) for p in cluster.known_metadata.partitions(topic)]
+            return [
+                p
+                for topic in self._matching_topics(cluster)
+                for p in cluster.known_metadata.partitions(topic)
+            ]
         if options.topics is not None:
             return [p for topic in options.topics for p in self._of_topic(cluster, topic)]
         assert options.assign is not None
@@ -314,7 +322,7 @@ class GroupOffsets:
             for p in self._partitions_named(cluster, topic, numbers)
         ]
 
-    def _matching(self, cluster: Cluster) -> list[str]:
+    def _matching_topics(self, cluster: Cluster) -> list[str]:
         """The known topics that the pattern chooses."""
         wanted = re.compile(self._options.topic_pattern or "")
         topics = cluster.known_metadata.topics.values()

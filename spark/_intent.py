@@ -94,7 +94,7 @@ def remove_log(commit: Committed) -> Committed:
     return Committed(commit.offset, "" if mark is None else format_mark(mark))
 
 
-def intents(plan: Plan) -> Commits:
+def intents_of(plan: Plan) -> Commits:
     """Return the commits that announce a batch."""
     token = json.dumps(plan.token)
     return {
@@ -103,13 +103,13 @@ def intents(plan: Plan) -> Commits:
     }
 
 
-def outcomes(number: int, ranges: Iterable[OffsetRange]) -> Commits:
+def outcomes_of(number: int, ranges: Iterable[OffsetRange]) -> Commits:
     """Return the commits that end a batch."""
     metadata = format_mark(Mark(number))
     return {span.topic_partition: Committed(span.end, metadata) for span in ranges}
 
 
-def positions(plan: Plan) -> Commits:
+def positions_of(plan: Plan) -> Commits:
     """Return the commits for partitions that have no range in the batch.
 
     If the batch has no ranges at all, they have the number of the previous batch.
@@ -128,7 +128,7 @@ class Announced:
     ranges: tuple[OffsetRange, ...]
 
 
-def pending(committed: Commits) -> Announced | None:
+def pending_batch(committed: Commits) -> Announced | None:
     """Return the batch that was announced and has not ended, if there is one.
 
     All intents of a batch are in one commit. So an intent with an older number comes from a driver that went

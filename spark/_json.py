@@ -79,7 +79,7 @@ def from_json(
     schema = StructType([*kept.schema.fields, *typed.fields])
     _forget_where_it_was_made(model)
     arrow = [_arrow_field(field) for field in typed.fields]
-    return df.mapInArrow(_parser(model, column, kept.columns, arrow, decode), schema)
+    return df.mapInArrow(_make_parser(model, column, kept.columns, arrow, decode), schema)
 
 
 def _forget_where_it_was_made(annotation: Any) -> None:
@@ -174,7 +174,7 @@ def _arrow_type(kind: DataType) -> pa.DataType:
     }[kind.simpleString()]
 
 
-def _parser(
+def _make_parser(
     model: type[BaseModel],
     column: str,
     kept: Sequence[str],
@@ -206,7 +206,7 @@ def columns_of(
     rows: list[dict[str, Any] | None] = []
     bad: list[dict[str, Any] | None] = []
     for value in values:
-        row, error = _read(model, value, decode)
+        row, error = _read_value(model, value, decode)
         rows.append(row)
         bad.append(error)
     whole = pa.struct(fields[:-1])
@@ -218,43 +218,43 @@ def columns_of(
             try:
                 pa.array([row], whole)
             except (pa.ArrowException, OverflowError) as error:
-                rows[nth], bad[nth] = None, _bad(values[nth], str(error))
+                rows[nth], bad[nth] = None, _bad_row(values[nth], str(error))
         table = pa.array(rows, whole)
     return [*table.flatten(), pa.array(bad, fields[-1].type)]
 
 
-def _read(
+def _read_value(
     model: type[BaseModel], value: bytes | str | None, decode: Callable[[bytes], Any] | None
 ) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
     if value is None:
         return None, None
     try:
         if decode is None:
-            return _plain(model.model_validate_json(value)), None
+            return _to_plain(model.model_validate_json(value)), None
         try:
             found = decode(value.encode() if isinstance(value, str) else bytes(value))
         except OSError:
             raise
         except Exception as error:
-            return None, _bad(value, f"{type(error).__name__}: {error}")
-        return _plain(model.model_validate(found, from_attributes=True)), None
+            return None, _bad_row(value, f"{type(error).__name__}: {error}")
+        return _to_plain(model.model_validate(found, from_attributes=True)), None
     except ValidationError as error:
         problems = (f"{'.'.join(map(str, one['loc'])) or 'value'}: {one['msg']}" for one in error.errors())
-        return None, _bad(value, "; ".join(problems))
+        return None, _bad_row(value, "; ".join(problems))
 
 
-def _bad(value: bytes | str | None, error: str) -> dict[str, Any]:
+def _bad_row(value: bytes | str | None, error: str) -> dict[str, Any]:
     return {"value": value.encode() if isinstance(value, str) else value, "error": error}
 
 
-def _plain(value: Any) -> Any:
+def _to_plain(value: Any) -> Any:
     """Convert a value for Arrow: models to dicts, maps to pairs, enums to values, UUIDs to text."""
     if isinstance(value, BaseModel):
-        return {name: _plain(getattr(value, name)) for name in type(value).model_fields}
+        return {name: _to_plain(getattr(value, name)) for name in type(value).model_fields}
     if isinstance(value, Mapping):
-        return [(key, _plain(one)) for key, one in value.items()]
+        return [(key, _to_plain(one)) for key, one in value.items()]
     if isinstance(value, list | tuple | set | frozenset):
-        return [_plain(one) for one in value]
+        return [_to_plain(one) for one in value]
     if isinstance(value, enum.Enum):
         return value.value
     return str(value) if isinstance(value, uuid.UUID) else value

@@ -104,16 +104,16 @@ def encode_entry(entry: Entry, partitions: int = 1) -> list[str]:
     if entry.stage is Stage.NOTHING:
         return [""]
     if entry.stage is Stage.WRITTEN:
-        return [_json({"k": entry.key})]
+        return [_to_json({"k": entry.key})]
     parts = entry.parts
     size = max(_ROOMY_PARTS, -(-len(parts) // partitions))
     head = {"b": entry.key, "s": entry.stage.value, "n": -(-len(parts) // size), "u": 2**32}
-    room = _MAX_METADATA - len(_json(head | {"z": ""}).encode())
-    chunks = [_pack(parts[at : at + size], room) for at in range(0, len(parts), size)]
+    room = _MAX_METADATA - len(_to_json(head | {"z": ""}).encode())
+    chunks = [_pack_parts(parts[at : at + size], room) for at in range(0, len(parts), size)]
     if size > MAX_PARTS or max(map(len, chunks)) > room:
         raise LedgerError(describe_lack_of_room(len(parts), partitions))
     check = {"u": zlib.crc32("".join(chunks).encode())}
-    return [_json((head if at == 0 else {}) | check | {"z": chunk}) for at, chunk in enumerate(chunks)]
+    return [_to_json((head if at == 0 else {}) | check | {"z": chunk}) for at, chunk in enumerate(chunks)]
 
 
 def describe_lack_of_room(tasks: int, partitions: int) -> str:
@@ -142,7 +142,9 @@ def parse_entry(prefix: str, batches: int, texts: Sequence[str]) -> Entry:
         chunks = [json.loads(text)["z"] for text in texts[:count]]
         if len(chunks) != count or zlib.crc32("".join(chunks).encode()) != document["u"]:
             raise ValueError("its commits do not belong together")
-        return Entry(batches, key, stage, tuple(part for chunk in chunks for part in _unpack(prefix, chunk)))
+        return Entry(
+            batches, key, stage, tuple(part for chunk in chunks for part in _unpack_parts(prefix, chunk))
+        )
     except (ValueError, TypeError, KeyError, zlib.error, struct.error) as error:
         raise LedgerError(
             f"the ledger in group {prefix!r} is damaged ({error}): it is not known whether its last batch is "
@@ -166,16 +168,16 @@ def _parsed_short(prefix: str, batches: int, document: dict[str, object]) -> Ent
     return Entry(batches, str(document["k"]), Stage.PREPARED if parts else Stage.WRITTEN, parts)
 
 
-def _pack(parts: Sequence[Part], room: int) -> str:
+def _pack_parts(parts: Sequence[Part], room: int) -> str:
     """Return the parts as text; without the digests if it is longer than ``room`` with them."""
-    text = _compress(parts)
+    text = _compress_parts(parts)
     if len(text) > room:
-        text = _compress([Part(part.task, None, part.transaction) for part in parts])
+        text = _compress_parts([Part(part.task, None, part.transaction) for part in parts])
     return text
 
 
-def _compress(parts: Sequence[Part]) -> str:
-    rows = [_row(part) for part in parts]
+def _compress_parts(parts: Sequence[Part]) -> str:
+    rows = [_part_row(part) for part in parts]
     columns = [list(column) for column in zip(*rows, strict=True)]
     for at in (0, 2):
         columns[at] = [columns[at][0], *(after - before for before, after in pairwise(columns[at]))]
@@ -185,7 +187,7 @@ def _compress(parts: Sequence[Part]) -> str:
     return b85encode(zlib.compress(b"".join(packed), 9)).decode()
 
 
-def _row(part: Part) -> tuple[int, int, int, int, bool, int]:
+def _part_row(part: Part) -> tuple[int, int, int, int, bool, int]:
     known, digest = part.digest is not None, part.digest or 0
     if part.transaction is None:
         return part.task, -1, 0, 0, known, digest
@@ -194,7 +196,7 @@ def _row(part: Part) -> tuple[int, int, int, int, bool, int]:
     return part.task, slot, producer.id, producer.epoch, known, digest
 
 
-def _unpack(prefix: str, text: str) -> list[Part]:
+def _unpack_parts(prefix: str, text: str) -> list[Part]:
     data = zlib.decompress(b85decode(text))
     count, at, columns = len(data) // _ROW_BYTES, 0, list[list[int]]()
     for kind in _COLUMNS:
@@ -213,5 +215,5 @@ def _unpack(prefix: str, text: str) -> list[Part]:
     ]
 
 
-def _json(document: dict[str, object]) -> str:
+def _to_json(document: dict[str, object]) -> str:
     return json.dumps(document, separators=(",", ":"), ensure_ascii=False)

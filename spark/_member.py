@@ -78,19 +78,19 @@ class ExclusiveMember:
 
     def take(self) -> None:
         """Join the group. Raises GroupTakenError if other members stay for longer than a session timeout."""
-        self._client.run(self._take)
+        self._client.run(self._take_group)
 
     def leave(self) -> None:
         """Leave the group, so that others need not wait for the session timeout."""
         if self.member_id:
             try:
-                self._client.run(self._leave)
+                self._client.run(self._leave_group)
             except (KafkaError, BrokerConnectionError) as error:
                 log.info("group %s: the membership ends with its session: %s", self._group, error)
 
-    async def _take(self, cluster: Cluster) -> None:
+    async def _take_group(self, cluster: Cluster) -> None:
         deadline = time.monotonic() + JOIN_PATIENCE_SECONDS
-        while (code := await self._join(cluster)) is not ErrorCode.NONE:
+        while (code := await self._join_group(cluster)) is not ErrorCode.NONE:
             if code not in _AGAIN | _TAKEN:
                 raise KafkaError(code, f"joining group {self._group!r}")
             if time.monotonic() > deadline:
@@ -101,9 +101,9 @@ class ExclusiveMember:
             if code is not ErrorCode.MEMBER_ID_REQUIRED:
                 await asyncio.sleep(_PAUSE_SECONDS)
         log.info("%r taken", self)
-        self._beating = asyncio.get_running_loop().create_task(self._beat(cluster))
+        self._beating = asyncio.get_running_loop().create_task(self._send_heartbeats(cluster))
 
-    async def _join(self, cluster: Cluster) -> ErrorCode:
+    async def _join_group(self, cluster: Cluster) -> ErrorCode:
         protocols = [JoinGroupRequestProtocol(self._protocol, self._subscription)]
         reason = "a Spark driver that wants the group for itself"
         timeouts = (SESSION_TIMEOUT_MS, SESSION_TIMEOUT_MS)
@@ -129,20 +129,20 @@ class ExclusiveMember:
             self.generation = joined.generation_id
         return ErrorCode(synced.error_code)
 
-    async def _beat(self, cluster: Cluster) -> None:
+    async def _send_heartbeats(self, cluster: Cluster) -> None:
         """Send heartbeats until cancelled, or removed by the coordinator: then ``lost`` has the error."""
         while self.lost is None:
             await asyncio.sleep(HEARTBEAT_INTERVAL_SECONDS)
             body = HeartbeatRequest(self._group, self.generation, self.member_id, None)
             try:
                 answer = await cluster.request_coordinator(self._group, body, channel=Channel.HEARTBEAT)
-                await self._beaten(cluster, ErrorCode(answer.error_code))
+                await self._on_heartbeat(cluster, ErrorCode(answer.error_code))
             except (KafkaError, BrokerConnectionError) as error:
                 log.info("group %s: heartbeat: %s", self._group, error)
 
-    async def _beaten(self, cluster: Cluster, code: ErrorCode) -> None:
+    async def _on_heartbeat(self, cluster: Cluster, code: ErrorCode) -> None:
         if code is ErrorCode.REBALANCE_IN_PROGRESS:
-            await self._join(cluster)
+            await self._join_group(cluster)
         elif code in (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE):
             cluster.forget_coordinator(self._group)
         elif code in (
@@ -153,7 +153,7 @@ class ExclusiveMember:
             self.lost = KafkaError(code, f"membership of this driver in group {self._group!r}")
             log.error("group %s: the coordinator has given up this driver: %s", self._group, code.name)
 
-    async def _leave(self, cluster: Cluster) -> None:
+    async def _leave_group(self, cluster: Cluster) -> None:
         if self._beating is not None:
             self._beating.cancel()
         who = MemberIdentity(self.member_id, None, "the job ends")

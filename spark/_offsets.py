@@ -41,9 +41,9 @@ def parse_offsets(text: str) -> Offsets:
     if not isinstance(document, dict):
         raise OffsetsFormatError(f"offsets must be an object of topics, like {_EXAMPLE}")
     return {
-        _partition(topic, number): _offset(topic, number, offset)
+        _require_partition(topic, number): _require_offset(topic, number, offset)
         for topic, partitions in document.items()
-        for number, offset in _partitions(topic, partitions).items()
+        for number, offset in _require_partitions(topic, partitions).items()
     }
 
 
@@ -69,7 +69,7 @@ def from_document(document: Mapping[str, Any]) -> Offsets:
     }
 
 
-def _partitions(topic: str, partitions: object) -> dict[str, object]:
+def _require_partitions(topic: str, partitions: object) -> dict[str, object]:
     if not isinstance(partitions, dict):
         raise OffsetsFormatError(
             f"offsets of topic {topic!r} must be an object of partitions, like {_EXAMPLE}"
@@ -77,13 +77,13 @@ def _partitions(topic: str, partitions: object) -> dict[str, object]:
     return partitions
 
 
-def _partition(topic: str, number: str) -> TopicPartition:
+def _require_partition(topic: str, number: str) -> TopicPartition:
     if not (number.isascii() and number.isdigit() and len(number) <= _MOST_DIGITS):
         raise OffsetsFormatError(f"{number!r} of topic {topic!r} is no partition number")
     return TopicPartition(topic, int(number))
 
 
-def _offset(topic: str, number: str, offset: object) -> int:
+def _require_offset(topic: str, number: str, offset: object) -> int:
     if not isinstance(offset, int) or isinstance(offset, bool) or offset < EARLIEST:
         raise OffsetsFormatError(
             f"{offset!r} of {topic}-{number} is no offset: write a number, -1 for latest or -2 for earliest"

@@ -162,12 +162,12 @@ class ReadOptions(ReadingOptions):
 
     @field_validator("starting_offsets")
     @classmethod
-    def _readable(cls, text: str) -> str:
+    def _check_readable(cls, text: str) -> str:
         return readable_offsets(text, STARTS)
 
     @field_validator("topic_pattern")
     @classmethod
-    def _pattern(cls, text: str | None) -> str | None:
+    def _check_pattern(cls, text: str | None) -> str | None:
         try:
             re.compile(text or "")
         except re.error as error:

@@ -12,7 +12,7 @@ from typing import Literal
 
 from ..protocol import KohortError, TopicPartition
 from ._commit_size import fit_commit
-from ._intent import Announced, new_token, next_number, pending
+from ._intent import Announced, new_token, next_number, pending_batch
 from ._offsets import EARLIEST, LATEST, Bounds, Commits, Logs, OffsetRange, Offsets, Plan
 
 Fallback = Literal["earliest", "latest", "fail"]
@@ -71,15 +71,15 @@ def plan_batch(
     Raises NoStartError and DataLossError.
     """
     starts = choose_starts(bounds, committed, rules, reached or {})
-    announced = pending(committed) if rules.start == "committed" else None
+    announced = pending_batch(committed) if rules.start == "committed" else None
     if announced is not None:
         spans = tuple(span for span in announced.ranges if span.topic_partition in bounds)
         if any(_still_there(span, bounds[span.topic_partition]) for span in spans):
             # a part of the batch needs a new token: else a sink would skip the other part later
             token = announced.token if len(spans) == len(announced.ranges) else new_token()
-            return _replay(Announced(announced.number, token, spans), starts, bounds, rules)
+            return _replay_plan(Announced(announced.number, token, spans), starts, bounds, rules)
     number = max(next_number(committed), least_number)
-    return _advance(number, starts, committed, bounds, rules, limits, group)
+    return _advance_plan(number, starts, committed, bounds, rules, limits, group)
 
 
 def choose_starts(bounds: Logs, committed: Commits, rules: StartRules, reached: Offsets) -> Offsets:
@@ -115,14 +115,14 @@ def _start_of(
         return committed[partition].offset
     if partition in reached:
         return reached[partition]
-    return None if rules.fallback == "fail" else _fallback(log, rules)
+    return None if rules.fallback == "fail" else _fallback_offset(log, rules)
 
 
 def _named_offset(offset: int, log: Bounds) -> int:
     return {EARLIEST: log.earliest, LATEST: log.latest}.get(offset, offset)
 
 
-def _fallback(log: Bounds, rules: StartRules) -> int:
+def _fallback_offset(log: Bounds, rules: StartRules) -> int:
     return log.latest if rules.fallback == "latest" else log.earliest
 
 
@@ -130,25 +130,25 @@ def _still_there(span: OffsetRange, log: Bounds) -> bool:
     return max(span.start, log.earliest) < min(span.end, log.latest)
 
 
-def _replay(batch: Announced, starts: Offsets, bounds: Logs, rules: StartRules) -> Plan:
+def _replay_plan(batch: Announced, starts: Offsets, bounds: Logs, rules: StartRules) -> Plan:
     """Plan the announced batch again, without the offsets that the logs no longer have."""
-    lost = losses({span.topic_partition: (span.start, span.end) for span in batch.ranges}, bounds)
+    lost = losses_of({span.topic_partition: (span.start, span.end) for span in batch.ranges}, bounds)
     refuse_losses(lost, rules)
     ranges, moves = [], {}
     ends = dict(starts)
     for span in batch.ranges:
         partition, log = span.topic_partition, bounds[span.topic_partition]
-        ends[partition] = usable(span.end, log, rules)
+        ends[partition] = usable_offset(span.end, log, rules)
         if _still_there(span, log):
             start, end = max(span.start, log.earliest), min(span.end, log.latest)
             ranges.append(OffsetRange(*partition, start, end))
         else:
             moves[partition] = ends[partition]
-    lag = sum(log.latest - usable(ends[partition], log, rules) for partition, log in bounds.items())
+    lag = sum(log.latest - usable_offset(ends[partition], log, rules) for partition, log in bounds.items())
     return Plan(batch.number, tuple(ranges), batch.token, replayed=True, lag=lag, lost=lost, moves=moves)
 
 
-def _advance(
+def _advance_plan(
     number: int,
     wanted: Offsets,
     committed: Commits,
@@ -158,14 +158,16 @@ def _advance(
     group: str,
 ) -> Plan:
     """Plan the next records of each partition, within the limits."""
-    lost = losses({partition: (start, start) for partition, start in wanted.items()}, bounds)
+    lost = losses_of({partition: (start, start) for partition, start in wanted.items()}, bounds)
     refuse_losses(lost, rules)
-    starts = {partition: usable(wanted[partition], bounds[partition], rules) for partition in sorted(bounds)}
+    starts = {
+        partition: usable_offset(wanted[partition], bounds[partition], rules) for partition in sorted(bounds)
+    }
     available = [
         OffsetRange(*partition, start, bounds[partition].latest) for partition, start in starts.items()
     ]
     waiting = [span for span in available if span.offsets > 0]
-    ranges = allocate(fit_commit(group, number, waiting, committed), limits)
+    ranges = allocate_ranges(fit_commit(group, number, waiting, committed), limits)
     lag = sum(span.offsets for span in available) - sum(span.offsets for span in ranges)
     reading = {span.topic_partition for span in ranges}
     moves = {
@@ -182,12 +184,12 @@ def up_to(start: Offsets, bounds: Logs, target: Offsets) -> Logs:
     return {p: Bounds(bounds[p].earliest, min(bounds[p].latest, end)) for p, end in ends.items()}
 
 
-def usable(offset: int, log: Bounds, rules: StartRules) -> int:
+def usable_offset(offset: int, log: Bounds, rules: StartRules) -> int:
     """Return where reading can continue: ``offset``, or a bound of the log if it is outside."""
-    return _fallback(log, rules) if offset > log.latest else max(offset, log.earliest)
+    return _fallback_offset(log, rules) if offset > log.latest else max(offset, log.earliest)
 
 
-def losses(wanted: Mapping[TopicPartition, tuple[int, int]], bounds: Logs) -> tuple[OffsetRange, ...]:
+def losses_of(wanted: Mapping[TopicPartition, tuple[int, int]], bounds: Logs) -> tuple[OffsetRange, ...]:
     """Return the wanted ranges before the log's start and after its end (the log may have been recreated)."""
     lost = []
     for partition, (start, end) in wanted.items():
@@ -226,7 +228,7 @@ def refuse_gone(gone: Sequence[OffsetRange], rules: StartRules) -> tuple[OffsetR
     return tuple(span for span in gone if span.offsets)
 
 
-def allocate(available: Sequence[OffsetRange], limits: Limits) -> tuple[OffsetRange, ...]:
+def allocate_ranges(available: Sequence[OffsetRange], limits: Limits) -> tuple[OffsetRange, ...]:
     """Return the part of each range that fits the limits: in proportion to lag, but at least one offset each.
 
     Together they have ``max_offsets`` offsets, or one each if there are more partitions than that.
@@ -235,14 +237,14 @@ def allocate(available: Sequence[OffsetRange], limits: Limits) -> tuple[OffsetRa
     cap = limits.max_offsets_per_partition
     sizes = [span.offsets if cap is None else min(span.offsets, cap) for span in waiting]
     if limits.max_offsets is not None:
-        sizes = shares(sizes, limits.max_offsets)
+        sizes = split_shares(sizes, limits.max_offsets)
     return tuple(
         OffsetRange(span.topic, span.partition, span.start, span.start + size)
         for span, size in zip(waiting, sizes, strict=True)
     )
 
 
-def shares(sizes: Sequence[int], limit: int) -> list[int]:
+def split_shares(sizes: Sequence[int], limit: int) -> list[int]:
     """Split ``limit`` over ``sizes``: 1 each, and the rest in proportion to size.
 
     The remainder of rounding goes to the largest fractions.
@@ -278,10 +280,10 @@ def split_tasks(
     if records_per_task is None:
         wanted = min(cores, wanted)
     count = min(total, max(1, wanted, min_tasks))
-    return _cut(spans, [total * nth // count for nth in range(1, count + 1)])
+    return _cut_ranges(spans, [total * nth // count for nth in range(1, count + 1)])
 
 
-def _cut(spans: Sequence[OffsetRange], cuts: Sequence[int]) -> list[tuple[OffsetRange, ...]]:
+def _cut_ranges(spans: Sequence[OffsetRange], cuts: Sequence[int]) -> list[tuple[OffsetRange, ...]]:
     """Cut the concatenated ranges at these positions, the last of which is their end."""
     tasks, pieces, position = [], list[OffsetRange](), 0
     ahead = iter(spans)

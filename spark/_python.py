@@ -57,7 +57,7 @@ def _daemon_module() -> str:
 def workers_python() -> str:
     """Return the value for PYSPARK_PYTHON: a launcher, or this Python if a launcher is of no use."""
     installed = {Path(folder) for folder in _site_folders()}
-    home, py4j = _home("pyspark"), _home("py4j")
+    home, py4j = _home_of("pyspark"), _home_of("py4j")
     # without the zip files, only installed packages are found
     if os.name != "posix" or not home or not py4j or not {home.parent, py4j.parent} <= installed:
         return sys.executable
@@ -65,7 +65,7 @@ def workers_python() -> str:
     zips = " | ".join(f"{shlex.quote(str(each))}/python/lib/*.zip" for each in sorted({home, home.resolve()}))
     daemon = _DAEMON.format(module=_daemon_module()) if _found_by_others() else ""
     text = _LAUNCHER.format(zips=zips, daemon=daemon, python=shlex.quote(sys.executable))
-    return str(launcher("python", text) / "bin" / "python")
+    return str(write_launcher("python", text) / "bin" / "python")
 
 
 def _site_folders() -> list[str]:
@@ -83,12 +83,12 @@ def _found_by_others() -> bool:
     return any(finder.find_spec(_PACKAGE, None) is not None for finder in editable)
 
 
-def _home(package: str) -> Path | None:
+def _home_of(package: str) -> Path | None:
     found = find_spec(package)
     return Path(found.origin).parent if found is not None and found.origin is not None else None
 
 
-def launcher(name: str, text: str) -> Path:
+def write_launcher(name: str, text: str) -> Path:
     """Write a script ``bin/<name>`` with this text into a cache folder; return the folder."""
     home = _cache_folder() / f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
     script = home / "bin" / name

@@ -60,8 +60,8 @@ def stream(
     """
     if (write is None) == (foreach_batch is None):
         raise OptionsError("give exactly one of write and foreach_batch")
-    when = _arguments(trigger)
-    named = {ALIAS_OF.get(key, key): to_spark(key, _text(value)) for key, value in options.items()}
+    when = _trigger_arguments(trigger)
+    named = {ALIAS_OF.get(key, key): to_spark(key, _option_text(value)) for key, value in options.items()}
     checked = read_source_options(named, stream=True)
     register(spark)
     if checked.start_state_path is None:
@@ -127,7 +127,7 @@ def _start_followed(
     return query
 
 
-def _arguments(trigger: Mapping[str, Any] | str | None) -> Mapping[str, Any]:
+def _trigger_arguments(trigger: Mapping[str, Any] | str | None) -> Mapping[str, Any]:
     """Return the arguments of ``DataStreamWriter.trigger``. Raises OptionsError."""
     if trigger is None or isinstance(trigger, Mapping):
         return trigger or {}
@@ -160,12 +160,12 @@ def _pinned_start(spark: SparkSession, checkpoint: str, options: SourceOptions) 
             chosen = SourceOffsets(reading, client).initial()
         finally:
             client.close()
-        _write(store, path, format_offsets(chosen))
+        _write_file(store, path, format_offsets(chosen))
     text = jvm.org.apache.commons.io.IOUtils.toString(store.open(path), "UTF-8")
     return {"startingOffsets": str(text)}
 
 
-def _write(store: Any, path: Any, text: str) -> None:
+def _write_file(store: Any, path: Any, text: str) -> None:
     """Write a file under another name and rename it, so that it is never incomplete."""
     temporary = path.suffix(".new")
     out = store.create(temporary, True)
@@ -177,7 +177,7 @@ def _write(store: Any, path: Any, text: str) -> None:
         raise KohortError(f"{path} cannot be written: is the checkpoint's folder there and writable?")
 
 
-def _text(value: Any) -> str:
+def _option_text(value: Any) -> str:
     """Convert a value to the text of a Spark option: ``true``, numbers, names with commas, JSON."""
     if isinstance(value, bool):
         return str(value).lower()

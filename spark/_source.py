@@ -102,12 +102,12 @@ class KohortDataSource(DataSource):
 
 def register(spark: SparkSession) -> None:
     """Register ``format("kohort")`` in a session; ``spark_session`` does this itself. Safe to call again."""
-    from ._frames import context_of, cores
+    from ._frames import context_of, count_cores
 
     if spark in _registered:
         return  # Spark would warn that it is replaced
     # a class that cannot be imported is sent with its attributes
-    known = {"cores": cores(spark, for_good=True)}
+    known = {"cores": count_cores(spark, for_good=True)}
     with _sent_archives(context_of(spark)):
         spark.dataSource.register(type(KohortDataSource.__name__, (KohortDataSource,), known))
     _registered.add(spark)

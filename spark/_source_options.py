@@ -159,13 +159,13 @@ class SourceOptions(ReadingOptions):
 
     @field_validator("starting_offsets", "ending_offsets", "starting_times", "ending_times")
     @classmethod
-    def _readable(cls, text: str | None, info: Any) -> str | None:
+    def _check_readable(cls, text: str | None, info: Any) -> str | None:
         named = {"starting_offsets": tuple(STARTS), "ending_offsets": _ENDS}.get(info.field_name, ())
         return text if text is None else readable_offsets(text, named)
 
     @field_validator("max_trigger_delay", mode="before")
     @classmethod
-    def _duration(cls, value: object) -> object:
+    def _parse_duration(cls, value: object) -> object:
         if not isinstance(value, str):
             return value
         found = _DURATION.match(value)

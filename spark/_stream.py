@@ -20,7 +20,7 @@ from ..client import BrokerConnectionError
 from ..protocol import KafkaError, KohortError, TopicPartition
 from ._client import Client, process_client
 from ._fetch import ReadTask
-from ._group import CommitRefusedError, GroupOffsets, GroupState
+from ._group import CommitRefusedError, GroupOffsets, GroupPositions
 from ._idle import idle_pause
 from ._offsets import (
     EARLIEST,
@@ -34,7 +34,7 @@ from ._offsets import (
     parse_offsets,
     to_document,
 )
-from ._plan import Limits, choose_starts, losses, refuse_gone, split_tasks, up_to
+from ._plan import Limits, choose_starts, losses_of, refuse_gone, split_tasks, up_to
 from ._source_options import SourceOptions
 from ._stream_plan import (
     START_MARK,
@@ -63,7 +63,7 @@ class _Planned:
     """End of the last planned batch, and the state from which it was planned."""
 
     ends: Offsets
-    state: GroupState
+    state: GroupPositions
     lost: tuple[OffsetRange, ...]
 
 
@@ -96,9 +96,9 @@ class SourceOffsets:
         """Return the ranges of a batch read. Raises NoStartError, DataLossError, UnknownTopicError."""
         state = self._group.look()
         ranges, lost = read_ranges(
-            self._starts(state), self._ends(state), state.bounds, rules=self._options.rules
+            self._start_offsets(state), self._end_offsets(state), state.bounds, rules=self._options.rules
         )
-        self._tell(lost)
+        self._log_lost(lost)
         return ranges
 
     # a query
@@ -125,7 +125,7 @@ class SourceOffsets:
         worked = time.process_time()
         state = self._group.look()
         if self._is_kept:
-            self._follow(start, state)
+            self._follow_done(start, state)
         self._keep_start()
         gone = self._partitions_gone(start, state)
         left = {partition: at for partition, at in start.items() if partition not in gone}
@@ -137,14 +137,14 @@ class SourceOffsets:
             unread = refuse_gone(list(gone.values()), self._options.rules)
             ends, lost = next_ends(begun, bounds, rules=self._options.rules, limits=limits)
             lost += unread
-            self._tell(lost)
+            self._log_lost(lost)
         self._planned = _Planned(ends, state, lost)
         self._idle_at = None
         if ends != start:
             self._moved_at = time.monotonic()
             return ends
         if self._reported.end != start:
-            self._report(BatchReport(start, dict(start)))
+            self._report_batch(BatchReport(start, dict(start)))
         if self._target is None and not waiting_offsets(begun, bounds):
             now = time.monotonic()
             pause = idle_pause(time.process_time() - worked, now - self._moved_at)
@@ -187,12 +187,12 @@ class SourceOffsets:
         ranges = batch_ranges(begun, known, state.bounds, fail_on_data_loss=strict)
         lost = tuple[OffsetRange, ...]() if planned is None else planned.lost
         if planned is None and not strict:
-            lost = losses({p: (begun[p], begun[p]) for p in known if p in state.bounds}, state.bounds)
-            self._tell(lost)
-        self._report(BatchReport(start, dict(end), lost))
+            lost = losses_of({p: (begun[p], begun[p]) for p in known if p in state.bounds}, state.bounds)
+            self._log_lost(lost)
+        self._report_batch(BatchReport(start, dict(end), lost))
         return ranges
 
-    def _partitions_gone(self, start: Offsets, state: GroupState) -> dict[TopicPartition, OffsetRange]:
+    def _partitions_gone(self, start: Offsets, state: GroupPositions) -> dict[TopicPartition, OffsetRange]:
         """Return the partitions of a start that are no longer there, with what was not read of them."""
         seen = {} if self._planned is None else self._planned.state.bounds
         return {
@@ -204,7 +204,7 @@ class SourceOffsets:
     def follow(self, done: Offsets) -> None:
         """Commit what Spark has finished. Errors are logged or, with ``failOnCommitError``, raised."""
         if self._options.commits and self._options.group_mode == "standalone":
-            self._commit(done, "")
+            self._commit_offsets(done, "")
 
     # tasks
 
@@ -234,7 +234,7 @@ class SourceOffsets:
     def _choose_start(self) -> Offsets:
         """Return the start that the options choose. It is committed too, so that tools show it."""
         state = self._group.look()
-        starts = self._starts(state)
+        starts = self._start_offsets(state)
         missing = any(state.committed.get(p) is None for p in starts)
         self._is_kept = not (self._options.chooses_anew or (missing and self._options.falls_back_to_latest))
         if missing and self._is_kept:
@@ -247,10 +247,10 @@ class SourceOffsets:
         Spark does not keep the start: after a restart, a first batch that was not done begins at ``initial``.
         """
         if not self._is_kept and self._initial is not None and self._options.commits:
-            self._commit(self._initial, START_MARK)
+            self._commit_offsets(self._initial, START_MARK)
         self._is_kept, self._first_batch = True, None
 
-    def _find_begin(self, end: Offsets, state: GroupState) -> Offsets:
+    def _find_begin(self, end: Offsets, state: GroupPositions) -> Offsets:
         """Return the start of the first batch, which an earlier process planned. Raises StartStateError."""
         begun = begun_at(end, state.committed) if self._options.commits else None
         if begun is None:
@@ -262,7 +262,7 @@ class SourceOffsets:
             )
         return begun
 
-    def _starts(self, state: GroupState) -> Offsets:
+    def _start_offsets(self, state: GroupPositions) -> Offsets:
         starts = choose_starts(state.bounds, state.committed, self._options.rules, {})
         times = self._options.times("starting")
         if times is None:
@@ -270,7 +270,7 @@ class SourceOffsets:
         must_be_there = self._options.by_timestamp_strategy == "error"
         return starts | self._group.offsets_at(times, state.bounds, must_be_there=must_be_there)
 
-    def _ends(self, state: GroupState) -> Offsets:
+    def _end_offsets(self, state: GroupPositions) -> Offsets:
         times = self._options.times("ending")
         ends = {partition: bounds.latest for partition, bounds in state.bounds.items()}
         if times is not None:
@@ -295,17 +295,17 @@ class SourceOffsets:
 
     # commits
 
-    def _follow(self, done: Offsets, state: GroupState) -> None:
+    def _follow_done(self, done: Offsets, state: GroupPositions) -> None:
         there = {p: at for p, at in done.items() if p in state.bounds or p in state.committed}
         if any(p not in state.committed or state.committed[p].offset != at for p, at in there.items()):
             self.follow(there)
         elif time.monotonic() - self._committed_at >= TOUCH_SECONDS and self._options.commits:
-            self._attempt({p: state.committed[p] for p in there})
+            self._attempt_commit({p: state.committed[p] for p in there})
 
-    def _commit(self, offsets: Offsets, metadata: str) -> None:
-        self._attempt({partition: Committed(at, metadata) for partition, at in offsets.items()})
+    def _commit_offsets(self, offsets: Offsets, metadata: str) -> None:
+        self._attempt_commit({partition: Committed(at, metadata) for partition, at in offsets.items()})
 
-    def _attempt(self, commits: Commits) -> None:
+    def _attempt_commit(self, commits: Commits) -> None:
         self._committed_at = time.monotonic()
         try:
             self._group.commit_once(-1, commits)
@@ -314,13 +314,13 @@ class SourceOffsets:
                 raise
             log.warning("the group %r does not follow yet: %s", self._options.group, error)
 
-    def _report(self, report: BatchReport) -> None:
+    def _report_batch(self, report: BatchReport) -> None:
         """Report a batch to the driver, unless it was the last one reported."""
         if self._reports is not None and self._reported != report:
             self._reports.write(report)
         self._reported = report
 
-    def _tell(self, lost: tuple[OffsetRange, ...]) -> None:
+    def _log_lost(self, lost: tuple[OffsetRange, ...]) -> None:
         if lost:
             total = sum(span.offsets for span in lost)
             log.warning(

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ._offsets import Commits, Logs, OffsetRange, Offsets, from_document, to_document
-from ._plan import DataLossError, Limits, StartRules, allocate, losses, refuse_losses, usable
+from ._plan import DataLossError, Limits, StartRules, allocate_ranges, losses_of, refuse_losses, usable_offset
 
 #: Metadata of the commit that keeps the start of a query until its first batch is done.
 START_MARK = '{"start":true}'
@@ -41,16 +41,16 @@ def next_ends(
     A partition in ``start`` that is no longer to be read keeps its offset. Raises DataLossError.
     """
     known = {partition: log for partition, log in bounds.items() if partition in start}
-    lost = losses({partition: (start[partition], start[partition]) for partition in known}, known)
+    lost = losses_of({partition: (start[partition], start[partition]) for partition in known}, known)
     refuse_losses(lost, rules)
     available = [
-        OffsetRange(*partition, usable(start[partition], log, rules), log.latest)
+        OffsetRange(*partition, usable_offset(start[partition], log, rules), log.latest)
         for partition, log in sorted(known.items())
     ]
     ends = dict(start)
     # an offset after its log's end is replaced: the log was recreated
     ends |= {span.topic_partition: span.start for span in available if start[span.topic_partition] > span.end}
-    ends |= {span.topic_partition: span.end for span in allocate(available, limits)}
+    ends |= {span.topic_partition: span.end for span in allocate_ranges(available, limits)}
     return ends, lost
 
 
@@ -86,7 +86,7 @@ def read_ranges(
 
     If the end of a partition is before its start, there is nothing to read.
     """
-    lost = losses({partition: (first, end[partition]) for partition, first in start.items()}, bounds)
+    lost = losses_of({partition: (first, end[partition]) for partition, first in start.items()}, bounds)
     if lost and rules.fail_on_data_loss:
         raise DataLossError(
             lost,
@@ -95,7 +95,7 @@ def read_ranges(
         )
     ranges = []
     for partition, log in sorted(bounds.items()):
-        first, last = usable(start[partition], log, rules), min(end[partition], log.latest)
+        first, last = usable_offset(start[partition], log, rules), min(end[partition], log.latest)
         if first < last:
             ranges.append(OffsetRange(*partition, first, last))
     return ranges, lost

@@ -172,17 +172,19 @@ class StepRunner:
             case WriteLedger(entry):
                 return None if self._ledger is None else await self._ledger.commit(cluster, entry)
             case CommitAll(transactions):
-                return await _for_each(transactions, lambda one: _commit(cluster, one))
+                return await _for_each(transactions, lambda one: _commit_transaction(cluster, one))
             case DescribeIds(names):
-                return await self._describe(cluster, names)
+                return await self._describe_transactions(cluster, names)
             case ListOpenIds():
                 return [] if self._prefix is None else await _list_open(cluster, self._prefix)
             case FenceIds(names):
-                return await _for_each(names, lambda name: _fence(cluster, name, self._timeout_ms))
+                return await _for_each(names, lambda name: _fence_id(cluster, name, self._timeout_ms))
 
-    async def _describe(self, cluster: Cluster, names: Sequence[str]) -> Mapping[str, Status] | None:
+    async def _describe_transactions(
+        self, cluster: Cluster, names: Sequence[str]
+    ) -> Mapping[str, Status] | None:
         try:
-            found = await _for_each(names, lambda name: _status(cluster, name))
+            found = await _for_each(names, lambda name: _transaction_status(cluster, name))
         except UnsupportedVersionError:
             return None
         return {name: status for name, status in found.items() if status is not None}
@@ -204,7 +206,7 @@ async def _for_each(keys: Iterable[A], ask: Callable[[A], Awaitable[T]]) -> dict
     return dict(zip(keys, found, strict=True))  # type: ignore[arg-type]
 
 
-async def _commit(cluster: Cluster, transaction: Transaction) -> End:
+async def _commit_transaction(cluster: Cluster, transaction: Transaction) -> End:
     async def attempt() -> None:
         await end_transaction(cluster, transaction, commit=True, max_version=END_VERSION)
 
@@ -219,7 +221,7 @@ async def _commit(cluster: Cluster, transaction: Transaction) -> End:
     return End.COMMITTED
 
 
-async def _status(cluster: Cluster, name: str) -> Status | None:
+async def _transaction_status(cluster: Cluster, name: str) -> Status | None:
     async def attempt() -> Status | None:
         row = await describe_transaction(cluster, name)
         if row.error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
@@ -257,7 +259,7 @@ async def _list_open(cluster: Cluster, prefix: str) -> list[str] | None:
     return sorted({name for names in found.values() for name in names if is_name_of(prefix, name)})
 
 
-async def _fence(cluster: Cluster, name: str, timeout_ms: int) -> None:
+async def _fence_id(cluster: Cluster, name: str, timeout_ms: int) -> None:
     """Abort what is open under an id by a new producer of it. Errors are only logged.
 
     The coordinator's first answer, CONCURRENT_TRANSACTIONS, says that it aborts and that the old producer is
@@ -273,7 +275,7 @@ async def _fence(cluster: Cluster, name: str, timeout_ms: int) -> None:
 
     async def await_end() -> None:
         while (  # noqa: ASYNC110 - the coordinator tells nobody
-            status := await _status(cluster, name)
+            status := await _transaction_status(cluster, name)
         ) is not None and status.state in OPEN:
             await asyncio.sleep(_PAUSE_S)
 

@@ -66,7 +66,7 @@ class MemberTrigger(Enum):
 _S, _T = MemberState, MemberTrigger
 
 
-def _ends(*members: MemberState) -> tuple[Transition[MemberState, MemberTrigger], ...]:
+def _end_transitions(*members: MemberState) -> tuple[Transition[MemberState, MemberTrigger], ...]:
     """Moves out of the group: to Unjoined from the ``members`` states, and to Failed."""
     gone = (
         Transition(_T.RESET, state, _S.UNJOINED, "it left, or the group went on without it")
@@ -88,7 +88,7 @@ MEMBER_TRANSITIONS: Final[tuple[Transition[MemberState, MemberTrigger], ...]] = 
     ),
     Transition(_T.JOINED, _S.PREPARING, _S.COMPLETING, "JoinGroup was answered"),
     Transition(_T.SYNCED, _S.COMPLETING, _S.STABLE, "SyncGroup was answered"),
-    *_ends(_S.PREPARING, _S.COMPLETING, _S.STABLE),
+    *_end_transitions(_S.PREPARING, _S.COMPLETING, _S.STABLE),
 )
 
 #: Every legal move of a member of a consumer group; all others raise IllegalTransitionError.
@@ -97,7 +97,7 @@ CONSUMER_MEMBER_TRANSITIONS: Final[tuple[Transition[MemberState, MemberTrigger],
     Transition(_T.JOINED, _S.PREPARING, _S.RECONCILING, "the answer has an epoch and an assignment"),
     Transition(_T.RECONCILED, _S.RECONCILING, _S.STABLE, "it has revoked and taken what it was told to"),
     Transition(_T.ASSIGNED, _S.STABLE, _S.RECONCILING, "an answer brings another assignment"),
-    *_ends(_S.PREPARING, _S.RECONCILING, _S.STABLE),
+    *_end_transitions(_S.PREPARING, _S.RECONCILING, _S.STABLE),
 )
 
 MEMBER: Final = LifeCycle(

@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from ..coordinator.classic_groups.group import ClassicGroup
-from ..coordinator.classic_groups.group import Member as ClassicMember
-from ..coordinator.classic_groups.members import about, name_of, remove_member
-from ..coordinator.classic_groups.rebalance import prepare, rebalance_or_complete
+from ..coordinator.classic_groups.group import ClassicMember as ClassicMember
+from ..coordinator.classic_groups.members import cause_about, name_of, remove_member
+from ..coordinator.classic_groups.rebalance import prepare_rebalance, rebalance_or_complete
 from ..coordinator.consumer_groups.changes import Changes
 from ..coordinator.consumer_groups.group import ConsumerGroup
 from ..coordinator.consumer_groups.heartbeat import remove
@@ -57,7 +57,7 @@ def end_session(shard: GroupShard, group_id: str, name: str, now_ms: int) -> Non
         remove(shard, group, [one], cause, now_ms)
         return
     member = group.members[seat.member_id]
-    cause = about(member, CauseKind.SESSION_EXPIRED, f"session of {name_of(member)} was ended")
+    cause = cause_about(member, CauseKind.SESSION_EXPIRED, f"session of {name_of(member)} was ended")
     remove_member(shard, group, member, cause)
     rebalance_or_complete(shard, group, cause, now_ms)
 
@@ -71,12 +71,12 @@ def begin_rebalance(shard: GroupShard, group_id: str, reason: str, now_ms: int) 
         if not group.members or group.epoch > group.target_epoch:
             return False
         changes = Changes(shard, group, now_ms)
-        changes.bump(Cause(reason))
+        changes.bump_epoch(Cause(reason))
         changes.commit()
         return True
     if not group.members or not group.can_rebalance:
         return False
-    prepare(shard, group, Cause(reason), now_ms)
+    prepare_rebalance(shard, group, Cause(reason), now_ms)
     return True
 
 

@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from ..cluster import Change, ConflictError, Create, Entry, SessionState
+from ..cluster import Change, ConflictError, Create, SessionState, StoreEntry
 from ..cluster.tree import Step, Tree, TreeStore
 
 
@@ -82,11 +82,11 @@ class SharedStore(TreeStore):
     def _show(self, step: Step) -> None:
         self._tree.apply({path: entry for path, entry in step.items() if not self._has(path, entry)})
 
-    def _show_all(self, there: dict[str, Entry]) -> None:
+    def _show_all(self, there: dict[str, StoreEntry]) -> None:
         """Show these entries, and no others."""
         self._show({**{path: None for path in self._tree.entries() if path not in there}, **there})
 
-    def _has(self, path: str, entry: Entry | None) -> bool:
+    def _has(self, path: str, entry: StoreEntry | None) -> bool:
         known = self._tree.get(path)
         if known is None or entry is None:
             return known is entry

@@ -103,7 +103,7 @@ def test_ctrl_c_while_a_command_is_being_loaded_is_no_traceback(
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli, "_broker", interrupted)
+    monkeypatch.setattr(cli, "_run_broker", interrupted)
     monkeypatch.setattr(cli, "import_module", interrupted)
     words = {"users": ["list", "--data", "x"], "groups": ["list"], "broker": ["--port", "0"]}[command]
     assert main([command, *words]) == 130
@@ -213,7 +213,7 @@ def test_a_stop_that_cannot_write_the_last_records_is_a_failure_and_not_wrong_us
     async def full(*_: object) -> None:
         raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "no space left on device")
 
-    monkeypatch.setattr("kohort.cli._serve", full)
+    monkeypatch.setattr("kohort.cli._serve_broker", full)
     assert main(["broker", "--port", "0", "--data", str(tmp_path)]) == 1
     assert "no space left on device" in capsys.readouterr().err
 

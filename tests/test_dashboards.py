@@ -11,7 +11,7 @@ import pytest
 
 from kohort.broker.metrics._families import FAMILIES
 from kohort.service._handlers import Handler
-from kohort.service._metrics import GroupCounters, HandlerNumbers, Snapshot, families
+from kohort.service._metrics import HandlerNumbers, ServiceCounters, Snapshot, metric_families
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "grafana"
 #: Words of PromQL in the dashboards that are no metrics.
@@ -42,12 +42,13 @@ def of_services() -> dict[str, set[str]]:
         1,
         True,
         [HandlerNumbers(Handler(handle, ("orders",)), 0, 0, 0.0)],
-        GroupCounters(),
+        ServiceCounters(),
         {},
         {},
     )
     return {
-        name + "_total" * counter: {"group", *labels, *ADDED} for name, _, counter, labels, _ in families(now)
+        name + "_total" * counter: {"group", *labels, *ADDED}
+        for name, _, counter, labels, _ in metric_families(now)
     }
 
 

@@ -6,18 +6,18 @@ life cycle of a transactional id is a table in ``statemachine``. The broker writ
 
 from .coordinator import TransactionCoordinator, TransactionMarker
 from .moves import EPOCH_BUMP_VERSION
-from .records import Transaction
+from .records import TransactionMetadata
 from .settings import TransactionSettings
-from .shards import Add, End, Identity, Initialize
+from .shards import Add, Identity, Initialize, TransactionEnd
 
 __all__ = [
     "EPOCH_BUMP_VERSION",
     "Add",
-    "End",
     "Identity",
     "Initialize",
-    "Transaction",
     "TransactionCoordinator",
+    "TransactionEnd",
     "TransactionMarker",
+    "TransactionMetadata",
     "TransactionSettings",
 ]

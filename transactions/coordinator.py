@@ -14,12 +14,12 @@ from typing import Any, Final, NamedTuple
 from ..coordinator import CoordinatorEvent
 from ..coordinator.engine.effects import Command, Request
 from ..coordinator.engine.readiness import Unready, unready_error
-from ..coordinator.engine.runner import Call, CoordinatorLog, Replicas, ShardRunner
+from ..coordinator.engine.runner import Call, CoordinatorLog, ShardReplicas, ShardRunner
 from ..coordinator.engine.runtime import ShardRuntime
 from ..protocol import ApiKey, ErrorCode, KafkaError, RequestContext, TopicPartition
 from ..statemachine import TransactionState
 from .moves import EPOCH_BUMP_VERSION
-from .records import Transaction, encode_all
+from .records import TransactionMetadata, encode_all
 from .settings import TransactionSettings
 from .shards import (
     MAX_BYTES,
@@ -27,14 +27,14 @@ from .shards import (
     TRANSACTIONS_TOPIC,
     AbortLate,
     Add,
-    End,
     Identity,
     Initialize,
-    Transactions,
+    ShardTransactions,
+    TransactionEnd,
     WriteMarkers,
     abort_late,
     markers_written,
-    verify,
+    verify_partition,
 )
 
 #: First and longest pause in seconds before failed markers are written again; it doubles with each attempt.
@@ -64,8 +64,8 @@ class TransactionMarker(NamedTuple):
 class _Ending(NamedTuple):
     """A transaction with a decided end, the partitions that still need its marker, and the next pause."""
 
-    runner: ShardRunner[Transactions]
-    decided: Transaction
+    runner: ShardRunner[ShardTransactions]
+    decided: TransactionMetadata
     partitions: Sequence[TopicPartition]
     pause_s: float
 
@@ -107,7 +107,7 @@ class TransactionCoordinator:
         self._fsync = fsync
         #: Whether some records could not be read, so that there may be unknown transactions.
         self.unread = False
-        self._shards: ShardRuntime[Transactions] | None = None
+        self._shards: ShardRuntime[ShardTransactions] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._endings: deque[_Ending] = deque()
         self._attempts = count()
@@ -120,16 +120,16 @@ class TransactionCoordinator:
         """Load every shard from the topic's log and serve it. Does nothing if it has started already."""
         if self._shards is not None:
             return
-        shards = self._open(log, None)
+        shards = self._open_runtime(log, None)
         self.unread = bool(await shards.load_all())
         # the records may come from another broker's data folder, with producer ids not yet assigned here
         await self._reserve_producer_ids(
             max((runner.shard.state.newest_producer_id for runner in shards), default=-1)
         )
 
-    def start_replicated(self, log: CoordinatorLog, replicas: Replicas) -> None:
+    def start_replicated(self, log: CoordinatorLog, replicas: ShardReplicas) -> None:
         """Start in a cluster. Each partition that this broker leads is served from ``load`` to ``unload``."""
-        self._open(log, replicas)
+        self._open_runtime(log, replicas)
 
     async def load(self, partition: int) -> None:
         """Load one partition that this broker leads from now on."""
@@ -146,16 +146,18 @@ class TransactionCoordinator:
         assert self._shards is not None, "the coordinator has started"
         return self._shards.partition_of(transactional_id)
 
-    def _open(self, log: CoordinatorLog, replicas: Replicas | None) -> ShardRuntime[Transactions]:
+    def _open_runtime(
+        self, log: CoordinatorLog, replicas: ShardReplicas | None
+    ) -> ShardRuntime[ShardTransactions]:
         shards = self._shards = ShardRuntime(
             topic=replace(
                 TRANSACTIONS_TOPIC,
                 encode=lambda records: encode_all(records, flexible=self._version() > 0),
             ),
-            new_state=lambda: Transactions(self._settings, self._version, self._max_bytes),
+            new_state=lambda: ShardTransactions(self._settings, self._version, self._max_bytes),
             log=log,
             clock_ms=self._clock_ms,
-            on_event=lambda _state, event: self._tell(event),
+            on_event=lambda _state, event: self._report_event(event),
             fsync=self._fsync,
             linger_ms=-1,
             on_command=self._carry_out,
@@ -178,9 +180,9 @@ class TransactionCoordinator:
         """Return producer id and epoch for a transactional id. Raises KafkaError if there is no new id."""
         if not init.transactional_id:
             return Identity(ErrorCode.INVALID_REQUEST)
-        answer: Identity = await self._ask(ApiKey.INIT_PRODUCER_ID, init)
+        answer: Identity = await self._ask_shard(ApiKey.INIT_PRODUCER_ID, init)
         if answer is NEEDS_PRODUCER_ID:
-            answer = await self._ask(
+            answer = await self._ask_shard(
                 ApiKey.INIT_PRODUCER_ID, replace(init, fresh_id=await self._take_producer_id())
             )
         return answer
@@ -189,19 +191,21 @@ class TransactionCoordinator:
         """Add partitions to the transaction, all or none."""
         if not add.transactional_id:
             return ErrorCode.INVALID_REQUEST
-        error: ErrorCode = await self._ask(ApiKey.ADD_PARTITIONS_TO_TXN, add)
+        error: ErrorCode = await self._ask_shard(ApiKey.ADD_PARTITIONS_TO_TXN, add)
         return error
 
-    async def end(self, end: End) -> Identity:
+    async def end(self, end: TransactionEnd) -> Identity:
         """Commit or abort a transaction. Return the id and epoch with which the producer continues.
 
         Raises KafkaError if a new producer id is needed and there is none.
         """
         if not end.transactional_id:
             return Identity(ErrorCode.INVALID_REQUEST)
-        answer: Identity = await self._ask(ApiKey.END_TXN, end)
+        answer: Identity = await self._ask_shard(ApiKey.END_TXN, end)
         if answer is NEEDS_PRODUCER_ID:
-            answer = await self._ask(ApiKey.END_TXN, replace(end, fresh_id=await self._take_producer_id()))
+            answer = await self._ask_shard(
+                ApiKey.END_TXN, replace(end, fresh_id=await self._take_producer_id())
+            )
         return answer
 
     def verify(
@@ -213,9 +217,9 @@ class TransactionCoordinator:
         state = self._state_of(transactional_id)
         if isinstance(state, ErrorCode):
             return state
-        return verify(state, transactional_id, producer_id, producer_epoch, partition)
+        return verify_partition(state, transactional_id, producer_id, producer_epoch, partition)
 
-    def describe(self, transactional_id: str) -> Transaction | ErrorCode:
+    def describe(self, transactional_id: str) -> TransactionMetadata | ErrorCode:
         """Return the current state of a transactional id; TRANSACTIONAL_ID_NOT_FOUND if it is not known."""
         if not transactional_id:
             return ErrorCode.INVALID_REQUEST
@@ -224,7 +228,7 @@ class TransactionCoordinator:
             return state
         return state.by_id.get(transactional_id) or ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
 
-    def transactions(self) -> Iterable[Transaction] | ErrorCode:
+    def transactions(self) -> Iterable[TransactionMetadata] | ErrorCode:
         """Return all transactional ids; COORDINATOR_LOAD_IN_PROGRESS while a partition is loading."""
         if self._shards is None:
             return []
@@ -232,7 +236,7 @@ class TransactionCoordinator:
             return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         return [each for runner in self._shards for each in runner.shard.state.by_id.values()]
 
-    async def _ask(self, api_key: ApiKey, body: Initialize | Add | End) -> Any:
+    async def _ask_shard(self, api_key: ApiKey, body: Initialize | Add | TransactionEnd) -> Any:
         if self._shards is None:
             error = ErrorCode.NOT_COORDINATOR
             return error if isinstance(body, Add) else Identity(error)
@@ -240,7 +244,7 @@ class TransactionCoordinator:
         self._shards.submit(Request(api_key, 0, body, _NOBODY, call))
         return await call.answer()
 
-    def _state_of(self, transactional_id: str) -> Transactions | ErrorCode:
+    def _state_of(self, transactional_id: str) -> ShardTransactions | ErrorCode:
         if self._shards is None:
             return ErrorCode.NOT_COORDINATOR
         shard = self._shards.serving(transactional_id)
@@ -248,15 +252,15 @@ class TransactionCoordinator:
             return unready_error(shard)
         return shard.state
 
-    def _carry_out(self, runner: ShardRunner[Transactions], command: Command) -> None:
+    def _carry_out(self, runner: ShardRunner[ShardTransactions], command: Command) -> None:
         if isinstance(command, AbortLate):
             self._start(self._abort_late(runner, command.late))
             return
         assert isinstance(command, WriteMarkers), "the only other command of this coordinator"
         decided = command.transaction
-        self._begin(_Ending(runner, decided, decided.partitions, _RETRY_S))
+        self._begin_markers(_Ending(runner, decided, decided.partitions, _RETRY_S))
 
-    def _begin(self, ending: _Ending) -> None:
+    def _begin_markers(self, ending: _Ending) -> None:
         """Queue the markers of a transaction whose end is decided; only _SIDE_BY_SIDE are written at once."""
         if self._stopped:
             return
@@ -269,7 +273,7 @@ class TransactionCoordinator:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _abort_late(self, runner: ShardRunner[Transactions], late: Transaction) -> None:
+    async def _abort_late(self, runner: ShardRunner[ShardTransactions], late: TransactionMetadata) -> None:
         # if there is no producer id now, the abort timer repeats this
         with suppress(KafkaError):
             fresh_id = await self._take_producer_id()
@@ -288,7 +292,7 @@ class TransactionCoordinator:
             left = [each for each in partitions if not await self._is_written(each, marker)]
             if left:
                 again = _Ending(runner, decided, left, min(2 * pause_s, _MOST_RETRY_S))
-                asyncio.get_running_loop().call_later(pause_s, self._begin, again)
+                asyncio.get_running_loop().call_later(pause_s, self._begin_markers, again)
             else:
                 runner.steer(partial(markers_written, prepared=decided))
 
@@ -303,6 +307,6 @@ class TransactionCoordinator:
             asyncio.get_running_loop().call_exception_handler(context)
             return False
 
-    def _tell(self, event: CoordinatorEvent) -> None:
+    def _report_event(self, event: CoordinatorEvent) -> None:
         if self._on_event is not None:
             self._on_event(event)

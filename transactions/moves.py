@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from ..protocol import TopicPartition
 from ..statemachine import TRANSACTION, TransactionState, TransactionTrigger
-from .records import NONE, Transaction
+from .records import NONE, TransactionMetadata
 
 #: The transaction.version from which on the epoch is raised at the end of every transaction (KIP-890).
 EPOCH_BUMP_VERSION: Final = 2
@@ -21,9 +21,11 @@ LAST_EPOCH: Final = 2**15 - 2
 _MAX_EPOCH: Final = 2**15 - 1
 
 
-def initialize(now: Transaction, timeout_ms: int, now_ms: int, *, given_epoch: int | None) -> Transaction:
+def initialize(
+    now: TransactionMetadata, timeout_ms: int, now_ms: int, *, given_epoch: int | None
+) -> TransactionMetadata:
     """Give a producer its next epoch; ``given_epoch`` is the one that it sent, None if it sent none."""
-    return _move(
+    return _move_state(
         now,
         TransactionTrigger.INITIALIZE,
         now_ms,
@@ -34,16 +36,16 @@ def initialize(now: Transaction, timeout_ms: int, now_ms: int, *, given_epoch: i
     )
 
 
-def answered_again(now: Transaction, timeout_ms: int, now_ms: int) -> Transaction:
+def answered_again(now: TransactionMetadata, timeout_ms: int, now_ms: int) -> TransactionMetadata:
     """Keep the epoch, for a producer that repeats its request because it did not get the response."""
-    return _move(now, TransactionTrigger.INITIALIZE, now_ms, timeout_ms=timeout_ms, start_ms=NONE)
+    return _move_state(now, TransactionTrigger.INITIALIZE, now_ms, timeout_ms=timeout_ms, start_ms=NONE)
 
 
 def rotate_id(
-    now: Transaction, producer_id: int, timeout_ms: int, now_ms: int, *, given_epoch: int | None
-) -> Transaction:
+    now: TransactionMetadata, producer_id: int, timeout_ms: int, now_ms: int, *, given_epoch: int | None
+) -> TransactionMetadata:
     """Change to a new producer id with epoch 0, because the epochs of the old one are used up."""
-    return _move(
+    return _move_state(
         now,
         TransactionTrigger.INITIALIZE,
         now_ms,
@@ -56,10 +58,10 @@ def rotate_id(
 
 
 def add_partitions(
-    now: Transaction, partitions: Iterable[TopicPartition], client_version: int, now_ms: int
-) -> Transaction:
+    now: TransactionMetadata, partitions: Iterable[TopicPartition], client_version: int, now_ms: int
+) -> TransactionMetadata:
     """Add partitions to the transaction, which begins if none is open."""
-    after = _move(
+    after = _move_state(
         now,
         TransactionTrigger.ADD,
         now_ms,
@@ -70,15 +72,22 @@ def add_partitions(
 
 
 def end_transaction(
-    now: Transaction, client_version: int, now_ms: int, *, committed: bool, next_producer_id: int = NONE
-) -> Transaction:
+    now: TransactionMetadata,
+    client_version: int,
+    now_ms: int,
+    *,
+    committed: bool,
+    next_producer_id: int = NONE,
+) -> TransactionMetadata:
     """Prepare the commit or the abort.
 
     From EPOCH_BUMP_VERSION on the epoch is raised. If the epochs are used up, the producer continues with
     ``next_producer_id`` afterwards.
     """
     trigger = TransactionTrigger.COMMIT if committed else TransactionTrigger.ABORT
-    after = _move(now, trigger, now_ms, client_version=client_version, next_producer_id=next_producer_id)
+    after = _move_state(
+        now, trigger, now_ms, client_version=client_version, next_producer_id=next_producer_id
+    )
     if now.state not in (TransactionState.ONGOING, TransactionState.PREPARE_EPOCH_FENCE):
         after = after._replace(start_ms=now_ms)
     if client_version < EPOCH_BUMP_VERSION:
@@ -88,38 +97,40 @@ def end_transaction(
 
 
 def fence_producer(
-    now: Transaction, version: int, now_ms: int, *, next_producer_id: int = NONE
-) -> Transaction:
+    now: TransactionMetadata, version: int, now_ms: int, *, next_producer_id: int = NONE
+) -> TransactionMetadata:
     """Abort an open transaction by decision of the coordinator, and fence its producer by raising the epoch.
 
     ``version``: the finalized transaction.version. ``next_producer_id``: as for ``ended``.
     """
-    fencing = _move(now, TransactionTrigger.FENCE, now_ms)
+    fencing = _move_state(now, TransactionTrigger.FENCE, now_ms)
     after = end_transaction(fencing, version, now_ms, committed=False, next_producer_id=next_producer_id)
     if version >= EPOCH_BUMP_VERSION:
         return after
     return after._replace(producer_epoch=min(now.producer_epoch + 1, _MAX_EPOCH), last_epoch=NONE)
 
 
-def complete_transaction(now: Transaction, now_ms: int) -> Transaction:
+def complete_transaction(now: TransactionMetadata, now_ms: int) -> TransactionMetadata:
     """Complete the transaction, after all markers are written."""
-    after = _move(now, TransactionTrigger.COMPLETE, now_ms, partitions=())
+    after = _move_state(now, TransactionTrigger.COMPLETE, now_ms, partitions=())
     if now.next_producer_id == NONE:
         return after
     return after._replace(producer_id=now.next_producer_id, producer_epoch=0, next_producer_id=NONE)
 
 
-def expire_id(now: Transaction, now_ms: int) -> Transaction:
+def expire_id(now: TransactionMetadata, now_ms: int) -> TransactionMetadata:
     """Expire an id that was not used for too long. Its tombstone is written next."""
-    return _move(now, TransactionTrigger.EXPIRE, now_ms)
+    return _move_state(now, TransactionTrigger.EXPIRE, now_ms)
 
 
-def is_exhausted(now: Transaction) -> bool:
+def is_exhausted(now: TransactionMetadata) -> bool:
     """Return whether the producer id's epochs are used up, so that a new producer id is needed."""
     return now.producer_epoch >= LAST_EPOCH
 
 
-def _move(now: Transaction, trigger: TransactionTrigger, now_ms: int, **changes: Any) -> Transaction:
+def _move_state(
+    now: TransactionMetadata, trigger: TransactionTrigger, now_ms: int, **changes: Any
+) -> TransactionMetadata:
     return now._replace(
         state=TRANSACTION.next(now.state, trigger),
         previous_producer_id=now.producer_id,

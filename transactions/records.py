@@ -62,11 +62,11 @@ _REST_BYTES: Final = 192
 _MAX_STRING_BYTES: Final = 0x7FFF
 
 
-class CorruptRecordError(KohortError):
+class CorruptTransactionRecordError(KohortError):
     """A record of the topic cannot be read. The text says why."""
 
 
-class Transaction(NamedTuple):
+class TransactionMetadata(NamedTuple):
     """State of a transactional id: the content of its last record.
 
     ``client_version``: the transaction.version that the producer of this transaction uses.
@@ -95,7 +95,7 @@ class TransactionDeleted(NamedTuple):
     transactional_id: str
 
 
-Record: TypeAlias = Transaction | TransactionDeleted
+Record: TypeAlias = TransactionMetadata | TransactionDeleted
 
 
 def encode_all(
@@ -118,10 +118,10 @@ def encode(record: Record, *, flexible: bool = True) -> tuple[bytes, bytes | Non
     write_string(key, record.transactional_id)
     if isinstance(record, TransactionDeleted):
         return bytes(key), None
-    return bytes(key), _value(record, flexible=flexible)
+    return bytes(key), _encode_value(record, flexible=flexible)
 
 
-def largest_bytes(transaction: Transaction) -> int:
+def largest_bytes(transaction: TransactionMetadata) -> int:
     """Return an upper bound, in bytes, of a batch with this or any later record with the same partitions."""
     names = sum(len(topic) + _TOPIC_BYTES for topic in {topic for topic, _ in transaction.partitions})
     size = len(transaction.transactional_id.encode()) + names + _INT32_BYTES * len(transaction.partitions)
@@ -132,20 +132,20 @@ def decode(key: bytes | None, value: bytes | None) -> Record | None:
     """Return a record; None for an unknown key version. Raises CorruptRecordError."""
     try:
         if key is None:
-            raise CorruptRecordError("a record without a key")
+            raise CorruptTransactionRecordError("a record without a key")
         if _VERSION.unpack_from(key)[0] != 0:
             return None
         transactional_id, end = read_string(key, _VERSION.size)
         if transactional_id is None or end != len(key):
-            raise CorruptRecordError("a key that is no transactional id")
+            raise CorruptTransactionRecordError("a key that is no transactional id")
         if value is None:
             return TransactionDeleted(transactional_id)
         return _read_value(transactional_id, value)
     except (ProtocolError, struct.error, IndexError, ValueError) as error:
-        raise CorruptRecordError(f"a record of a transaction: {error}") from error
+        raise CorruptTransactionRecordError(f"a record of a transaction: {error}") from error
 
 
-def _value(record: Transaction, *, flexible: bool) -> bytes:
+def _encode_value(record: TransactionMetadata, *, flexible: bool) -> bytes:
     out = bytearray(_VERSION.pack(int(flexible)))
     put_count = write_compact_count if flexible else write_count
     put_text = write_compact_string if flexible else write_string
@@ -176,13 +176,13 @@ def _by_topic(partitions: Sequence[TopicPartition]) -> list[tuple[str, list[int]
     return [(topic, [partition.partition for partition in some]) for topic, some in found]
 
 
-def _read_value(transactional_id: str, data: bytes) -> Transaction:
+def _read_value(transactional_id: str, data: bytes) -> TransactionMetadata:
     (version,) = _VERSION.unpack_from(data)
     if version not in (0, 1):
-        raise CorruptRecordError(f"a value of version {version}: 0 and 1 are known")
+        raise CorruptTransactionRecordError(f"a value of version {version}: 0 and 1 are known")
     producer_id, epoch, timeout_ms, number = _HEAD.unpack_from(data, _VERSION.size)
     if not 0 <= number < len(_STATES):
-        raise CorruptRecordError(f"state {number} is not known")
+        raise CorruptTransactionRecordError(f"state {number} is not known")
     count_of, text_of = (read_compact_count, read_compact_string) if version else (read_count, read_string)
     topics, at, left = count_of(data, _VERSION.size + _HEAD.size, _ELEMENTS, 3, "partitions")
     partitions: list[TopicPartition] = []
@@ -197,7 +197,7 @@ def _read_value(transactional_id: str, data: bytes) -> Transaction:
     tagged = (
         {tag: data[start:end] for tag, start, end in read_tags(data, at + _TIMES.size)[0]} if version else {}
     )
-    return Transaction(
+    return TransactionMetadata(
         transactional_id,
         producer_id,
         epoch,
@@ -206,12 +206,12 @@ def _read_value(transactional_id: str, data: bytes) -> Transaction:
         tuple(partitions),
         update_ms,
         start_ms,
-        _tag(tagged, _PREVIOUS_ID, _INT64, NONE),
-        _tag(tagged, _NEXT_ID, _INT64, NONE),
-        _tag(tagged, _CLIENT_VERSION, _INT16, 0),
+        _read_tag(tagged, _PREVIOUS_ID, _INT64, NONE),
+        _read_tag(tagged, _NEXT_ID, _INT64, NONE),
+        _read_tag(tagged, _CLIENT_VERSION, _INT16, 0),
     )
 
 
-def _tag(tagged: dict[int, bytes], tag: int, form: struct.Struct, default: int) -> int:
+def _read_tag(tagged: dict[int, bytes], tag: int, form: struct.Struct, default: int) -> int:
     found = tagged.get(tag)
     return default if found is None else int(form.unpack(found)[0])

@@ -28,7 +28,7 @@ from ..coordinator.engine.timers import TimerKey
 from ..protocol import ApiKey, ErrorCode, TopicPartition
 from ..statemachine import TransactionState
 from . import moves
-from .records import NONE, Transaction, TransactionDeleted, decode, encode_all, largest_bytes
+from .records import NONE, TransactionDeleted, TransactionMetadata, decode, encode_all, largest_bytes
 from .settings import TransactionSettings
 
 _OPEN: Final = TransactionState.ONGOING
@@ -89,7 +89,7 @@ class Add:
 
 
 @dataclass(slots=True)
-class End:
+class TransactionEnd:
     """End the transaction (EndTxn). The response is an Identity."""
 
     transactional_id: str
@@ -104,18 +104,18 @@ class End:
 class WriteMarkers(Command):
     """Write the marker that ends this transaction to all of its partitions, then call ``markers_written``."""
 
-    transaction: Transaction
+    transaction: TransactionMetadata
 
 
 @dataclass(slots=True)
 class AbortLate(Command):
     """Call ``abort_late`` with an unused producer id, as the epochs of this transaction's are used up."""
 
-    late: Transaction
+    late: TransactionMetadata
 
 
 @dataclass(slots=True, eq=False)
-class Transactions:
+class ShardTransactions:
     """State of a shard: the last record of each id, and the partitions of open transactions.
 
     ``version`` returns the finalized transaction.version, ``max_bytes`` the largest batch in bytes.
@@ -124,13 +124,13 @@ class Transactions:
     settings: TransactionSettings
     version: Callable[[], int] = lambda: moves.EPOCH_BUMP_VERSION
     max_bytes: Callable[[], int] = lambda: MAX_BYTES
-    by_id: dict[str, Transaction] = field(default_factory=dict)
+    by_id: dict[str, TransactionMetadata] = field(default_factory=dict)
     open: dict[str, frozenset[TopicPartition]] = field(default_factory=dict)
     newest_producer_id: int = NONE
     #: Ids that a timer still has to check, by timer.
     queues: dict[str, list[str]] = field(default_factory=dict)
 
-    def store(self, records: Sequence[Transaction]) -> None:
+    def store(self, records: Sequence[TransactionMetadata]) -> None:
         """Apply records of ids."""
         for record in records:
             name = record.transactional_id
@@ -151,7 +151,7 @@ class Transactions:
 
 
 #: A shard of ``__transaction_state``.
-TransactionShard: TypeAlias = Shard[Transactions]
+TransactionShard: TypeAlias = Shard[ShardTransactions]
 
 
 # --- InitProducerId -----------------------------------------------------------------------------------------
@@ -170,7 +170,7 @@ def handle_initialize(shard: TransactionShard, request: Request, now_ms: int) ->
     if now is None:
         if init.fresh_id == NONE:
             return shard.reply(request, NEEDS_PRODUCER_ID)
-        now = Transaction(init.transactional_id, init.fresh_id, NONE, init.timeout_ms)
+        now = TransactionMetadata(init.transactional_id, init.fresh_id, NONE, init.timeout_ms)
     elif now.state in _PREPARED:
         return shard.reply(request, Identity(ErrorCode.CONCURRENT_TRANSACTIONS))
     elif not _may_initialize(now, init.given):
@@ -179,16 +179,16 @@ def handle_initialize(shard: TransactionShard, request: Request, now_ms: int) ->
         fenced = _fence_record(shard, now, init.fresh_id, now_ms)
         if fenced is None:
             return shard.reply(request, NEEDS_PRODUCER_ID)
-        return _append(shard, fenced, request, Identity(ErrorCode.CONCURRENT_TRANSACTIONS))
+        return _append_record(shard, fenced, request, Identity(ErrorCode.CONCURRENT_TRANSACTIONS))
     given_epoch = None if init.given is None else init.given[1]
     after = _with_next_epoch(now, init, given_epoch, now_ms)
     if isinstance(after, Identity):
         return shard.reply(request, after)
     answer = Identity(ErrorCode.NONE, after.producer_id, after.producer_epoch)
-    return _append(shard, after, request, answer)
+    return _append_record(shard, after, request, answer)
 
 
-def _may_initialize(now: Transaction, given: tuple[int, int] | None) -> bool:
+def _may_initialize(now: TransactionMetadata, given: tuple[int, int] | None) -> bool:
     """Return whether a producer may initialize.
 
     It may if it sends no producer id, or the current one, or the previous one with its last epoch.
@@ -199,8 +199,8 @@ def _may_initialize(now: Transaction, given: tuple[int, int] | None) -> bool:
 
 
 def _with_next_epoch(
-    now: Transaction, init: Initialize, given_epoch: int | None, now_ms: int
-) -> Transaction | Identity:
+    now: TransactionMetadata, init: Initialize, given_epoch: int | None, now_ms: int
+) -> TransactionMetadata | Identity:
     known = now.producer_epoch
     if moves.is_exhausted(now):
         if given_epoch in (None, known):
@@ -224,7 +224,7 @@ def handle_add(shard: TransactionShard, request: Request, now_ms: int) -> None:
     now = shard.state.by_id.get(add.transactional_id)
     if now is not None and now.state in _PREPARED:
         return shard.reply(request, ErrorCode.CONCURRENT_TRANSACTIONS)
-    error = _fence(now, add.producer_id, add.producer_epoch)
+    error = _fence_producer(now, add.producer_id, add.producer_epoch)
     if now is None or error:
         return shard.reply(request, error)
     if now.state is _OPEN and shard.state.open[add.transactional_id].issuperset(add.partitions):
@@ -233,10 +233,10 @@ def handle_add(shard: TransactionShard, request: Request, now_ms: int) -> None:
     if why := _too_large(shard.state, after):
         shard.tell(RecordRefused("", add.transactional_id, why))
         return shard.reply(request, ErrorCode.UNKNOWN_SERVER_ERROR)
-    return _append(shard, after, request, ErrorCode.NONE)
+    return _append_record(shard, after, request, ErrorCode.NONE)
 
 
-def _too_large(state: Transactions, after: Transaction) -> str:
+def _too_large(state: ShardTransactions, after: TransactionMetadata) -> str:
     """Return why the partitions must be refused, or "".
 
     The record that ends a transaction must fit into a batch.
@@ -249,8 +249,8 @@ def _too_large(state: Transactions, after: Transaction) -> str:
     return ""
 
 
-def verify(
-    state: Transactions,
+def verify_partition(
+    state: ShardTransactions,
     transactional_id: str,
     producer_id: int,
     producer_epoch: int,
@@ -258,7 +258,7 @@ def verify(
 ) -> ErrorCode:
     """Return NONE if a partition is in the open transaction, TRANSACTION_ABORTABLE if it is not."""
     now = state.by_id.get(transactional_id)
-    error = _fence(now, producer_id, producer_epoch)
+    error = _fence_producer(now, producer_id, producer_epoch)
     if now is None or error:
         return error
     if now.state in _PREPARED:
@@ -267,7 +267,7 @@ def verify(
     return ErrorCode.NONE if partition in added else ErrorCode.TRANSACTION_ABORTABLE
 
 
-def _fence(now: Transaction | None, producer_id: int, producer_epoch: int) -> ErrorCode:
+def _fence_producer(now: TransactionMetadata | None, producer_id: int, producer_epoch: int) -> ErrorCode:
     if now is None or now.producer_id != producer_id:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
     return ErrorCode.NONE if now.producer_epoch == producer_epoch else ErrorCode.PRODUCER_FENCED
@@ -278,7 +278,7 @@ def _fence(now: Transaction | None, producer_id: int, producer_epoch: int) -> Er
 
 def handle_end(shard: TransactionShard, request: Request, now_ms: int) -> None:
     """Write the decision and respond. The markers are written afterwards."""
-    end: End = request.body
+    end: TransactionEnd = request.body
     now = shard.state.by_id.get(end.transactional_id)
     bumps = end.client_version >= moves.EPOCH_BUMP_VERSION
     if now is None:
@@ -298,21 +298,21 @@ def handle_end(shard: TransactionShard, request: Request, now_ms: int) -> None:
     )
     told = moves.complete_transaction(after, now_ms)
     identity = (told.producer_id, told.producer_epoch) if bumps else (NONE, NONE)
-    return _append(shard, after, request, Identity(ErrorCode.NONE, *identity))
+    return _append_record(shard, after, request, Identity(ErrorCode.NONE, *identity))
 
 
-def _end_error(now: Transaction, end: End) -> ErrorCode | None:
+def _end_error(now: TransactionMetadata, end: TransactionEnd) -> ErrorCode | None:
     """Return None if an EndTxn below v5 ends a transaction, else its error code: NONE if it is repeated."""
-    if error := _fence(now, end.producer_id, end.producer_epoch):
+    if error := _fence_producer(now, end.producer_id, end.producer_epoch):
         return error
     if now.state in _PREPARED:
         return ErrorCode.CONCURRENT_TRANSACTIONS
     if now.state is _OPEN:
         return None
-    return ErrorCode.NONE if now.state is _complete(end) else ErrorCode.INVALID_TXN_STATE
+    return ErrorCode.NONE if now.state is _complete_state(end) else ErrorCode.INVALID_TXN_STATE
 
 
-def _end_error_with_bump(now: Transaction, end: End) -> ErrorCode | None:
+def _end_error_with_bump(now: TransactionMetadata, end: TransactionEnd) -> ErrorCode | None:
     """As ``_end_error``, for EndTxn from v5 on (KIP-890).
 
     A request with the previous epoch is a repeated one, unless a transaction is open.
@@ -334,21 +334,21 @@ def _end_error_with_bump(now: Transaction, end: End) -> ErrorCode | None:
         nothing_to_commit = now.state is TransactionState.EMPTY and end.committed
         return ErrorCode.INVALID_TXN_STATE if nothing_to_commit else None
     if repeated:
-        return ErrorCode.NONE if now.state is _complete(end) else ErrorCode.INVALID_TXN_STATE
+        return ErrorCode.NONE if now.state is _complete_state(end) else ErrorCode.INVALID_TXN_STATE
     if not current:
         return ErrorCode.PRODUCER_FENCED
     return ErrorCode.INVALID_TXN_STATE if end.committed else None
 
 
-def _complete(end: End) -> TransactionState:
+def _complete_state(end: TransactionEnd) -> TransactionState:
     """Return the state in which a transaction with this end is complete."""
     return TransactionState.COMPLETE_COMMIT if end.committed else TransactionState.COMPLETE_ABORT
 
 
-def markers_written(shard: TransactionShard, now_ms: int, *, prepared: Transaction) -> None:
+def markers_written(shard: TransactionShard, now_ms: int, *, prepared: TransactionMetadata) -> None:
     """Complete a transaction after all its markers are written."""
     if shard.state.by_id.get(prepared.transactional_id) is prepared:
-        _append(shard, moves.complete_transaction(prepared, now_ms))
+        _append_record(shard, moves.complete_transaction(prepared, now_ms))
 
 
 # --- writing ------------------------------------------------------------------------------------------------
@@ -369,9 +369,9 @@ def _refusal_of(transactional_id: str, error: ErrorCode) -> RecordRefused:
     return RecordRefused("", transactional_id, f"the log did not take its record: {error.name}")
 
 
-def _append(
+def _append_record(
     shard: TransactionShard,
-    record: Transaction,
+    record: TransactionMetadata,
     request: Request | None = None,
     answer: Identity | ErrorCode = ErrorCode.NONE,
 ) -> None:
@@ -395,8 +395,8 @@ def _append(
 
 
 def _fence_record(
-    shard: TransactionShard, now: Transaction, fresh_id: int, now_ms: int
-) -> Transaction | None:
+    shard: TransactionShard, now: TransactionMetadata, fresh_id: int, now_ms: int
+) -> TransactionMetadata | None:
     """Return the record that aborts an open transaction; None if that needs an unused producer id."""
     version = shard.state.version()
     if version < moves.EPOCH_BUMP_VERSION or not moves.is_exhausted(now):
@@ -406,7 +406,9 @@ def _fence_record(
     return moves.fence_producer(now, version, now_ms, next_producer_id=fresh_id)
 
 
-def abort_late(shard: TransactionShard, now_ms: int, *, late: Transaction, fresh_id: int = NONE) -> None:
+def abort_late(
+    shard: TransactionShard, now_ms: int, *, late: TransactionMetadata, fresh_id: int = NONE
+) -> None:
     """Abort a transaction that has been open for too long, unless the id has a newer record."""
     if shard.state.by_id.get(late.transactional_id) is not late or shard.is_busy(late.transactional_id):
         return
@@ -414,7 +416,7 @@ def abort_late(shard: TransactionShard, now_ms: int, *, late: Transaction, fresh
     if after is None:
         shard.command(AbortLate(late))
     else:
-        _append(shard, after)
+        _append_record(shard, after)
 
 
 def _start_abort_timer(shard: TransactionShard, now_ms: int) -> None:
@@ -427,21 +429,21 @@ def _on_abort_timer(shard: TransactionShard, key: TimerKey, now_ms: int) -> None
     """Abort every transaction that has been open for longer than its producer's timeout."""
     state = shard.state
 
-    def abort(now: Transaction) -> bool:
+    def abort(now: TransactionMetadata) -> bool:
         late = now.state is _OPEN and now_ms > now.start_ms + now.timeout_ms
         if late:
             abort_late(shard, now_ms, late=now)
         return late
 
-    if not _pass(shard, key, state.open, abort, now_ms) and state.open:
+    if not _pass_over(shard, key, state.open, abort, now_ms) and state.open:
         _start_abort_timer(shard, now_ms)
 
 
-def _pass(
+def _pass_over(
     shard: TransactionShard,
     key: TimerKey,
     names: Iterable[str],
-    write: Callable[[Transaction], bool],
+    write: Callable[[TransactionMetadata], bool],
     now_ms: int,
 ) -> bool:
     """Call ``write`` for the ids without a pending write, in slices, so that requests do not wait for long.
@@ -473,7 +475,7 @@ def _on_forget_timer(shard: TransactionShard, key: TimerKey, now_ms: int) -> Non
     """Expire ids that were not used for ``transactional.id.expiration.ms``."""
     settings = shard.state.settings
 
-    def forget(now: Transaction) -> bool:
+    def forget(now: TransactionMetadata) -> bool:
         unused = now_ms - now.update_ms >= settings.transactional_id_expiration_ms
         if not unused or now.state is _OPEN or now.state in _PREPARED:
             return False
@@ -481,12 +483,12 @@ def _on_forget_timer(shard: TransactionShard, key: TimerKey, now_ms: int) -> Non
         shard.append(now.transactional_id, (TransactionDeleted(now.transactional_id),))
         return True
 
-    if not _pass(shard, key, shard.state.by_id, forget, now_ms):
+    if not _pass_over(shard, key, shard.state.by_id, forget, now_ms):
         interval_ms = settings.transaction_remove_expired_transaction_cleanup_interval_ms
         shard.timers.start(key, now_ms + interval_ms)
 
 
-def _activate(shard: TransactionShard, now_ms: int) -> None:
+def _activate_shard(shard: TransactionShard, now_ms: int) -> None:
     """Start the timers, and write the markers of transactions with a decided end, after a load."""
     state = shard.state
     for now in state.by_id.values():
@@ -498,13 +500,13 @@ def _activate(shard: TransactionShard, now_ms: int) -> None:
     shard.timers.start((_FORGET,), now_ms + interval_ms)
 
 
-def _unload(shard: TransactionShard, _now_ms: int) -> None:
+def _unload_shard(shard: TransactionShard, _now_ms: int) -> None:
     shard.state.by_id.clear()
     shard.state.open.clear()
     shard.state.queues.clear()
 
 
-def _records(_state: Transactions, batch: LoadedBatch) -> Iterator[LoadedRecord]:
+def _records_of(_state: ShardTransactions, batch: LoadedBatch) -> Iterator[LoadedRecord]:
     return (LoadedRecord(offset, key, value) for offset, _, key, value in batch.records)
 
 
@@ -512,35 +514,35 @@ def _identity_error(_request: Request, error: int) -> Identity:
     return Identity(ErrorCode(error))
 
 
-def _code(_request: Request, error: int) -> ErrorCode:
+def _error_code(_request: Request, error: int) -> ErrorCode:
     return ErrorCode(error)
 
 
 _BUSY: Final = ErrorCode.CONCURRENT_TRANSACTIONS
 
 #: The transactions' part of a shard: their APIs, records and timers.
-_TRANSACTIONS: Final[Kind[Transactions]] = Kind(
+_TRANSACTIONS: Final[Kind[ShardTransactions]] = Kind(
     apis={
         ApiKey.INIT_PRODUCER_ID: Api(handle_initialize, _identity_error, Waits.WRITES, overdue=_BUSY),
-        ApiKey.ADD_PARTITIONS_TO_TXN: Api(handle_add, _code, Waits.WRITES, overdue=_BUSY),
+        ApiKey.ADD_PARTITIONS_TO_TXN: Api(handle_add, _error_code, Waits.WRITES, overdue=_BUSY),
         ApiKey.END_TXN: Api(handle_end, _identity_error, Waits.WRITES, overdue=_BUSY),
     },
     applies={
-        Transaction: lambda state, run, _at, _producer_id: state.store(run),
+        TransactionMetadata: lambda state, run, _at, _producer_id: state.store(run),
         TransactionDeleted: lambda state, run, _at, _producer_id: state.remove(run),
     },
     timers={_ABORT: _on_abort_timer, _COMPLETE: _on_complete_timer, _FORGET: _on_forget_timer},
-    activate=_activate,
-    unload=_unload,
+    activate=_activate_shard,
+    unload=_unload_shard,
 )
 
-TRANSACTIONS_TOPIC: Final[CoordinatorTopic[Transactions]] = CoordinatorTopic(
+TRANSACTIONS_TOPIC: Final[CoordinatorTopic[ShardTransactions]] = CoordinatorTopic(
     "__transaction_state",
     (_TRANSACTIONS,),
     key_of=lambda body: body.transactional_id,
     encode=encode_all,
     decode=decode,
     append_refused=_refusal_of,
-    load=_records,
+    load=_records_of,
     count=lambda state: len(state.by_id),
 )

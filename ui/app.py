@@ -29,7 +29,7 @@ from . import pages
 from .guard import FormTokens, form_of
 from .observer import Observer, TooBusyError, View
 from .pages import PAGE, Frame
-from .views import BrokersView, GroupsView, GroupView, TopicsView, TopicView, matching
+from .views import BrokersView, GroupsView, GroupView, TopicsView, TopicView, matching_rows
 
 _ASSETS: Final = {"page.js": "text/javascript", "page.css": "text/css"}
 #: Time that a what-if waits for a group that is rebalancing.
@@ -53,7 +53,7 @@ class Pages:
         tokens = self.form_tokens
         return Frame(self.bootstrap, None if tokens is None else tokens.of(request))
 
-    def _page(
+    def _make_page(
         self, request: Request, title: str, view: View, events: str, body: object, at: str = ""
     ) -> HTMLResponse:
         """A page that is kept up to date; it has no body before the view's first look."""
@@ -68,14 +68,14 @@ class Pages:
         view = self.observer.view("groups", GroupsView)
         await self.observer.fresh(view)
         text, at = request.query_params.get("q", ""), _page_number(request)
-        found = matching(view.rows, text, "group")
+        found = matching_rows(view.rows, text, "group")
         rows = found[(at - 1) * PAGE : at * PAGE]
         if not view.show([row.group for row in rows]) and not view.trouble:
             looks = view.looks
             view.look_now()
             await self.observer.fresh(view, looks=looks + 1)
         body = pages.groups(rows, view.details, text, at, len(found))
-        return self._page(request, "Groups", view, "of=groups", body, "Groups")
+        return self._make_page(request, "Groups", view, "of=groups", body, "Groups")
 
     async def group(self, request: Request) -> Response:
         name = request.query_params.get("name", "")
@@ -85,28 +85,28 @@ class Pages:
         body = None
         if lanes is not None and parts is not None:
             body = pages.group(self.frame(request), lanes, parts, assignors())
-        return self._page(request, f"Group {name}", view, urlencode({"of": "group", "name": name}), body)
+        return self._make_page(request, f"Group {name}", view, urlencode({"of": "group", "name": name}), body)
 
     async def topics(self, request: Request) -> Response:
         view = self.observer.view("topics", TopicsView)
         await self.observer.fresh(view)
         text, at = request.query_params.get("q", ""), _page_number(request)
-        found = matching(view.rows, text, "topic")
+        found = matching_rows(view.rows, text, "topic")
         body = pages.topics(found[(at - 1) * PAGE : at * PAGE], text, at, len(found))
-        return self._page(request, "Topics", view, "of=topics", body, "Topics")
+        return self._make_page(request, "Topics", view, "of=topics", body, "Topics")
 
     async def topic(self, request: Request) -> Response:
         name = request.query_params.get("name", "")
         view = self.observer.view(("topic", name), lambda: TopicView(name))
         await self.observer.fresh(view)
         body = None if view.found is None else pages.topic(view.found)
-        return self._page(request, f"Topic {name}", view, urlencode({"of": "topic", "name": name}), body)
+        return self._make_page(request, f"Topic {name}", view, urlencode({"of": "topic", "name": name}), body)
 
     async def cluster(self, request: Request) -> Response:
         view = self.observer.view("cluster", BrokersView)
         await self.observer.fresh(view)
         body = None if view.found is None else pages.cluster(self.frame(request), view.found)
-        return self._page(request, "Cluster", view, "of=cluster", body, "Cluster")
+        return self._make_page(request, "Cluster", view, "of=cluster", body, "Cluster")
 
     async def events(self, request: Request) -> Response:
         name = request.query_params.get("name", "")
@@ -166,13 +166,13 @@ class Pages:
             async with self.observer.admin() as admin:
                 measures = set() if measure is None else {measure}
                 scene = await live_scene(admin.cluster, group, change, measures, wait_s=_SETTLE_S)
-            [trial] = await _apart(partial(scene.try_all, [spec]))
+            [trial] = await _call_apart(partial(scene.try_all, [spec]))
             return scene, trial
 
     # --- changes --------------------------------------------------------------------------------------------
 
     async def reset(self, request: Request, admin: GroupAdmin, given: dict[str, str]) -> Response:
-        to = _target(given)
+        to = _reset_target(given)
         wanted = given.get("topic", "").split()
         try:
             topics = notation.topic_partitions(wanted) if wanted else None
@@ -224,7 +224,7 @@ def assignors() -> list[str]:
     return sorted({*available_assignors(), *OWN})
 
 
-async def _apart(function: Callable[[], Any]) -> Any:
+async def _call_apart(function: Callable[[], Any]) -> Any:
     """Call in a thread that does not keep the process from ending: an assignor may be third-party code."""
     loop = asyncio.get_running_loop()
     called: asyncio.Future[tuple[Any, Exception | None]] = loop.create_future()
@@ -260,7 +260,7 @@ def _check_confirmed(given: Mapping[str, str], wanted: str) -> None:
         raise HTTPException(400, "nothing has been changed: what you typed is another name")
 
 
-def _target(given: Mapping[str, str]) -> ResetTo:
+def _reset_target(given: Mapping[str, str]) -> ResetTo:
     kind, value = given.get("to", ""), given.get("value", "").strip()
     try:
         match kind:
@@ -280,7 +280,7 @@ def _target(given: Mapping[str, str]) -> ResetTo:
         raise HTTPException(400, str(error)) from None
 
 
-async def _asset(request: Request) -> Response:
+async def _serve_asset(request: Request) -> Response:
     name = request.path_params["name"]
     if name not in _ASSETS:
         raise HTTPException(404)
@@ -308,7 +308,7 @@ def make_app(observer: Observer, bootstrap: str, form_tokens: FormTokens | None)
         Route("/cluster", made.cluster),
         Route("/what-if", made.what_if),
         Route("/events", made.events),
-        Route("/assets/{name}", _asset),
+        Route("/assets/{name}", _serve_asset),
     ]
     if form_tokens is not None:
         routes += [

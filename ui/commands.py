@@ -21,7 +21,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_connection(parser)
     page = parser.add_argument_group("page")
     page.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
-    page.add_argument("--port", type=_port, default=8090, help="0 for a free one (default: %(default)s)")
+    page.add_argument(
+        "--port", type=_port_number, default=8090, help="0 for a free one (default: %(default)s)"
+    )
     page.add_argument(
         "--allow-changes",
         action="store_true",
@@ -41,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _port(text: str) -> int:
+def _port_number(text: str) -> int:
     if not (text.isascii() and text.isdigit() and int(text) <= 65_535):
         raise argparse.ArgumentTypeError(f"{text!r} is no port: give a number from 0 to 65535")
     return int(text)
@@ -49,10 +51,10 @@ def _port(text: str) -> int:
 
 def run(options: argparse.Namespace) -> int:
     """Serve until Ctrl-C or SIGTERM; return the exit code."""
-    return run_program("kohort ui", lambda: asyncio.run(_serve(options)), interrupted=0)
+    return run_program("kohort ui", lambda: asyncio.run(_serve_ui(options)), interrupted=0)
 
 
-async def _serve(options: argparse.Namespace) -> int:
+async def _serve_ui(options: argparse.Namespace) -> int:
     from ..client import ConfigError
 
     try:
@@ -61,7 +63,7 @@ async def _serve(options: argparse.Namespace) -> int:
         raise ConfigError(
             f"{error}; kohort ui needs Starlette and uvicorn: pip install 'kohort[ui]'"
         ) from None
-    listening = _listen(options.host, options.port)
+    listening = _listen_on(options.host, options.port)
     token = None if options.token_file is None else _token_in(options.token_file)
     ui = ui_of(options, listening.getsockname(), token)
     print(f"kohort ui ready on {ui.address}", flush=True)
@@ -71,7 +73,7 @@ async def _serve(options: argparse.Namespace) -> int:
     return 0
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def _listen_on(host: str, port: int) -> socket.socket:
     import socket
 
     from ..client import ConfigError

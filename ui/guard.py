@@ -60,7 +60,7 @@ class RequestGuard:
         self._token = token
         self._cookie = cookie
         # the cookie has a keyed hash, not the token itself
-        self._session = _sign(token, "session") if token is not None else ""
+        self._session = _sign_text(token, "session") if token is not None else ""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -78,12 +78,12 @@ class RequestGuard:
             await send(message)
 
         request = Request(scope, receive)
-        answer = self._refusal(request) or await self._admit(request)
+        answer = self._refusal_of(request) or await self._refusal_without_token(request)
         await (answer or self._app)(scope, receive, guarded)
 
-    def _refusal(self, request: Request) -> Response | None:
+    def _refusal_of(self, request: Request) -> Response | None:
         """The response to a request that no page of ours sends; None for others."""
-        if not self._is_known(_host(request.headers)):
+        if not self._is_known(_host_name(request.headers)):
             return PlainTextResponse("kohort ui is not known by this name: see --allow-host\n", 421)
         if request.method in ("GET", "HEAD"):
             return None
@@ -105,7 +105,7 @@ class RequestGuard:
             return False
         return self._any_address
 
-    async def _admit(self, request: Request) -> Response | None:
+    async def _refusal_without_token(self, request: Request) -> Response | None:
         """The response to a client without the token; None for a client that has it."""
         path = request.scope["path"]
         if self._token is None or path.startswith(_OPEN):
@@ -117,16 +117,16 @@ class RequestGuard:
             rest = [(k, v) for k, v in request.query_params.multi_items() if k != "token"]
             where = f"{request.url.path}?{urlencode(rest)}" if rest else request.url.path
         if given:
-            if _equal(given, self._token):
+            if _is_equal(given, self._token):
                 # a browser would follow "//host/path" to another host
                 answer: Response = RedirectResponse("/" + where.lstrip("/\\"), 303)
                 answer.set_cookie(self._cookie, self._session, httponly=True, samesite="strict")
                 return answer
             return pages.login("This is not the token.")
-        if _equal(request.cookies.get(self._cookie, ""), self._session):
+        if _is_equal(request.cookies.get(self._cookie, ""), self._session):
             return None
         scheme, _, bearer = request.headers.get("authorization", "").partition(" ")
-        if scheme.lower() == "bearer" and _equal(bearer, self._token):
+        if scheme.lower() == "bearer" and _is_equal(bearer, self._token):
             return None
         return pages.login("")
 
@@ -140,10 +140,10 @@ class FormTokens:
 
     def of(self, request: Request) -> str:
         """The token for the sender of a request."""
-        return _sign(self._key, request.cookies.get(self._cookie, ""))
+        return _sign_text(self._key, request.cookies.get(self._cookie, ""))
 
     def fits(self, request: Request, given: str) -> bool:
-        return _equal(given, self.of(request))
+        return _is_equal(given, self.of(request))
 
 
 async def form_of(request: Request) -> dict[str, str]:
@@ -162,7 +162,7 @@ async def form_of(request: Request) -> dict[str, str]:
         return {}
 
 
-def _host(headers: Headers) -> str:
+def _host_name(headers: Headers) -> str:
     """The host of the Host header, without its port; "" where that is none."""
     given = headers.getlist("host")
     if len(given) != 1:
@@ -184,9 +184,9 @@ def _same_origin(headers: Headers) -> bool:
     return origin is None or urlsplit(origin).netloc.lower() == headers.get("host", "").lower()
 
 
-def _sign(key: str, text: str) -> str:
+def _sign_text(key: str, text: str) -> str:
     return hmac.new(key.encode(), text.encode(), hashlib.sha256).hexdigest()
 
 
-def _equal(given: str, wanted: str) -> bool:
+def _is_equal(given: str, wanted: str) -> bool:
     return hmac.compare_digest(given.encode(), wanted.encode())

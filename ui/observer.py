@@ -192,7 +192,7 @@ class Observer:
         return f"{words} What is shown is from {time.strftime('%H:%M:%S', when)} UTC. Trying again."
 
     @contextmanager
-    def _listening(self, view: View) -> Iterator[None]:
+    def _listening_to(self, view: View) -> Iterator[None]:
         if sum(each.listeners for each in self._views.values()) >= MOST_LISTENERS:
             raise TooBusyError("too many pages are open: close some of them")
         view.listeners += 1
@@ -205,7 +205,7 @@ class Observer:
     async def events(self, key: object, make: Callable[[], View], after: int) -> AsyncGenerator[bytes, None]:
         """A stream of server-sent events about a view, those after number ``after`` first."""
         view = self.view(key, make)
-        with self._listening(view):
+        with self._listening_to(view):
             said, spoken_at = "", time.monotonic()
             yield b"retry: 2000\n\n"
             while not self._closing.is_set():
@@ -230,11 +230,11 @@ class Observer:
                     async with self.admin() as admin:
                         while view.listeners or time.monotonic() - view.wanted_at < LINGER_S:
                             view.now.clear()
-                            await self._look(view, admin)
+                            await self._look_once(view, admin)
                             pause_s = view.every_s
-                            await _pause(view)
+                            await _pause_until_due(view)
                 except Exception as error:  # the page shows any error, and the look is repeated
-                    view.trouble = _words(error)
+                    view.trouble = _error_words(error)
                     view.looks += 1
                     view.wake()
                     await asyncio.sleep(pause_s)
@@ -243,7 +243,7 @@ class Observer:
             view.task = None
             view.wake()
 
-    async def _look(self, view: View, admin: GroupAdmin) -> None:
+    async def _look_once(self, view: View, admin: GroupAdmin) -> None:
         async with asyncio.timeout(4 * self._patience_s):
             await view.look(admin)
         view.seen_at, view.trouble = time.monotonic(), ""
@@ -265,7 +265,7 @@ class Observer:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _pause(view: View) -> None:
+async def _pause_until_due(view: View) -> None:
     """Wait until the next look is due or asked for."""
     try:
         async with asyncio.timeout(view.every_s):
@@ -283,7 +283,7 @@ def _seen_of_late(view: View) -> bool:
     return view.seen_at is not None and time.monotonic() - view.seen_at <= _late_s(view)
 
 
-def _words(error: Exception) -> str:
+def _error_words(error: Exception) -> str:
     if isinstance(error, KohortError):
         return str(error)
     if isinstance(error, TimeoutError):

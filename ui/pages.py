@@ -36,7 +36,7 @@ class Frame:
     form_token: str | None = None
 
 
-def _address(path: str, **query: object) -> str:
+def _quote_path(path: str, **query: object) -> str:
     given = {name.rstrip("_"): value for name, value in query.items() if value not in (None, "")}
     return f"{path}?{urlencode(given)}" if given else path
 
@@ -126,18 +126,18 @@ def login(words: str) -> HTMLResponse:
     return document("Token", body, status=401)
 
 
-def _find(path: str, text: str, label: str) -> Html:
+def _find_form(path: str, text: str, label: str) -> Html:
     box = tag("input", type="search", name="q", value=text, id="q")
     return tag("form", tag("label", label, box), tag("button", "Find"), action=path, role="search")
 
 
-def _listing(path: str, text: str, at: int, shown: int, count: int) -> Html:
+def _page_links(path: str, text: str, at: int, shown: int, count: int) -> Html:
     """The number of rows, and links to the previous and the next page."""
     links = []
     if at > 1:
-        links.append(tag("a", "previous", href=_address(path, q=text, p=at - 1), rel="prev"))
+        links.append(tag("a", "previous", href=_quote_path(path, q=text, p=at - 1), rel="prev"))
     if at * PAGE < count:
-        links.append(tag("a", "next", href=_address(path, q=text, p=at + 1), rel="next"))
+        links.append(tag("a", "next", href=_quote_path(path, q=text, p=at + 1), rel="next"))
     first = (at - 1) * PAGE
     words = f"{first + 1:,} to {first + shown:,} of {count:,} " if shown else "none "
     return tag("p", words, *(part for link in links for part in (link, " ")), class_="quiet")
@@ -159,8 +159,8 @@ def groups(
 
     headings = ["Group", "State", "Type", "Members", "Lag", "Last rebalance (UTC)", "Why"]
     body = table("Groups", headings, (tuple(cells(row)) for row in rows))
-    live = tag("div", _listing("/", text, at, len(rows), count), body, id="rows", data_live=True)
-    return join((_find("/", text, "Groups with this text"), live))
+    live = tag("div", _page_links("/", text, at, len(rows), count), body, id="rows", data_live=True)
+    return join((_find_form("/", text, "Groups with this text"), live))
 
 
 def topics(rows: Sequence[ListedTopic], text: str, at: int, count: int) -> Html:
@@ -169,7 +169,7 @@ def topics(rows: Sequence[ListedTopic], text: str, at: int, count: int) -> Html:
         ["Topic", "Partitions", "Replication", "Id"],
         (
             (
-                tag("a", row.topic, href=_address("/topic", name_=row.topic)),
+                tag("a", row.topic, href=_quote_path("/topic", name_=row.topic)),
                 number(row.partitions),
                 number(row.replication_factor),
                 row.topic_id,
@@ -177,8 +177,8 @@ def topics(rows: Sequence[ListedTopic], text: str, at: int, count: int) -> Html:
             for row in rows
         ),
     )
-    live = tag("div", _listing("/topics", text, at, len(rows), count), body, id="rows", data_live=True)
-    return join((_find("/topics", text, "Topics with this text"), live))
+    live = tag("div", _page_links("/topics", text, at, len(rows), count), body, id="rows", data_live=True)
+    return join((_find_form("/topics", text, "Topics with this text"), live))
 
 
 def topic(found: DescribedTopic) -> Html:
@@ -194,8 +194,8 @@ def topic(found: DescribedTopic) -> Html:
         (
             str(each.partition),
             lanes_page.badge("offline") if each.leader is None else f"node {each.leader}",
-            _nodes(each.replicas),
-            _nodes(each.in_sync),
+            _node_names(each.replicas),
+            _node_names(each.in_sync),
             number(each.start_offset),
             number(each.end_offset),
         )
@@ -204,7 +204,7 @@ def topic(found: DescribedTopic) -> Html:
     headings = ["Partition", "Leader", "Replicas", "In sync", "Start", "End"]
     return tag(
         "div",
-        _facts(lead),
+        _facts_list(lead),
         (tag("h2", "Configs"), configs) if found.configs else None,
         tag("h2", f"Partitions ({len(found.partitions):,})"),
         table("Partitions", headings, rows),
@@ -213,17 +213,17 @@ def topic(found: DescribedTopic) -> Html:
     )
 
 
-def _facts(rows: Iterable[tuple[str, object]]) -> Html:
+def _facts_list(rows: Iterable[tuple[str, object]]) -> Html:
     return tag(
         "dl", (tag("div", tag("dt", label), tag("dd", value)) for label, value in rows), class_="facts"
     )
 
 
-def _nodes(numbers: Iterable[int]) -> str:
+def _node_names(numbers: Iterable[int]) -> str:
     return ", ".join(map(str, numbers)) or "none"
 
 
-def _state(found: ClusterStatus) -> str:
+def _state_text(found: ClusterStatus) -> str:
     if found.offline:
         return "offline"
     if any(each.disk is not None and each.disk.failing for each in found.brokers):
@@ -232,7 +232,7 @@ def _state(found: ClusterStatus) -> str:
 
 
 def cluster(frame: Frame, found: ClusterStatus) -> Html:
-    state = _state(found)
+    state = _state_text(found)
     lead = [
         ("State", lanes_page.badge(state)),
         ("Cluster", found.cluster_id or "-"),
@@ -260,8 +260,8 @@ def cluster(frame: Frame, found: ClusterStatus) -> Html:
             (
                 f"{each.topic}-{each.partition}",
                 lanes_page.badge("offline") if each.leader is None else f"node {each.leader}",
-                _nodes(each.replicas),
-                _nodes(each.in_sync),
+                _node_names(each.replicas),
+                _node_names(each.in_sync),
             )
             for each in found.under_replicated[:_MOST_ROWS]
         ),
@@ -272,14 +272,14 @@ def cluster(frame: Frame, found: ClusterStatus) -> Html:
         (
             (
                 f"{each.topic}-{each.partition}",
-                *map(_nodes, (each.replicas, each.adding, each.removing, each.missing)),
+                *map(_node_names, (each.replicas, each.adding, each.removing, each.missing)),
             )
             for each in found.reassignments[:_MOST_ROWS]
         ),
     )
     live = tag(
         "div",
-        _facts(lead),
+        _facts_list(lead),
         tag("h2", "Brokers"),
         brokers,
         (tag("h2", "Partitions that lack replicas"), ailing) if found.under_replicated else None,
@@ -294,7 +294,7 @@ def cluster(frame: Frame, found: ClusterStatus) -> Html:
 
 
 def group(frame: Frame, lanes: Lanes, parts: Html, assignors: Sequence[str]) -> Html:
-    return join((parts, _what_if(lanes.now.group, assignors), _changes(frame, lanes)))
+    return join((parts, _what_if(lanes.now.group, assignors), _change_forms(frame, lanes)))
 
 
 def _what_if(name: str, assignors: Sequence[str], chosen: Mapping[str, str] | None = None) -> Html:
@@ -395,7 +395,7 @@ RESETS: Final = {
 }
 
 
-def _changes(frame: Frame, lanes: Lanes) -> Html | None:
+def _change_forms(frame: Frame, lanes: Lanes) -> Html | None:
     """Forms for changes to a group without members; they disappear when members join."""
     if frame.form_token is None:
         return None

@@ -87,16 +87,16 @@ class Protocol(H11Protocol):
         if len(self.connections) > MOST_CONNECTIONS:
             transport.abort()
         else:
-            self.loop.call_later(REQUEST_S, self._hurry, None)
+            self.loop.call_later(REQUEST_S, self._hurry_close, None)
 
-    def _hurry(self, before: object) -> None:
+    def _hurry_close(self, before: object) -> None:
         answered = None if self.cycle is None else self.cycle if self.cycle.response_complete else self
         if self.transport.is_closing():
             return
         if answered is before:
             self.transport.abort()  # no request since the last look
         else:
-            self.loop.call_later(REQUEST_S, self._hurry, answered if answered is not self else object())
+            self.loop.call_later(REQUEST_S, self._hurry_close, answered if answered is not self else object())
 
 
 class PageServer(uvicorn.Server):

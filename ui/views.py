@@ -76,24 +76,24 @@ class GroupView(View):
             self._since_ms = at_ms
         if now.total_lag is not None:
             keep_sample(self._samples, Sample(at_ms, now.total_lag))
-        history = await self._learn(admin, now, at_ms)
+        history = await self._learn_history(admin, now, at_ms)
         lanes = self.lanes
-        if lanes is not None and history is self._history and _alike(lanes.now, now):
+        if lanes is not None and history is self._history and _is_alike(lanes.now, now):
             # lanes of a large group take long
             self.lanes = lanes.later(now, at_ms, self._samples)
         else:
-            self.lanes = self._draw(now, history, at_ms)
+            self.lanes = self._draw_lanes(now, history, at_ms)
         self._history, self._before, self._parts = history, now, None
-        self._tell(self.lanes)
+        self._send_lanes(self.lanes)
 
-    def _draw(self, now: GroupDescription, history: GroupHistory, at_ms: int) -> Lanes:
+    def _draw_lanes(self, now: GroupDescription, history: GroupHistory, at_ms: int) -> Lanes:
         # the most recent ones are kept
         self._people = dict([*(self._people | people_of(now, history)).items()][-_MOST_PEOPLE:])
         return lanes_of(
             now, history, at_ms, since_ms=self._since_ms, samples=self._samples, people=self._people
         )
 
-    def _tell(self, lanes: Lanes) -> None:
+    def _send_lanes(self, lanes: Lanes) -> None:
         found = lanes.now
         people = [(member.member_id, member.assignment, member.target) for member in found.members]
         made = [(row.generation, row.timestamp_ms) for row in lanes.generations]
@@ -106,7 +106,7 @@ class GroupView(View):
             lags = [lane.lag for lane in lanes.lanes]
             self.tell("tick", {"now": lanes.now_ms, "lag": found.total_lag, "lags": lags})
 
-    async def _learn(self, admin: GroupAdmin, now: GroupDescription, at_ms: int) -> GroupHistory:
+    async def _learn_history(self, admin: GroupAdmin, now: GroupDescription, at_ms: int) -> GroupHistory:
         known = self._history
         entries = await admin.events(self.group, self._sequence)
         if entries is None:
@@ -123,7 +123,7 @@ class GroupView(View):
     async def _read_recorded(self, admin: GroupAdmin, now: GroupDescription, at_ms: int) -> GroupHistory:
         """The history where the broker has no events: from records and from differences between two looks."""
         known = self._history
-        if known is not None and self._before is not None and not _differs(self._before, now):
+        if known is not None and self._before is not None and not _is_different(self._before, now):
             return known
         try:
             limit, most = (_GENERATIONS, _MANY_OFFSETS) if known is None else (10, _FEW_OFFSETS)
@@ -146,7 +146,7 @@ def _has_rebalanced(entries: Iterable[HistoryEntry]) -> bool:
     return any(entry.kind == EventName.REBALANCE_COMPLETED for entry in entries)
 
 
-def _alike(before: GroupDescription, now: GroupDescription) -> bool:
+def _is_alike(before: GroupDescription, now: GroupDescription) -> bool:
     """Return whether the same partitions have the same owners."""
     if owners_now(before) != owners_now(now):
         return False
@@ -155,7 +155,7 @@ def _alike(before: GroupDescription, now: GroupDescription) -> bool:
     ]
 
 
-def _differs(before: GroupDescription, now: GroupDescription) -> bool:
+def _is_different(before: GroupDescription, now: GroupDescription) -> bool:
     if before.state != now.state or before.epoch != now.epoch:
         return True
     return [(m.member_id, m.assignment) for m in before.members] != [
@@ -229,7 +229,7 @@ class GroupsView(View):
 
         async def detail(group: str) -> Detail:
             async with gate:
-                return await self._detail(admin, group)
+                return await self._learn_detail(admin, group)
 
         found = await asyncio.gather(*map(detail, wanted))
         self.details = dict(zip(wanted, found, strict=True))
@@ -239,7 +239,7 @@ class GroupsView(View):
             self._told = (list(self.rows), self.details)
             self.tell("page", None)
 
-    async def _detail(self, admin: GroupAdmin, group: str) -> Detail:
+    async def _learn_detail(self, admin: GroupAdmin, group: str) -> Detail:
         try:
             now = (await admin.describe([group]))[group]
             last = await self._last_rebalance(admin, now)
@@ -328,7 +328,7 @@ def _as_shown(found: ClusterStatus) -> tuple[ClusterStatus, list[str]]:
 RowT = TypeVar("RowT")
 
 
-def matching(rows: Sequence[RowT], text: str, name: str) -> list[RowT]:
+def matching_rows(rows: Sequence[RowT], text: str, name: str) -> list[RowT]:
     """Rows whose name contains the text, ignoring case."""
     wanted = text.casefold()
     return [row for row in rows if wanted in getattr(row, name).casefold()]

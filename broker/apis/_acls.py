@@ -24,7 +24,7 @@ def authorizer_of(node: Node) -> Authorizer:
     return node.authorizer
 
 
-def _number(kind: type[NumberT], value: int) -> NumberT:
+def _number_on_wire(kind: type[NumberT], value: int) -> NumberT:
     """A number on the wire; UNKNOWN for one not known here. Raises MalformedMessageError for UNKNOWN."""
     if value == 0:
         raise MalformedMessageError(f"{kind.__name__} is UNKNOWN (0)")
@@ -39,17 +39,17 @@ def is_known(wanted: AclFilter) -> bool:
     return 0 not in (wanted.resource_type, wanted.pattern_type, wanted.operation, wanted.permission)
 
 
-def typed(
+def typed_fields(
     item: tuple[int, TextT, int, TextT, TextT, int, int],
 ) -> tuple[ResourceType, TextT, PatternType, TextT, TextT, Operation, Permission]:
     """The fields of a rule or filter on the wire, in the order of ``Acl``. Raises MalformedMessageError."""
     resource, name, pattern, principal, host, operation, permission = item
     return (
-        _number(ResourceType, resource),
+        _number_on_wire(ResourceType, resource),
         name,
-        _number(PatternType, pattern),
+        _number_on_wire(PatternType, pattern),
         principal,
         host,
-        _number(Operation, operation),
-        _number(Permission, permission),
+        _number_on_wire(Operation, operation),
+        _number_on_wire(Permission, permission),
     )

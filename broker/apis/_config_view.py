@@ -61,7 +61,7 @@ def topic_rows(node: Node, configs: Mapping[str, Any]) -> list[ConfigRow]:
             synonyms += _broker_synonyms(node.live, broker[setting.row.default_from])
         value = configs.get(name, defaults.get(name, setting.default))
         source = DEFAULT_SOURCE if value == setting.default else STATIC_BROKER_SOURCE
-        rows.append(_row(setting, as_text(value), synonyms, source))
+        rows.append(_config_row(setting, as_text(value), synonyms, source))
     return rows
 
 
@@ -79,13 +79,13 @@ def group_rows(node: Node, group_id: str) -> list[ConfigRow]:
     return rows
 
 
-def _row(
+def _config_row(
     setting: Setting, value: str | None, synonyms: list[_Synonym], source: int, *, read_only: bool = False
 ) -> ConfigRow:
     """``source`` is that of a value that has no synonyms."""
     if synonyms:
         source = synonyms[0][2]
-    kind, row = _type(setting), setting.row
+    kind, row = _config_type(setting), setting.row
     name = setting.kafka_name
     return ConfigRow(name, value, source, read_only, kind, row.doc, tuple(synonyms), row.sensitive)
 
@@ -106,7 +106,7 @@ def broker_rows(node: Node) -> list[ConfigRow]:
         value = _show_value(setting, getattr(node.settings, setting.name))
         synonyms = _broker_synonyms(node.live, setting)
         fixed = setting.name not in DYNAMIC
-        rows.append(_row(setting, value, synonyms, DEFAULT_SOURCE, read_only=fixed))
+        rows.append(_config_row(setting, value, synonyms, DEFAULT_SOURCE, read_only=fixed))
     return rows + _listener_rows(node.live)
 
 
@@ -117,7 +117,7 @@ def _listener_rows(live: LiveSettings) -> list[ConfigRow]:
         if name.startswith(PREFIX):
             setting, synonyms = live.of_listener(name)
             texts = [(known_as, as_text(value), source) for known_as, value, source in synonyms]
-            rows.append(replace(_row(setting, texts[0][1], texts, DEFAULT_SOURCE), name=name))
+            rows.append(replace(_config_row(setting, texts[0][1], texts, DEFAULT_SOURCE), name=name))
     return rows
 
 
@@ -129,7 +129,7 @@ def _show_value(setting: Setting, value: object) -> str | None:
     return None if setting.row.sensitive else as_text(value)
 
 
-def _type(setting: Setting) -> int:
+def _config_type(setting: Setting) -> int:
     if setting.row.sensitive:
         return _PASSWORD
     if setting.row.commas:

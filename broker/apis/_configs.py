@@ -16,12 +16,12 @@ from ...protocol.messages.incremental_alter_configs import IncrementalAlterConfi
 from ...settings import SettingsError, as_text
 from ..authorizer import CLUSTER_NAME, Access, Operation, ResourceType, right
 from ..event_loop.time_slices import in_slices
-from ..metadata.topics import unchanged
+from ..metadata.topics import metadata_unsaved
 from ..node import Node
 from ..partitions.topic_names import check_name
 from ._api import AnyAsked, AnyRequest, Guard, T, make_result
 from ._config_view import ConfigRow, broker_rows, group_rows, topic_rows
-from ._errors import Level, in_elements, same
+from ._errors import Level, in_elements, same_fields
 from ._guards import Wanted, each
 
 
@@ -51,7 +51,9 @@ _ALTER_RIGHTS: Final = (
     right(Operation.ALTER_CONFIGS, ResourceType.CLUSTER, "settings of brokers"),
     right(Operation.ALTER_CONFIGS, ResourceType.GROUP, "each group whose configs are changed"),
 )
-ALTER_ERRORS: Final = in_elements(Level("resources", "responses", same("resource_type", "resource_name")))
+ALTER_ERRORS: Final = in_elements(
+    Level("resources", "responses", same_fields("resource_type", "resource_name"))
+)
 
 
 class Resource(Protocol):
@@ -85,7 +87,7 @@ def times_named(resources: Iterable[Resource]) -> Mapping[tuple[int, str], int]:
     return Counter((item.resource_type, item.resource_name) for item in resources)
 
 
-def flaw(item: Altered, times: Mapping[tuple[int, str], int]) -> str | None:
+def flaw_of(item: Altered, times: Mapping[tuple[int, str], int]) -> str | None:
     """Return the error of a resource of AlterConfigs or IncrementalAlterConfigs, in words; None without."""
     if times[item.resource_type, item.resource_name] > 1:
         return "each resource may be in the request once"
@@ -118,7 +120,7 @@ def configs_guard(topic: Access, cluster: Access, group: Access, *, altering: bo
             return await asked.proceed()
 
         def wanted(item: Altered) -> Wanted:
-            if altering and flaw(item, times):
+            if altering and flaw_of(item, times):
                 return None
             if item.resource_type == ConfigResource.TOPIC:
                 return topic, item.resource_name
@@ -152,8 +154,8 @@ async def alter(node: Node, request: AnyRequest, changed: Changed, make: Callabl
     async for item in in_slices(request.body.resources):
         key = item.resource_type, item.resource_name
         try:
-            if reason := flaw(item, times):
-                raise invalid(reason)
+            if reason := flaw_of(item, times):
+                raise invalid_config(reason)
             if item.resource_type == ConfigResource.BROKER:
                 await _alter_settings(node, item, changed, validate_only=request.body.validate_only)
             elif item.resource_type == ConfigResource.TOPIC:
@@ -162,14 +164,14 @@ async def alter(node: Node, request: AnyRequest, changed: Changed, make: Callabl
             elif item.resource_type == ConfigResource.GROUP:
                 groups[item.resource_name] = _group_configs(node, item, changed)
             else:
-                raise invalid(no_configs(item))
+                raise invalid_config(no_configs(item))
         except KafkaError as error:
             refused[key] = error
         except SettingsError as error:
-            refused[key] = invalid(str(error))
+            refused[key] = invalid_config(str(error))
         except OSError as error:
             node.logs.disk.on_refused(error)
-            refused[key] = unchanged(error)
+            refused[key] = metadata_unsaved(error)
     try:
         if changes and not request.body.validate_only:
             await node.topics.alter(changes)
@@ -180,7 +182,7 @@ async def alter(node: Node, request: AnyRequest, changed: Changed, make: Callabl
             await node.group_configs.replace(groups)
     except OSError as error:
         node.logs.disk.on_refused(error)
-        refused.update(((ConfigResource.GROUP, name), unchanged(error)) for name in groups)
+        refused.update(((ConfigResource.GROUP, name), metadata_unsaved(error)) for name in groups)
     return [
         make_result(
             make,
@@ -196,7 +198,7 @@ def _topic_configs(node: Node, item: Altered, changed: Changed) -> tuple[TopicIm
     """A topic and its new configs. As in Apache Kafka, wrong values are reported before a missing topic."""
     name = item.resource_name
     if not name:
-        raise invalid("there are no defaults of all topics to change: name a topic")
+        raise invalid_config("there are no defaults of all topics to change: name a topic")
     check_name(name)
     topic = node.topics.get(name)
     before = {} if topic is None else topic.configs
@@ -211,7 +213,7 @@ def _topic_configs(node: Node, item: Altered, changed: Changed) -> tuple[TopicIm
 
 async def _alter_settings(node: Node, item: Altered, changed: Changed, *, validate_only: bool) -> None:
     if item.resource_name not in ("", str(node.node_id)):
-        raise invalid(f"broker {item.resource_name!r} is not this one, which is {node.node_id}")
+        raise invalid_config(f"broker {item.resource_name!r} is not this one, which is {node.node_id}")
     for_all = item.resource_name == ""
     await node.live.change(
         lambda before: changed(before, partial(broker_rows, node), item.configs),
@@ -224,11 +226,11 @@ def _group_configs(node: Node, item: Altered, changed: Changed) -> dict[str, Con
     """All configs that a group is to have, checked. Raises KafkaError."""
     name = item.resource_name
     if not name:
-        raise invalid("Default group resources are not allowed.")
+        raise invalid_config("Default group resources are not allowed.")
 
     own = {key: as_text(value) for key, value in node.group_configs.of(name).items()}
     return node.group_configs.check(changed(own, partial(group_rows, node, name), item.configs))
 
 
-def invalid(reason: str) -> KafkaError:
+def invalid_config(reason: str) -> KafkaError:
     return KafkaError(ErrorCode.INVALID_REQUEST, reason)

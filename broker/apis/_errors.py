@@ -34,13 +34,13 @@ class Level:
     error: str = "error_code"
 
 
-def same(*names: str) -> dict[str, str]:
+def same_fields(*names: str) -> dict[str, str]:
     """Fields with the same name in request and response."""
     return {name: name for name in names}
 
 
-TOPICS_BY_NAME: Final = Level("topics", "topics", same("name"))
-PARTITIONS: Final = Level("partitions", "partitions", same("partition_index"))
+TOPICS_BY_NAME: Final = Level("topics", "topics", same_fields("name"))
+PARTITIONS: Final = Level("partitions", "partitions", same_fields("partition_index"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +58,12 @@ class ErrorShape:
 
     def arrays(self, version: int) -> tuple[str, str]:
         """The names of the outermost array of a request and of the one that answers it."""
-        level = self._levels(version)[0]
+        level = self._levels_of(version)[0]
         return level.request, level.response
 
     def elements(self, key: int, version: int, items: Iterable[object], code: ErrorCode) -> list[object]:
         """Elements for the outermost array of the answer, with ``code`` for these of the request."""
-        levels = self._levels(version)
+        levels = self._levels_of(version)
         source = SimpleNamespace(**{levels[0].request: items})
         return _mirror_fields(response_type(key), source, levels, code)[levels[0].response]
 
@@ -74,10 +74,10 @@ class ErrorShape:
         if self.top is not None and self.top[0] <= version <= self.top[1]:
             return response(error_code=code, **fields)
         if self.levels:
-            return response(**_mirror_fields(response, body, self._levels(version), code))
+            return response(**_mirror_fields(response, body, self._levels_of(version), code))
         return response(**fields)
 
-    def _levels(self, version: int) -> tuple[Level, ...]:
+    def _levels_of(self, version: int) -> tuple[Level, ...]:
         return self.levels[max(first for first in self.levels if first <= version)]
 
 

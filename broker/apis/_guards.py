@@ -26,7 +26,7 @@ CLUSTER_OPERATIONS_RIGHT: Final = Access(
 )
 
 
-def refusal(access: Access) -> KafkaError:
+def refusal_error(access: Access) -> KafkaError:
     assert access.error is not None, "what is only left out is never refused"
     return KafkaError(access.error, f"{access.operation.name} on {access.resource.name} is not allowed")
 
@@ -47,7 +47,7 @@ async def each(
         if wanted is None or asked.may(*wanted):
             allowed.append(item)
         else:
-            refused.setdefault(refusal(wanted[0]).code, []).append(item)
+            refused.setdefault(refusal_error(wanted[0]).code, []).append(item)
     if not refused:
         return await asked.proceed()
     asked.narrow(**{asking: allowed})
@@ -55,11 +55,11 @@ async def each(
     if getattr(answer, "error_code", ErrorCode.NONE):
         return answer
     for code, items in refused.items():
-        answer = appended(answer, answering, request.element_errors(items, code))
+        answer = append_elements(answer, answering, request.element_errors(items, code))
     return answer
 
 
-def appended(answer: T, field: str, more: Iterable[object]) -> T:
+def append_elements(answer: T, field: str, more: Iterable[object]) -> T:
     return replaced(answer, **{field: [*getattr(answer, field), *more]})
 
 
@@ -95,7 +95,7 @@ def whole(access: Access, *, field: str | None = None, then: Guard | None = None
     async def guard(asked: AnyAsked) -> object:
         name = CLUSTER_NAME if field is None else getattr(asked.request.body, field) or ""
         if not asked.may(access, name):
-            raise refusal(access)
+            raise refusal_error(access)
         return await (asked.proceed() if then is None else then.admit(asked))
 
     return Guard((access,) if then is None else (access, *then.access), guard)

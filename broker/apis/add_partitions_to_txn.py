@@ -24,7 +24,7 @@ from ..event_loop.time_slices import in_slices
 from ..node import Node
 from ._api import Asked, Guard, Request, ServedApi
 from ._errors import ErrorShape, Level
-from ._guards import refusal
+from ._guards import refusal_error
 from ._transactions import TRANSACTION_RIGHT, fenced_name
 
 #: Version from which brokers send it.
@@ -42,7 +42,9 @@ async def _carry_out(
 ) -> AddPartitionsToTxnResponse:
     if request.version >= _BROKERS_FROM:
         results = [
-            AddPartitionsToTxnResult(each.transactional_id, await _one(node, request, each, may_write))
+            AddPartitionsToTxnResult(
+                each.transactional_id, await _add_transaction(node, request, each, may_write)
+            )
             async for each in in_slices(request.body.transactions)
         ]
         return AddPartitionsToTxnResponse(results_by_transaction=results)
@@ -55,19 +57,19 @@ async def _carry_out(
         body.v3_and_below_topics,
     )
     return AddPartitionsToTxnResponse(
-        results_by_topic_v3_and_below=await _one(node, request, asked, may_write)
+        results_by_topic_v3_and_below=await _add_transaction(node, request, asked, may_write)
     )
 
 
-async def _one(
+async def _add_transaction(
     node: Node,
     request: Request[AddPartitionsToTxnRequest],
     asked: AddPartitionsToTxnTransaction,
     may_write: Callable[[str], bool],
 ) -> list[AddPartitionsToTxnTopicResult]:
     """Add all partitions of a transaction, or none."""
-    places = list(_places(asked))
-    errors = {place: _refusal(node, request, place, may_write) async for place in in_slices(places)}
+    places = list(_places_of(asked))
+    errors = {place: _refusal_of(node, request, place, may_write) async for place in in_slices(places)}
     if any(errors.values()):
         not_attempted = ErrorCode.OPERATION_NOT_ATTEMPTED
         errors = {place: error or not_attempted for place, error in errors.items()}
@@ -94,13 +96,13 @@ async def _one(
     ]
 
 
-def _places(asked: AddPartitionsToTxnTransaction) -> Iterator[TopicPartition]:
+def _places_of(asked: AddPartitionsToTxnTransaction) -> Iterator[TopicPartition]:
     for topic in asked.topics:
         for number in topic.partitions:
             yield TopicPartition(topic.name, number)
 
 
-def _refusal(
+def _refusal_of(
     node: Node,
     request: Request[AddPartitionsToTxnRequest],
     place: TopicPartition,
@@ -123,10 +125,10 @@ async def _guard(
     request = asked.request
     if request.version >= _BROKERS_FROM:
         if not asked.may(_BROKER_RIGHT):
-            raise refusal(_BROKER_RIGHT)
+            raise refusal_error(_BROKER_RIGHT)
         return await asked.proceed()
     if not asked.may(TRANSACTION_RIGHT, request.body.v3_and_below_transactional_id):
-        raise refusal(TRANSACTION_RIGHT)
+        raise refusal_error(TRANSACTION_RIGHT)
     return await _carry_out(asked.node, request, lambda name: asked.may(_TOPIC_RIGHT, name))
 
 

@@ -18,14 +18,14 @@ from ..event_loop.time_slices import in_slices
 from ..node import Node
 from ..quotas import QuotaEntity, QuotaKey, QuotaTable, check_value, entity_of
 from ._api import Request, ServedApi, always, make_result
-from ._errors import Level, in_elements, same
+from ._errors import Level, in_elements, same_fields
 from ._guards import whole
 
 
 async def handle(node: Node, request: Request[AlterClientQuotasRequest]) -> AlterClientQuotasResponse:
-    times = Counter(_parts(entry) for entry in request.body.entries)
+    times = Counter(_entity_parts(entry) for entry in request.body.entries)
     # an entity that is named twice gets one error, as in Apache Kafka
-    entries = {_parts(entry): entry for entry in request.body.entries}
+    entries = {_entity_parts(entry): entry for entry in request.body.entries}
     changed = QuotaTable(dict(node.quotas.table.values))
     answers = []
     async for parts, entry in in_slices(entries.items()):
@@ -33,7 +33,7 @@ async def handle(node: Node, request: Request[AlterClientQuotasRequest]) -> Alte
         try:
             if times[parts] > 1:
                 raise _refusal_for("each entity may be in the request once")
-            changed.change(*_changes(entry))
+            changed.change(*_quota_changes(entry))
         except KafkaError as error:
             refused = error
         entity = [EntityData(part.entity_type, part.entity_name) for part in entry.entity]
@@ -44,11 +44,11 @@ async def handle(node: Node, request: Request[AlterClientQuotasRequest]) -> Alte
     return AlterClientQuotasResponse(entries=answers)
 
 
-def _parts(entry: RequestEntryData) -> frozenset[tuple[str, str | None]]:
+def _entity_parts(entry: RequestEntryData) -> frozenset[tuple[str, str | None]]:
     return frozenset((part.entity_type, part.entity_name) for part in entry.entity)
 
 
-def _changes(entry: RequestEntryData) -> tuple[QuotaEntity, dict[QuotaKey, float | None]]:
+def _quota_changes(entry: RequestEntryData) -> tuple[QuotaEntity, dict[QuotaKey, float | None]]:
     """The changes that an entry asks for, checked as a whole. Raises KafkaError INVALID_REQUEST."""
     entity = entity_of((part.entity_type, part.entity_name) for part in entry.entity)
     changes: dict[QuotaKey, float | None] = {}
@@ -71,7 +71,7 @@ API = ServedApi(
     versions=(0, 1),
     handler=handle,
     guard=whole(right(Operation.ALTER_CONFIGS, ResourceType.CLUSTER, "all quotas")),
-    errors=in_elements(Level("entries", "entries", same("entity"))),
+    errors=in_elements(Level("entries", "entries", same_fields("entity"))),
     by_controller=always,
     one_at_a_time=True,
 )

@@ -19,10 +19,14 @@ from ._configs import ALTER_ERRORS, ALTER_GUARD, Rows, alter, by_controller
 
 
 async def handle(node: Node, request: Request[AlterConfigsRequest]) -> AlterConfigsResponse:
-    return AlterConfigsResponse(responses=await alter(node, request, _whole, AlterConfigsResourceResponse))
+    return AlterConfigsResponse(
+        responses=await alter(node, request, _replace_all, AlterConfigsResourceResponse)
+    )
 
 
-def _whole(_before: Mapping[str, object], _rows: Rows, configs: Sequence[AlterableConfig]) -> dict[str, str]:
+def _replace_all(
+    _before: Mapping[str, object], _rows: Rows, configs: Sequence[AlterableConfig]
+) -> dict[str, str]:
     """Replace all configs: a config that is not named returns to its default."""
     return {config.name: config.value or "" for config in configs}
 

@@ -22,10 +22,12 @@ from ._lookup import find_partition
 
 
 async def handle(node: Node, request: Request[AlterReplicaLogDirsRequest]) -> AlterReplicaLogDirsResponse:
-    return AlterReplicaLogDirsResponse(results=_results(request.body, lambda *wanted: _code(node, *wanted)))
+    return AlterReplicaLogDirsResponse(
+        results=_results_of(request.body, lambda *wanted: _code_for(node, *wanted))
+    )
 
 
-def _code(node: Node, topic: str, index: int, folder: str) -> ErrorCode:
+def _code_for(node: Node, topic: str, index: int, folder: str) -> ErrorCode:
     if folder != node.logs.folder:
         return ErrorCode.LOG_DIR_NOT_FOUND
     try:
@@ -37,7 +39,7 @@ def _code(node: Node, topic: str, index: int, folder: str) -> ErrorCode:
     return ErrorCode.NONE
 
 
-def _results(
+def _results_of(
     body: AlterReplicaLogDirsRequest, code_of: Callable[[str, int, str], ErrorCode]
 ) -> list[AlterReplicaLogDirTopicResult]:
     """A code for each partition of a request; if one is named twice the last folder counts."""
@@ -59,6 +61,6 @@ API = ServedApi(
     versions=(1, 2),
     handler=handle,
     guard=whole(right(Operation.ALTER, ResourceType.CLUSTER, "all partitions")),
-    errors=ErrorShape(fields=lambda body, _version, code: {"results": _results(body, lambda *_: code)}),
+    errors=ErrorShape(fields=lambda body, _version, code: {"results": _results_of(body, lambda *_: code)}),
     reads_only=True,
 )

@@ -47,7 +47,7 @@ async def handle(
     for user, items in items_of.items():
         try:
             # make all of a user's changes, or none
-            changed.update(_changes(before, items))
+            changed.update(_changes_of_user(before, items))
             errors[user] = None
         except KafkaError as error:
             errors[user] = error
@@ -64,7 +64,7 @@ def _changes_in(body: AlterUserScramCredentialsRequest) -> list[_Change]:
     return [*body.deletions, *body.upsertions]
 
 
-def _changes(before: _Credentials, items: list[_Change]) -> _Changes:
+def _changes_of_user(before: _Credentials, items: list[_Change]) -> _Changes:
     """The changes of one user's credentials. Raises KafkaError for the first invalid one."""
     changes: _Changes = {}
     for item in items:

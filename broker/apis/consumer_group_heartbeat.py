@@ -11,7 +11,7 @@ from ...protocol.messages.consumer_group_heartbeat import (
 from ..authorizer import Operation, ResourceType, right
 from ._api import Asked, Guard, ServedApi, hand_over
 from ._errors import AT_TOP
-from ._guards import refusal
+from ._guards import refusal_error
 
 _GROUP_RIGHT = right(Operation.READ, ResourceType.GROUP, "the group")
 _TOPIC_RIGHT = right(Operation.DESCRIBE, ResourceType.TOPIC, "each topic that the member names")
@@ -22,10 +22,10 @@ async def _guard(
 ) -> ConsumerGroupHeartbeatResponse:
     body = asked.request.body
     if not asked.may(_GROUP_RIGHT, body.group_id):
-        raise refusal(_GROUP_RIGHT)
+        raise refusal_error(_GROUP_RIGHT)
     for name in body.subscribed_topic_names or ():
         if not asked.may(_TOPIC_RIGHT, name):
-            raise refusal(_TOPIC_RIGHT)
+            raise refusal_error(_TOPIC_RIGHT)
     return await asked.proceed()
 
 

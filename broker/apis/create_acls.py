@@ -12,7 +12,7 @@ from ...protocol.messages.create_acls import (
 from ..authorizer import CLUSTER_NAME, Acl, Operation, PatternType, ResourceType, right
 from ..event_loop.time_slices import in_slices
 from ..node import Node
-from ._acls import authorizer_of, typed
+from ._acls import authorizer_of, typed_fields
 from ._api import Request, ServedApi, always, make_result
 from ._errors import Level, in_elements
 from ._guards import whole
@@ -26,7 +26,7 @@ async def handle(node: Node, request: Request[CreateAclsRequest]) -> CreateAclsR
     results, good = [], []
     async for item in in_slices(request.body.creations):
         try:
-            good.append(_acl(item))
+            good.append(_read_acl(item))
             results.append(make_result(AclCreationResult))
         except KafkaError as error:
             results.append(make_result(AclCreationResult, error))
@@ -34,8 +34,8 @@ async def handle(node: Node, request: Request[CreateAclsRequest]) -> CreateAclsR
     return CreateAclsResponse(results=results)
 
 
-def _acl(item: AclCreation) -> Acl:
-    acl = Acl(*typed(item))
+def _read_acl(item: AclCreation) -> Acl:
+    acl = Acl(*typed_fields(item))
     if acl.pattern_type not in (PatternType.LITERAL, PatternType.PREFIXED):
         raise _refusal_for(
             f"pattern type {item.resource_pattern_type}: a rule is LITERAL (3) or PREFIXED (4)"

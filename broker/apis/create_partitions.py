@@ -19,7 +19,7 @@ from ..event_loop.stopwatch import clock
 from ..node import Node
 from ..partitions.topic_names import COORDINATORS
 from ._api import Request, ServedApi, always, make_result
-from ._errors import Level, in_elements, same
+from ._errors import Level, in_elements, same_fields
 from ._guards import topics
 from ._lookup import find_topic
 from .create_topics import check_total
@@ -86,7 +86,7 @@ API = ServedApi(
     versions=(0, 3),
     handler=handle,
     guard=topics(right(Operation.ALTER, ResourceType.TOPIC, "each topic")),
-    errors=in_elements(Level("topics", "results", same("name"))),
+    errors=in_elements(Level("topics", "results", same_fields("name"))),
     refused_over_quota_from=3,
     by_controller=always,
 )

@@ -23,7 +23,7 @@ from ..node import Node
 from ._api import AnyRequest, Asked, Guard, Request, ServedApi, always, make_result
 from ._config_view import topic_rows
 from ._errors import TOPICS_BY_NAME, in_elements
-from ._guards import each, refusal
+from ._guards import each, refusal_error
 
 #: Most partitions one request may ask for, as in Apache Kafka.
 MAX_PARTITIONS_IN_REQUEST = 10_000
@@ -198,7 +198,7 @@ async def _guard(asked: Asked[CreateTopicsRequest, CreateTopicsResponse]) -> Cre
         if topic.error_code or asked.shows(_CONFIGS_RIGHT, topic.name):
             return topic
         return topic._replace(
-            topic_config_error_code=refusal(_CONFIGS_RIGHT).code,
+            topic_config_error_code=refusal_error(_CONFIGS_RIGHT).code,
             num_partitions=-1,
             replication_factor=-1,
             configs=[],

@@ -16,7 +16,7 @@ from ...protocol.messages.delete_acls import (
 from ..authorizer import Acl, AclFilter, Operation, ResourceType, right
 from ..event_loop.time_slices import in_slices
 from ..node import Node
-from ._acls import authorizer_of, is_known, typed
+from ._acls import authorizer_of, is_known, typed_fields
 from ._api import Request, ServedApi, always
 from ._errors import Level, in_elements
 from ._guards import whole
@@ -29,8 +29,8 @@ async def handle(node: Node, request: Request[DeleteAclsRequest]) -> DeleteAclsR
     repeats, listed = RepeatLimit(), 0
     found: list[tuple[str | None, list[Acl]]] = []
     async for item in in_slices(request.body.filters):
-        wanted = AclFilter(*typed(item))
-        flaw = _flaw(wanted, repeats)
+        wanted = AclFilter(*typed_fields(item))
+        flaw = _flaw_of(wanted, repeats)
         acls = [] if flaw else authorizer.find(wanted)
         if listed + len(acls) > (1 + MAX_REPEATS) * authorizer.rule_count:
             flaw, acls = "its rules are in the answer too often: name them by fewer filters", []
@@ -47,7 +47,7 @@ async def handle(node: Node, request: Request[DeleteAclsRequest]) -> DeleteAclsR
     )
 
 
-def _flaw(wanted: AclFilter, repeats: RepeatLimit) -> str | None:
+def _flaw_of(wanted: AclFilter, repeats: RepeatLimit) -> str | None:
     """Return the error of a filter, in words; None without."""
     if not is_known(wanted):
         return "a number in the filter means nothing here"

@@ -21,7 +21,7 @@ from ..authorizer import Operation, ResourceType, right
 from ..node import Node
 from ..partitions.partition import Partition
 from ._api import Request, ServedApi
-from ._errors import TOPICS_BY_NAME, Level, in_elements, same
+from ._errors import TOPICS_BY_NAME, Level, in_elements, same_fields
 from ._guards import topics
 from ._lookup import find_partition
 
@@ -35,7 +35,9 @@ async def handle(node: Node, request: Request[DeleteRecordsRequest]) -> DeleteRe
     awaited: dict[tuple[str, int], asyncio.Future[None]] = {}
 
     async def deleted(topic: DeleteRecordsTopic, wanted: DeleteRecordsPartition) -> dict[str, object]:
-        start, replicas = _delete(node, topic.name, wanted, moved, max(request.body.timeout_ms, 0))
+        start, replicas = _delete_partition_records(
+            node, topic.name, wanted, moved, max(request.body.timeout_ms, 0)
+        )
         if replicas is not None:
             awaited[topic.name, wanted.partition_index] = replicas
         return {"low_watermark": start}
@@ -67,7 +69,7 @@ def _answer_partition(
     return row._replace(low_watermark=_UNKNOWN, error_code=error.code)
 
 
-def _delete(
+def _delete_partition_records(
     node: Node, topic: str, wanted: DeleteRecordsPartition, moved: list[Partition], timeout_ms: int
 ) -> tuple[int, asyncio.Future[None] | None]:
     """Return the new log start, and what there is to wait for; a partition whose start has changed is added
@@ -101,6 +103,6 @@ API = ServedApi(
     guard=topics(right(Operation.DELETE, ResourceType.TOPIC, "each topic")),
     errors=in_elements(
         TOPICS_BY_NAME,
-        Level("partitions", "partitions", same("partition_index"), {"low_watermark": -1}),
+        Level("partitions", "partitions", same_fields("partition_index"), {"low_watermark": -1}),
     ),
 )

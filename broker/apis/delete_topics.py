@@ -18,8 +18,8 @@ from ..metadata.topics import NO_TOPIC_ID
 from ..node import Node
 from ..partitions.topic_names import COORDINATORS
 from ._api import Asked, Guard, Request, ServedApi, always, make_result
-from ._errors import ErrorShape, Level, same
-from ._guards import appended, each, refusal, topic_name
+from ._errors import ErrorShape, Level, same_fields
+from ._guards import append_elements, each, refusal_error, topic_name
 from ._lookup import find_topic
 
 _IDS_FROM = 6
@@ -39,7 +39,7 @@ async def handle(node: Node, request: Request[DeleteTopicsRequest]) -> DeleteTop
         try:
             if times[name, topic_id] > 1:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "a topic is in the request twice")
-            topic = _find(node, name, topic_id)
+            topic = _find_topic(node, name, topic_id)
             if topic.id in deleted:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "a topic is in the request by name and by id")
             node.throttle.mutate(request, len(topic.partitions), clock())
@@ -53,7 +53,7 @@ async def handle(node: Node, request: Request[DeleteTopicsRequest]) -> DeleteTop
     return DeleteTopicsResponse(responses=responses)
 
 
-def _find(node: Node, name: str | None, topic_id: UUID) -> TopicImage:
+def _find_topic(node: Node, name: str | None, topic_id: UUID) -> TopicImage:
     if (name is None) == (topic_id == NO_TOPIC_ID):
         raise KafkaError(ErrorCode.INVALID_REQUEST, "a topic is named by its name or by its id")
     topic = find_topic(node, name or "", topic_id, by_id=name is None)
@@ -104,7 +104,9 @@ async def _guard(asked: Asked[DeleteTopicsRequest, DeleteTopicsResponse]) -> Del
             refused.append(item._replace(name=told))
     asked.narrow(topics=allowed)
     answer = await asked.proceed() if allowed else DeleteTopicsResponse()
-    return appended(answer, "responses", request.element_errors(refused, refusal(_DELETE_RIGHT).code))
+    return append_elements(
+        answer, "responses", request.element_errors(refused, refusal_error(_DELETE_RIGHT).code)
+    )
 
 
 API = ServedApi(
@@ -115,7 +117,7 @@ API = ServedApi(
     errors=ErrorShape(
         levels={
             0: (Level("topic_names", "responses", {"": "name"}),),
-            _IDS_FROM: (Level("topics", "responses", same("name", "topic_id")),),
+            _IDS_FROM: (Level("topics", "responses", same_fields("name", "topic_id")),),
         }
     ),
     carried_out=True,

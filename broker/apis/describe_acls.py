@@ -11,7 +11,7 @@ from ...protocol.messages.describe_acls import (
 )
 from ..authorizer import AclFilter, Operation, ResourceType, right
 from ..node import Node
-from ._acls import authorizer_of, typed
+from ._acls import authorizer_of, typed_fields
 from ._api import Request, ServedApi
 from ._guards import whole
 
@@ -19,7 +19,7 @@ from ._guards import whole
 async def handle(node: Node, request: Request[DescribeAclsRequest]) -> DescribeAclsResponse:
     found: dict[tuple[int, str, int], list[AclDescription]] = {}
     for resource, name, pattern, principal, host, operation, permission in authorizer_of(node).find(
-        AclFilter(*typed(request.body))
+        AclFilter(*typed_fields(request.body))
     ):
         described = AclDescription(principal, host, operation, permission)
         found.setdefault((resource, name, pattern), []).append(described)

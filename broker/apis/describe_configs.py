@@ -21,8 +21,8 @@ from ..node import Node
 from ..partitions.topic_names import check_name
 from ._api import Request, ServedApi, make_result
 from ._config_view import ConfigRow, broker_rows, default_rows, group_rows, topic_rows
-from ._configs import ConfigResource, configs_guard, has_configs, invalid, no_configs
-from ._errors import Level, in_elements, same
+from ._configs import ConfigResource, configs_guard, has_configs, invalid_config, no_configs
+from ._errors import Level, in_elements, same_fields
 from ._lookup import find_topic
 
 
@@ -38,7 +38,7 @@ async def handle(node: Node, request: Request[DescribeConfigsRequest]) -> Descri
         configs: PreparedArray | tuple[()] = ()
         try:
             if repeats.refuses((resource.resource_type, resource.resource_name)):
-                raise invalid("it is in the request too often: name it once")
+                raise invalid_config("it is in the request too often: name it once")
             configs_of, rows_of = _describe_resource(node, wrong or resource)
             keys = frozenset(resource.configuration_keys or ())
             kind = (configs_of, keys)
@@ -73,13 +73,13 @@ def _describe_resource(
         if name == "":
             return default_rows, partial(default_rows, node)
         if name != str(node.node_id):
-            raise invalid(f"broker {name!r} is not this one, which is {node.node_id}")
+            raise invalid_config(f"broker {name!r} is not this one, which is {node.node_id}")
         return broker_rows, partial(broker_rows, node)
     if resource.resource_type == ConfigResource.GROUP:
         if not name:
-            raise invalid("Group name must not be empty")
+            raise invalid_config("Group name must not be empty")
         return ("group", name), partial(group_rows, node, name)
-    raise invalid(no_configs(resource))
+    raise invalid_config(no_configs(resource))
 
 
 def _show_config(request: Request[DescribeConfigsRequest], row: ConfigRow) -> DescribeConfigsResourceResult:
@@ -109,6 +109,6 @@ API = ServedApi(
         right(Operation.DESCRIBE_CONFIGS, ResourceType.GROUP, "each group"),
         altering=False,
     ),
-    errors=in_elements(Level("resources", "results", same("resource_type", "resource_name"))),
+    errors=in_elements(Level("resources", "results", same_fields("resource_type", "resource_name"))),
     reads_only=True,
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...coordinator import RepeatLimit
-from ...log import Producer
+from ...log import ProducerEntry
 from ...protocol import ApiKey, ErrorCode, KafkaError
 from ...protocol.messages.describe_producers import (
     DescribeProducersRequest,
@@ -30,12 +30,12 @@ async def handle(node: Node, request: Request[DescribeProducersRequest]) -> Desc
             )
         partition = find_partition(node, topic.name, None, number, any_replica=True)
         producers = list(partition.producers())
-        return {"active_producers": [_state(producer) async for producer in in_slices(producers)]}
+        return {"active_producers": [_producer_state(producer) async for producer in in_slices(producers)]}
 
     return await request.each_partition(DescribeProducersResponse, describe)
 
 
-def _state(producer: Producer) -> ProducerState:
+def _producer_state(producer: ProducerEntry) -> ProducerState:
     return ProducerState(
         producer_id=producer.producer_id,
         producer_epoch=producer.epoch,

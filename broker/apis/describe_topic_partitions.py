@@ -34,12 +34,12 @@ async def handle(
     cursor = request.body.cursor
     left = max(1, min(MAX_PARTITIONS, request.body.response_partition_limit))
     topics: list[DescribeTopicPartitionsResponseTopic] = []
-    async for name in in_slices(_names(node, request.body)):
+    async for name in in_slices(_names_from(node, request.body)):
         if not left:
             return DescribeTopicPartitionsResponse(topics=topics, next_cursor=Cursor(name, 0))
         topic = node.topics.get(name)
         if topic is None:
-            topics.append(_missing(name))
+            topics.append(_missing_topic(name))
             continue
         start = cursor.partition_index if cursor is not None and name == cursor.topic_name else 0
         described = _describe_topic(node, topic, start, left)
@@ -51,7 +51,7 @@ async def handle(
     return DescribeTopicPartitionsResponse(topics=topics)
 
 
-def _names(node: Node, body: DescribeTopicPartitionsRequest) -> list[str]:
+def _names_from(node: Node, body: DescribeTopicPartitionsRequest) -> list[str]:
     """The requested names from the cursor on, sorted, without repeats; all topics if none is named.
 
     Raises KafkaError: INVALID_REQUEST, and UNKNOWN_SERVER_ERROR for an empty name.
@@ -85,19 +85,22 @@ def _describe_topic(
         topic.name,
         topic.id,
         topic.internal,
-        [_partition(start + place, state) for place, state in enumerate(states[start : start + most])],
+        [
+            _describe_partition(start + place, state)
+            for place, state in enumerate(states[start : start + most])
+        ],
         TOPIC_OPERATIONS,
     )
 
 
-def _partition(index: int, state: PartitionState) -> DescribeTopicPartitionsResponsePartition:
+def _describe_partition(index: int, state: PartitionState) -> DescribeTopicPartitionsResponsePartition:
     code = ErrorCode.LEADER_NOT_AVAILABLE if state.leader == NO_LEADER else ErrorCode.NONE
     return DescribeTopicPartitionsResponsePartition(
         code, index, state.leader, state.leader_epoch, state.replicas, state.isr, (), (), state.offline
     )
 
 
-def _missing(name: str) -> DescribeTopicPartitionsResponseTopic:
+def _missing_topic(name: str) -> DescribeTopicPartitionsResponseTopic:
     code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     try:
         check_name(name)
@@ -119,7 +122,7 @@ async def _guard(
     asked: Asked[DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse],
 ) -> DescribeTopicPartitionsResponse:
     request, body = asked.request, asked.request.body
-    names = _names(asked.node, body)
+    names = _names_from(asked.node, body)
     may = asked.may if body.topics else asked.shows
     allowed: list[str] = []
     refused: list[TopicRequest] = []

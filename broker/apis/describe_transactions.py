@@ -10,7 +10,7 @@ from ...protocol.messages.describe_transactions import (
     TopicData,
     TransactionState,
 )
-from ...transactions import Transaction
+from ...transactions import TransactionMetadata
 from ..authorizer import Access, Operation, ResourceType, right
 from ..event_loop.time_slices import in_slices
 from ..node import Node
@@ -32,7 +32,7 @@ async def handle(node: Node, request: Request[DescribeTransactionsRequest]) -> D
     )
 
 
-def _to_state(name: str, found: Transaction | ErrorCode) -> TransactionState:
+def _to_state(name: str, found: TransactionMetadata | ErrorCode) -> TransactionState:
     if isinstance(found, ErrorCode):
         return TransactionState(error_code=found, transactional_id=name)
     topics: dict[str, list[int]] = {}

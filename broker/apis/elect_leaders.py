@@ -33,11 +33,11 @@ async def handle(node: Node, request: Request[ElectLeadersRequest]) -> ElectLead
         # as in Apache Kafka: every topic, with the partitions that needed an election
         found: dict[str, list[PartitionResult]] = {name: [] for name in node.topics.names()}
         for key, error in outcomes.items():
-            found.setdefault(key.topic, []).append(_result(key, error))
+            found.setdefault(key.topic, []).append(_partition_result(key, error))
         return ElectLeadersResponse(
             replica_election_results=[ReplicaElectionResult(*each) for each in found.items()]
         )
-    results = iter([_result(key, outcomes[key]) for key in keys])
+    results = iter([_partition_result(key, outcomes[key]) for key in keys])
     return ElectLeadersResponse(
         replica_election_results=[
             ReplicaElectionResult(item.topic, list(islice(results, len(item.partitions)))) for item in wanted
@@ -45,7 +45,7 @@ async def handle(node: Node, request: Request[ElectLeadersRequest]) -> ElectLead
     )
 
 
-def _result(key: TopicPartition, error: KafkaError | None) -> PartitionResult:
+def _partition_result(key: TopicPartition, error: KafkaError | None) -> PartitionResult:
     code, message = (ErrorCode.NONE, None) if error is None else (error.code, error.message)
     return PartitionResult(key.partition, code, message)
 

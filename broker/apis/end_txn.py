@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...protocol import ApiKey
 from ...protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
-from ...transactions import EPOCH_BUMP_VERSION, End
+from ...transactions import EPOCH_BUMP_VERSION, TransactionEnd
 from ..node import Node
 from ._api import Request, ServedApi
 from ._errors import AT_TOP
@@ -17,7 +17,9 @@ _FENCED_FROM, _BUMPS_FROM = 2, 5
 async def handle(node: Node, request: Request[EndTxnRequest]) -> EndTxnResponse:
     body = request.body
     version = EPOCH_BUMP_VERSION if request.version >= _BUMPS_FROM else 0
-    end = End(body.transactional_id, body.producer_id, body.producer_epoch, body.committed, version)
+    end = TransactionEnd(
+        body.transactional_id, body.producer_id, body.producer_epoch, body.committed, version
+    )
     error, producer_id, epoch = await node.transactions.end(end)
     return EndTxnResponse(
         error_code=fenced_name(request, error, _FENCED_FROM), producer_id=producer_id, producer_epoch=epoch

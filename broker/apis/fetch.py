@@ -25,14 +25,14 @@ from ...protocol.messages.fetch import (
     PartitionData,
 )
 from ..authorizer import CLUSTER_NAME, Access, Operation, ResourceType, right
-from ..clients.fetch_sessions import FIRST_EPOCH, FetchSession, Place
+from ..clients.fetch_sessions import FIRST_EPOCH, Place, ServedFetchSession
 from ..clients.fetch_sessions import NO_EPOCH as NO_SESSION_EPOCH
 from ..event_loop.stopwatch import clock
 from ..event_loop.time_slices import Slices
 from ..node import Node
 from ..partitions.partition import LocalTopic, Partition
 from ._api import Asked, Guard, Request, ServedApi
-from ._errors import ErrorShape, Level, same
+from ._errors import ErrorShape, Level, same_fields
 from ._guards import each, each_topic, topic_name
 from ._lookup import NO_EPOCH, find_topic, partition_of
 
@@ -59,7 +59,7 @@ class _Fetch:
 
     __slots__ = ("any_replica", "by_broker", "cluster", "committed", "found", "node", "request", "session")
 
-    def __init__(self, node: Node, request: Request[FetchRequest], session: FetchSession) -> None:
+    def __init__(self, node: Node, request: Request[FetchRequest], session: ServedFetchSession) -> None:
         self.node = node
         self.request = request
         self.session = session
@@ -92,7 +92,11 @@ async def handle(node: Node, request: Request[FetchRequest]) -> FetchResponse:
     body = request.body
     if body.isolation_level not in (_READ_UNCOMMITTED, _READ_COMMITTED):
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"isolation level {body.isolation_level}")
-    replica, sessions, now_s = _replica(node, request), node.fetch_sessions, asyncio.get_running_loop().time()
+    replica, sessions, now_s = (
+        _follower_of(node, request),
+        node.fetch_sessions,
+        asyncio.get_running_loop().time(),
+    )
     try:
         session = sessions.find(
             body.session_id,
@@ -115,16 +119,16 @@ async def handle(node: Node, request: Request[FetchRequest]) -> FetchResponse:
     min_bytes = body.min_bytes if body.min_bytes <= most else 1
     if epoch != NO_SESSION_EPOCH:
         session.look_again(now_s, min(_ALL_AGAIN_S, node.settings.replica_lag_time_max_ms / 4_000))
-    found = await _look(fetch, session.due(), most, replica=replica)
+    found = await _read_partitions(fetch, session.partitions_due(), most, replica=replica)
     if session.epoch != epoch:
         # the client has continued the session with another request
         return FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH)
     if body.max_wait_ms > 0 and session and not found.urgent and found.size < min_bytes:
         with sessions.wait(sum(len(topic.partitions) for topic in body.topics)) as may_wait:
             if may_wait:
-                await _grown(fetch, found, min_bytes)
+                await _wait_for_bytes(fetch, found, min_bytes)
         if may_wait and session.epoch == epoch:
-            found = await _look(fetch, session.due(), most)
+            found = await _read_partitions(fetch, session.partitions_due(), most)
         if session.epoch != epoch:
             return FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH)
     if replica is None:
@@ -137,7 +141,7 @@ async def handle(node: Node, request: Request[FetchRequest]) -> FetchResponse:
     elif node.cluster is not None:
         for _, partition, data in found.rows:
             if partition is not None and _is_throttled(node.cluster, partition):
-                node.cluster.leader_throttle.record(_size(data), clock())
+                node.cluster.leader_throttle.record(_size_of(data), clock())
     if epoch == NO_SESSION_EPOCH:
         return FetchResponse(responses=_by_topic(found.rows))
     news = []
@@ -153,7 +157,7 @@ async def handle(node: Node, request: Request[FetchRequest]) -> FetchResponse:
     if epoch == FIRST_EPOCH:
         sessions.keep(session, now_s)
     else:
-        sessions.grown(session, now_s)
+        sessions.count_growth(session, now_s)
     told = news if session.id else found.rows
     if not session.id:
         session.end()
@@ -190,11 +194,11 @@ def _has_more(fetch: _Fetch, place: Place, partition: Partition | None, data: Pa
     return bool(data.records) or place.wanted.fetch_offset < end
 
 
-def _size(data: PartitionData) -> int:
+def _size_of(data: PartitionData) -> int:
     return len(data.records or b"")
 
 
-async def _grown(fetch: _Fetch, found: _Round, min_bytes: int) -> None:
+async def _wait_for_bytes(fetch: _Fetch, found: _Round, min_bytes: int) -> None:
     """Wait until the partitions have ``min_bytes``, one of them has urgent news, the time is up, or the
     session has continued. Only partitions that have grown are read again: there may be thousands.
     """
@@ -204,7 +208,7 @@ async def _grown(fetch: _Fetch, found: _Round, min_bytes: int) -> None:
     stale = []
     for place, partition, data in found.rows:
         if partition is not None:
-            sizes[place] = _size(data)
+            sizes[place] = _size_of(data)
             session.watch(place, partition)
             if found.paused and place.has_changed(partition, data):
                 stale.append(partition)
@@ -226,14 +230,16 @@ async def _grown(fetch: _Fetch, found: _Round, min_bytes: int) -> None:
                 now = _Round()
                 try:
                     # a range is not read, however much it is
-                    _, data = _read(fetch, grown, grown.wanted.partition_max_bytes, now, range_bytes=1)
+                    _, data = _read_partition(
+                        fetch, grown, grown.wanted.partition_max_bytes, now, range_bytes=1
+                    )
                 except KafkaError:
                     return
                 if now.urgent:
                     return
                 session.watch(grown, partition)
-                size += _size(data) - sizes.get(grown, 0)
-                sizes[grown] = _size(data)
+                size += _size_of(data) - sizes.get(grown, 0)
+                sizes[grown] = _size_of(data)
     except TimeoutError:
         return
     finally:
@@ -249,7 +255,7 @@ def _most_bytes(node: Node, request: Request[FetchRequest], *, by_broker: bool) 
     return most if limit is None else min(most, limit)
 
 
-def _replica(node: Node, request: Request[FetchRequest]) -> tuple[int, int] | None:
+def _follower_of(node: Node, request: Request[FetchRequest]) -> tuple[int, int] | None:
     """Node id and epoch of the follower that sent this; None for a client."""
     body = request.body
     if body.replica_state is None or request.version < _REPLICA_STATE_FROM:
@@ -259,7 +265,7 @@ def _replica(node: Node, request: Request[FetchRequest]) -> tuple[int, int] | No
     return (node_id, epoch) if node.cluster is not None and node_id >= 0 else None
 
 
-async def _look(
+async def _read_partitions(
     fetch: _Fetch,
     places: Iterable[Place],
     left: int,
@@ -274,7 +280,7 @@ async def _look(
     for place in places:
         await slices.end_if_due()
         try:
-            partition, data = _read(fetch, place, left, found, replica=replica)
+            partition, data = _read_partition(fetch, place, left, found, replica=replica)
         except KafkaError as error:
             data = PartitionData(place.wanted.partition, error.code, -1, aborted_transactions=None)
             found.urgent = True
@@ -291,7 +297,7 @@ async def _look(
     return found
 
 
-def _read(
+def _read_partition(
     fetch: _Fetch,
     place: Place,
     left: int,
@@ -318,7 +324,7 @@ def _read(
     place.log_end_offset = partition.log_end_offset
     if (
         fetch.cluster is not None
-        and (nearest := _nearest(fetch.cluster, fetch, partition, wanted.fetch_offset)) != NO_LEADER
+        and (nearest := _nearest_replica(fetch.cluster, fetch, partition, wanted.fetch_offset)) != NO_LEADER
     ):
         found.urgent = True
         return partition, PartitionData(
@@ -330,7 +336,10 @@ def _read(
             aborted_transactions=None,
             preferred_read_replica=nearest,
         )
-    if wanted.last_fetched_epoch != NO_EPOCH and (diverging := _diverging(partition, wanted)) is not None:
+    if (
+        wanted.last_fetched_epoch != NO_EPOCH
+        and (diverging := _find_divergence(partition, wanted)) is not None
+    ):
         found.urgent = True
         return partition, PartitionData(
             wanted.partition,
@@ -376,7 +385,7 @@ def _note_fetch(partition: Partition, wanted: FetchPartition, node_id: int, epoc
 
 def _is_held_back(node: Node, request: Request[FetchRequest], partition: Partition) -> bool:
     """Return whether a follower that is not in sync gets nothing now because it is throttled (KIP-73)."""
-    replica, leadership = _replica(node, request), partition.leadership
+    replica, leadership = _follower_of(node, request), partition.leadership
     if node.cluster is None or replica is None or leadership is None:
         return False
     return (
@@ -391,7 +400,7 @@ def _is_throttled(cluster: ClusterNode, partition: Partition) -> bool:
     return cluster.leader_throttle.concerns(replicas, partition.index)
 
 
-def _nearest(cluster: ClusterNode, fetch: _Fetch, partition: Partition, offset: int) -> int:
+def _nearest_replica(cluster: ClusterNode, fetch: _Fetch, partition: Partition, offset: int) -> int:
     """The broker in the client's rack from which it should read an offset (KIP-392); -1: this one."""
     node, request, leadership = fetch.node, fetch.request, partition.leadership
     rack = request.body.rack_id
@@ -407,7 +416,7 @@ def _nearest(cluster: ClusterNode, fetch: _Fetch, partition: Partition, offset: 
     return NO_LEADER
 
 
-def _diverging(partition: Partition, wanted: FetchPartition) -> EpochEndOffset | None:
+def _find_divergence(partition: Partition, wanted: FetchPartition) -> EpochEndOffset | None:
     """The point where the two logs diverge, if the client's last epoch ended earlier here (KIP-595); else
     None.
     """
@@ -450,7 +459,7 @@ async def _guard(asked: Asked[FetchRequest, FetchResponse]) -> FetchResponse:
 
 
 _LEVELS = (
-    Level("topics", "responses", same("topic", "topic_id")),
+    Level("topics", "responses", same_fields("topic", "topic_id")),
     Level("partitions", "partitions", {"partition": "partition_index"}, {"high_watermark": -1}),
 )
 

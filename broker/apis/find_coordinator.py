@@ -20,7 +20,7 @@ from ..share_state import find_share_coordinators
 from ..transactions import start_transactions
 from ._api import Asked, Guard, Request, ServedApi
 from ._errors import ErrorShape, Level
-from ._guards import each, refusal
+from ._guards import each, refusal_error
 
 if TYPE_CHECKING:
     from ..metadata.cluster_node import ClusterNode
@@ -49,8 +49,8 @@ async def handle(node: Node, request: Request[FindCoordinatorRequest]) -> FindCo
             f"key type {body.key_type} is not known in version {request.version}: groups (0) and "
             "transactions (1) are and, from version 6 on, share partitions (2)"
         )
-        return _answer(request, lambda key: _nowhere(key, ErrorCode.INVALID_REQUEST, words))
-    return _answer(request, lambda key: Coordinator(key, node.node_id, *request.endpoint))
+        return _answer_keys(request, lambda key: _no_coordinator(key, ErrorCode.INVALID_REQUEST, words))
+    return _answer_keys(request, lambda key: Coordinator(key, node.node_id, *request.endpoint))
 
 
 async def _find_share_coordinators(
@@ -73,18 +73,18 @@ async def _find_share_coordinators(
 
     def find(key: str) -> Coordinator:
         if key in wrong:
-            return _nowhere(key, ErrorCode.INVALID_REQUEST, wrong[key])
+            return _no_coordinator(key, ErrorCode.INVALID_REQUEST, wrong[key])
         leader = leaders[key]
         if isinstance(leader, KafkaError):
-            return _nowhere(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, str(leader))
+            return _no_coordinator(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, str(leader))
         if node.cluster is None:
             return Coordinator(key, leader, *request.endpoint)
         endpoint = node.cluster.endpoint(leader, request.context.listener)
         if endpoint is None:
-            return _nowhere(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, "its broker has no such listener")
+            return _no_coordinator(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, "its broker has no such listener")
         return Coordinator(key, leader, *endpoint)
 
-    return _answer(request, find)
+    return _answer_keys(request, find)
 
 
 async def _in_cluster(
@@ -108,19 +108,19 @@ async def _in_cluster(
             if endpoint is not None:
                 return Coordinator(key, state.leader, *endpoint)
         words = "no broker leads its partition now" if error is None else str(error)
-        return _nowhere(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, words)
+        return _no_coordinator(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, words)
 
-    return _answer(request, find)
+    return _answer_keys(request, find)
 
 
 _NOWHERE: dict[str, object] = {"node_id": -1, "host": "", "port": -1}
 
 
-def _nowhere(key: str, code: ErrorCode, words: str) -> Coordinator:
+def _no_coordinator(key: str, code: ErrorCode, words: str) -> Coordinator:
     return Coordinator(key, -1, "", -1, code, words)
 
 
-def _answer(
+def _answer_keys(
     request: Request[FindCoordinatorRequest], find: Callable[[str], Coordinator]
 ) -> FindCoordinatorResponse:
     if request.version >= _MANY_FROM:
@@ -150,7 +150,7 @@ async def _guard(asked: Asked[FindCoordinatorRequest, FindCoordinatorResponse]) 
         return await each(asked, wanted)
     access, name = wanted(body.key)
     if not asked.may(access, name):
-        raise refusal(access)
+        raise refusal_error(access)
     return await asked.proceed()
 
 

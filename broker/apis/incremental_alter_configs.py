@@ -16,7 +16,7 @@ from ..metadata.live_settings import kafka_name
 from ..node import Node
 from ..security._listeners import PREFIX
 from ._api import Request, ServedApi
-from ._configs import ALTER_ERRORS, ALTER_GUARD, DELETE, Rows, alter, by_controller, invalid
+from ._configs import ALTER_ERRORS, ALTER_GUARD, DELETE, Rows, alter, by_controller, invalid_config
 
 _SET, _APPEND, _SUBTRACT = 0, 2, 3
 
@@ -36,11 +36,11 @@ async def handle(
     node: Node, request: Request[IncrementalAlterConfigsRequest]
 ) -> IncrementalAlterConfigsResponse:
     return IncrementalAlterConfigsResponse(
-        responses=await alter(node, request, _incremental, AlterConfigsResourceResponse)
+        responses=await alter(node, request, _apply_changes, AlterConfigsResourceResponse)
     )
 
 
-def _incremental(
+def _apply_changes(
     before: Mapping[str, object], shown: Rows, configs: Sequence[AlterableConfig]
 ) -> dict[str, str]:
     """Apply changes to the configs that are set."""
@@ -53,13 +53,13 @@ def _incremental(
             given.pop(name, None)
         elif config.config_operation in (_APPEND, _SUBTRACT):
             value = next((row.value for row in shown() if row.name == name), None)
-            given[name] = _list(config, value or "")
+            given[name] = _list_value(config, value or "")
         else:
-            raise invalid(f"operation {config.config_operation} on {config.name}: 0 to 3 are known")
+            raise invalid_config(f"operation {config.config_operation} on {config.name}: 0 to 3 are known")
     return given
 
 
-def _list(config: AlterableConfig, before: str) -> str:
+def _list_value(config: AlterableConfig, before: str) -> str:
     named = (config.value or "").split(",")
     if config.name not in _LISTS:
         verb = "appended to" if config.config_operation == _APPEND else "subtracted from"

@@ -10,7 +10,7 @@ from ..node import Node
 from ..transactions import take_producer_id
 from ._api import Asked, Guard, Request, ServedApi
 from ._errors import at_top
-from ._guards import refusal
+from ._guards import refusal_error
 from ._transactions import fenced_name
 
 #: Version from which clients know PRODUCER_FENCED.
@@ -57,11 +57,11 @@ async def _guard(asked: Asked[InitProducerIdRequest, InitProducerIdResponse]) ->
     name = asked.request.body.transactional_id
     if name is not None:
         if not asked.may(_TRANSACTION_RIGHT, name):
-            raise refusal(_TRANSACTION_RIGHT)
+            raise refusal_error(_TRANSACTION_RIGHT)
     elif not asked.authorizer.allows_some(
         asked.request.context, _SOME_TOPIC_RIGHT.operation, _SOME_TOPIC_RIGHT.resource
     ) and not asked.may(_IDEMPOTENT_RIGHT):
-        raise refusal(_IDEMPOTENT_RIGHT)
+        raise refusal_error(_IDEMPOTENT_RIGHT)
     return await asked.proceed()
 
 

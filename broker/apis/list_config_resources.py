@@ -29,12 +29,12 @@ async def handle(node: Node, request: Request[ListConfigResourcesRequest]) -> Li
             ListedResource(resource_name=name, resource_type=int(kind))
             for kind in ConfigResource
             if kind in wanted or not wanted
-            for name in _names(node, kind)
+            for name in _names_of_kind(node, kind)
         ]
     )
 
 
-def _names(node: Node, kind: ConfigResource) -> Iterable[str]:
+def _names_of_kind(node: Node, kind: ConfigResource) -> Iterable[str]:
     match kind:
         case ConfigResource.TOPIC:
             return [topic.name for topic in node.topics.all()]

@@ -67,7 +67,7 @@ async def handle(node: Node, request: Request[ListOffsetsRequest]) -> ListOffset
                     rows.append(ListOffsetsPartitionResponse(index, ErrorCode.INVALID_REQUEST))
                 continue
             try:
-                offset, timestamp, epoch = await _find(node, request, topic.name, wanted)
+                offset, timestamp, epoch = await _find_offset(node, request, topic.name, wanted)
                 rows.append(ListOffsetsPartitionResponse(index, 0, timestamp, offset, epoch))
             except KafkaError as error:
                 rows.append(ListOffsetsPartitionResponse(index, error.code))
@@ -78,7 +78,7 @@ async def handle(node: Node, request: Request[ListOffsetsRequest]) -> ListOffset
     return ListOffsetsResponse(topics=answers)
 
 
-async def _find(
+async def _find_offset(
     node: Node, request: Request[ListOffsetsRequest], topic: str, wanted: ListOffsetsPartition
 ) -> tuple[int, int, int]:
     """Return offset, timestamp and leader epoch. Raises KafkaError."""
@@ -98,8 +98,8 @@ async def _find(
     if timestamp == _LATEST:
         if behind:
             raise _not_yet(request)
-        return _end(node, request, partition), -1, partition.leader_epoch
-    end = _end(node, request, partition)
+        return _readable_end(node, request, partition), -1, partition.leader_epoch
+    end = _readable_end(node, request, partition)
     steps = partition.find_timestamp(None if timestamp == _MAX_TIMESTAMP else timestamp)
     found = await node.long_work.run(steps)
     if found is not None and found[0] < end:
@@ -109,7 +109,7 @@ async def _find(
     return _NOWHERE
 
 
-def _end(node: Node, request: Request[ListOffsetsRequest], partition: Partition) -> int:
+def _readable_end(node: Node, request: Request[ListOffsetsRequest], partition: Partition) -> int:
     """Return the offset up to which the sender may read. Raises KafkaError."""
     if node.cluster is not None and request.body.replica_id >= 0:
         return partition.log_end_offset  # a follower copies up to there

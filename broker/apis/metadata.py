@@ -23,7 +23,7 @@ from ..metadata.topics import NO_TOPIC_ID
 from ..node import Node
 from ..partitions.topic_names import check_name
 from ._api import Asked, Guard, Request, ServedApi
-from ._errors import ErrorShape, Level, same
+from ._errors import ErrorShape, Level, same_fields
 from ._guards import CLUSTER_OPERATIONS_RIGHT, topic_name, with_cluster_operations, with_operations
 from ._lookup import (
     CLUSTER_OPERATIONS,
@@ -55,7 +55,7 @@ async def handle(node: Node, request: Request[MetadataRequest]) -> MetadataRespo
         ],
         cluster_id=image.cluster_id,
         controller_id=image.controller_id,
-        topics=await _topics(node, request),
+        topics=await _describe_topics(node, request),
     )
     if body.include_cluster_authorized_operations:
         return answer._replace(cluster_authorized_operations=CLUSTER_OPERATIONS)
@@ -71,7 +71,7 @@ def _topics_meant(topics: Iterable[MetadataRequestTopic]) -> list[MetadataReques
     return list({item.name: item for item in topics}.values())
 
 
-async def _topics(node: Node, request: Request[MetadataRequest]) -> list[MetadataResponseTopic]:
+async def _describe_topics(node: Node, request: Request[MetadataRequest]) -> list[MetadataResponseTopic]:
     topics = request.body.topics
     if topics is None or (request.version == 0 and not topics):
         return [_describe_topic(node, request, topic) async for topic in in_slices(node.topics.all())]
@@ -85,7 +85,7 @@ async def _create_missing(
     node: Node, request: Request[MetadataRequest], names: list[str]
 ) -> dict[str, KafkaError]:
     """Create the missing topics, if the request and the settings allow it; return errors by name."""
-    if not _creates(node, request):
+    if not _may_create(node, request):
         return {}
     refused: dict[str, KafkaError] = {}
     plans = []
@@ -113,12 +113,12 @@ def _asked_for(
     if topic_id != NO_TOPIC_ID:
         topic = node.topics.by_id(topic_id)
         if topic is None:
-            return _missing(request, None, topic_id, ErrorCode.UNKNOWN_TOPIC_ID)
+            return _missing_topic(request, None, topic_id, ErrorCode.UNKNOWN_TOPIC_ID)
         return _describe_topic(node, request, topic)
     try:
         return _describe_topic(node, request, _by_name(node, item.name, refused))
     except KafkaError as error:
-        return _missing(request, item.name, NO_TOPIC_ID, error.code)
+        return _missing_topic(request, item.name, NO_TOPIC_ID, error.code)
 
 
 def _by_name(node: Node, name: str | None, refused: Mapping[str, KafkaError]) -> TopicImage:
@@ -139,9 +139,9 @@ def _describe_topic(
             topic = node.topics.with_epochs(topic)
         except KafkaError:
             # no file can be opened now: clients retry
-            return _missing(request, topic.name, topic.id, ErrorCode.LEADER_NOT_AVAILABLE)
+            return _missing_topic(request, topic.name, topic.id, ErrorCode.LEADER_NOT_AVAILABLE)
         topic.described = PreparedArray(
-            [_partition(index, state) for index, state in enumerate(topic.partitions)]
+            [_describe_partition(index, state) for index, state in enumerate(topic.partitions)]
         )
     # written as an array is, though it is none
     partitions: Any = topic.described
@@ -158,14 +158,14 @@ def _describe_topic(
     )
 
 
-def _partition(index: int, state: PartitionState) -> MetadataResponsePartition:
+def _describe_partition(index: int, state: PartitionState) -> MetadataResponsePartition:
     code = ErrorCode.LEADER_NOT_AVAILABLE if state.leader == NO_LEADER else ErrorCode.NONE
     return MetadataResponsePartition(
         code, index, state.leader, state.leader_epoch, state.replicas, state.isr, state.offline
     )
 
 
-def _missing(
+def _missing_topic(
     request: Request[MetadataRequest], name: str | None, topic_id: UUID, code: ErrorCode
 ) -> MetadataResponseTopic:
     # a null name is new in v12
@@ -220,13 +220,13 @@ async def _sorted_out(
         name = topic_name(asked, item)
         may = name is None or asked.may(_TOPIC_RIGHT, name)
         missing = name is not None and asked.node.topics.get(name) is None
-        if name is not None and may and missing and _creates(asked.node, asked.request):
+        if name is not None and may and missing and _may_create(asked.node, asked.request):
             may = asked.shows(_CREATE_ANY_RIGHT) or asked.may(_CREATE_RIGHT, name)
         (allowed if may else refused).append(item)
     return allowed, refused
 
 
-def _creates(node: Node, request: Request[MetadataRequest]) -> bool:
+def _may_create(node: Node, request: Request[MetadataRequest]) -> bool:
     return bool(node.settings.auto_create_topics_enable and request.body.allow_auto_topic_creation)
 
 
@@ -238,8 +238,8 @@ API = ServedApi(
     errors=ErrorShape(
         top=(13, 13),
         levels={
-            0: (Level("topics", "topics", same("name", "topic_id"), for_null={"name": ""}),),
-            _NULL_NAME_FROM: (Level("topics", "topics", same("name", "topic_id")),),
+            0: (Level("topics", "topics", same_fields("name", "topic_id"), for_null={"name": ""}),),
+            _NULL_NAME_FROM: (Level("topics", "topics", same_fields("name", "topic_id")),),
         },
     ),
     reads_only=True,

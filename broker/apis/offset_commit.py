@@ -6,7 +6,7 @@ from ...protocol import ApiKey
 from ...protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from ..authorizer import Operation, ResourceType, right
 from ._api import ServedApi
-from ._errors import PARTITIONS, Level, in_elements, same
+from ._errors import PARTITIONS, Level, in_elements, same_fields
 from ._guards import topics, whole
 
 API: ServedApi[OffsetCommitRequest, OffsetCommitResponse] = ServedApi(
@@ -17,6 +17,6 @@ API: ServedApi[OffsetCommitRequest, OffsetCommitResponse] = ServedApi(
         field="group_id",
         then=topics(right(Operation.READ, ResourceType.TOPIC, "each topic")),
     ),
-    errors=in_elements(Level("topics", "topics", same("name", "topic_id")), PARTITIONS),
+    errors=in_elements(Level("topics", "topics", same_fields("name", "topic_id")), PARTITIONS),
     without_task=True,
 )

@@ -18,8 +18,8 @@ from ...protocol.messages.offset_fetch import (
 from ..authorizer import Operation, ResourceType, right
 from ..event_loop.time_slices import in_slices
 from ._api import Asked, Guard, ServedApi, replaced
-from ._errors import TOPICS_BY_NAME, ErrorShape, Level, same
-from ._guards import appended, refusal, topic_name
+from ._errors import TOPICS_BY_NAME, ErrorShape, Level, same_fields
+from ._guards import append_elements, refusal_error, topic_name
 
 _Topic: TypeAlias = OffsetFetchRequestTopic | OffsetFetchRequestTopics
 #: A group in a request and in a response; in old versions these are about one.
@@ -39,7 +39,7 @@ async def _guard(asked: Asked[OffsetFetchRequest, OffsetFetchResponse]) -> Offse
     request, body = asked.request, asked.request.body
     if request.version < _MANY_GROUPS_FROM:
         if not asked.may(_GROUP_RIGHT, body.group_id):
-            raise refusal(_GROUP_RIGHT)
+            raise refusal_error(_GROUP_RIGHT)
         request.body, hidden = await _hide_topics(asked, body)
         return await _answer_group(asked, await asked.proceed(), hidden)
     allowed: list[tuple[OffsetFetchRequestGroup, list[_Topic] | None]] = []
@@ -54,7 +54,7 @@ async def _guard(asked: Asked[OffsetFetchRequest, OffsetFetchResponse]) -> Offse
     # matched by position, not by id: a group may be in the request twice, each time with other topics
     answers = zip(answer.groups, allowed, strict=True)
     told = [await _answer_group(asked, group, hidden) async for group, (_, hidden) in in_slices(answers)]
-    errors = request.element_errors(refused, refusal(_GROUP_RIGHT).code)
+    errors = request.element_errors(refused, refusal_error(_GROUP_RIGHT).code)
     return replaced(answer, groups=[*told, *errors])
 
 
@@ -79,7 +79,7 @@ async def _answer_group(
     if group.error_code:
         return group
     if hidden is not None:
-        return appended(group, "topics", (_without_offsets(topic) for topic in hidden))
+        return append_elements(group, "topics", (_without_offsets(topic) for topic in hidden))
     topics = [
         topic
         async for topic in in_slices(group.topics)
@@ -102,7 +102,7 @@ _ONE_GROUP = (
         "partition_indexes", "partitions", {"": "partition_index"}, {"committed_offset": -1, "metadata": ""}
     ),
 )
-_MANY_GROUPS = (Level("groups", "groups", same("group_id")),)
+_MANY_GROUPS = (Level("groups", "groups", same_fields("group_id")),)
 
 API: ServedApi[OffsetFetchRequest, OffsetFetchResponse] = ServedApi(
     key=ApiKey.OFFSET_FETCH,

@@ -12,7 +12,7 @@ from ...protocol.messages.offset_for_leader_epoch import (
 from ..authorizer import Access, Operation, ResourceType, right
 from ..node import Node
 from ._api import Asked, Guard, Request, ServedApi
-from ._errors import Level, in_elements, same
+from ._errors import Level, in_elements, same_fields
 from ._guards import each_topic
 from ._lookup import find_partition
 
@@ -46,6 +46,7 @@ API = ServedApi(
     handler=handle,
     guard=Guard((_ANY_RIGHT, _TOPIC_RIGHT), _guard),
     errors=in_elements(
-        Level("topics", "topics", same("topic")), Level("partitions", "partitions", same("partition"))
+        Level("topics", "topics", same_fields("topic")),
+        Level("partitions", "partitions", same_fields("partition")),
     ),
 )

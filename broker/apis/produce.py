@@ -39,8 +39,8 @@ from ..node import Node
 from ..partitions.partition import Partition
 from ..transactions import Writer
 from ._api import Asked, Guard, Request, ServedApi
-from ._errors import Level, in_elements, same
-from ._guards import each_topic, refusal, topic_name
+from ._errors import Level, in_elements, same_fields
+from ._guards import each_topic, refusal_error, topic_name
 from ._lookup import find_partition
 from ._transactions import written_name
 
@@ -105,7 +105,7 @@ async def handle(node: Node, request: Request[ProduceRequest]) -> ProduceRespons
     ]
     each = ((topic, outcomes, data) for topic, outcomes in appended for data in topic.partition_data)
     async for topic, outcomes, data in in_slices(each):
-        outcomes.append((data.index, await _append(node, request, topic, data, writing)))
+        outcomes.append((data.index, await _append_batch(node, request, topic, data, writing)))
     # everything is appended before waiting for the first flush: flushes run side by side
     responses = [(topic, [await _to_outcome(*one) for one in partitions]) for topic, partitions in appended]
     if body.acks == 0:
@@ -113,7 +113,7 @@ async def handle(node: Node, request: Request[ProduceRequest]) -> ProduceRespons
         if failed:
             raise ProtocolError(f"a Produce with acks=0 failed: {failed[0]}")
         return None
-    return _answer(responses)
+    return _make_response(responses)
 
 
 async def _to_outcome(index: int, outcome: _Outcome) -> tuple[int, _Outcome]:
@@ -125,7 +125,7 @@ async def _to_outcome(index: int, outcome: _Outcome) -> tuple[int, _Outcome]:
     return index, outcome
 
 
-def _answer(responses: list[tuple[TopicProduceData, list[tuple[int, _Outcome]]]]) -> ProduceResponse:
+def _make_response(responses: list[tuple[TopicProduceData, list[tuple[int, _Outcome]]]]) -> ProduceResponse:
     return ProduceResponse(
         responses=[
             TopicProduceResponse(
@@ -208,18 +208,18 @@ async def _in_transaction(
     writer = Writer(transactional_id, producer_id, epoch, adds)
     for place, header in headers.items():
         partition = node.logs.partition(*place)
-        if writer.known(partition) is None:
+        if writer.known_permission(partition) is None:
             partition.unverified.begin(header, from_zero=adds)
     return _Writing(writer, await writer.admit(node, headers), request.version >= _ABORTABLE_FROM)
 
 
 def _of_transaction(records: bytes | memoryview | None) -> BatchHeader | None:
     """The header of a batch that is part of a producer's transaction; None for any other."""
-    header = _header(records)
+    header = _header_of(records)
     return header if header is not None and header.transactional and header.producer_id >= 0 else None
 
 
-def _header(records: bytes | memoryview | None) -> BatchHeader | None:
+def _header_of(records: bytes | memoryview | None) -> BatchHeader | None:
     """The header of a batch; None for a malformed one, which is told later."""
     try:
         return parse_batch_header(records or b"")
@@ -235,21 +235,21 @@ def _refuse_batch(
     start: int = -1,
 ) -> _Outcome:
     """The outcome of a batch that is not stored."""
-    header = _header(data.records)
+    header = _header_of(data.records)
     if header is not None:
-        request.refused.note((topic.name, topic.topic_id, data.index), header, error)
+        request.refused.note_refusal((topic.name, topic.topic_id, data.index), header, error)
     return _Outcome(log_start_offset=start, error=error)
 
 
-async def _append(
+async def _append_batch(
     node: Node,
     request: Request[ProduceRequest],
     topic: TopicProduceData,
     data: PartitionProduceData,
     writing: _Writing | None,
 ) -> _Outcome:
-    if request.refused and (header := _header(data.records)) is not None:
-        before = request.refused.before((topic.name, topic.topic_id, data.index), header)
+    if request.refused and (header := _header_of(data.records)) is not None:
+        before = request.refused.refusal_before((topic.name, topic.topic_id, data.index), header)
         if before is not None:
             return _refuse_batch(request, topic, data, before)
     by_id = request.version >= _TOPIC_IDS_FROM
@@ -261,7 +261,7 @@ async def _append(
                 ErrorCode.INVALID_TOPIC_EXCEPTION, f"{partition.topic.name} is written by the broker alone"
             )
         partition.topic.traffic.produce_requests += 1
-        records = _check(request, data.records)
+        records = _check_batch(request, data.records)
         if request.body.acks not in _ACKS:
             raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks={request.body.acks}: use -1, 0 or 1")
         if writing is not None and _of_transaction(records) is None:
@@ -305,7 +305,7 @@ async def _append(
     return _Outcome(info.base_offset, info.log_append_time_ms, info.log_start_offset, flush=flush)
 
 
-def _check(request: Request[ProduceRequest], records: bytes | memoryview | None) -> bytes:
+def _check_batch(request: Request[ProduceRequest], records: bytes | memoryview | None) -> bytes:
     """Return the one batch of a request: magic 2, without what only a coordinator may write. The log checks
     more.
 
@@ -368,10 +368,10 @@ _TRANSACTIONAL = 0x10
 
 async def _guard(asked: Asked[ProduceRequest, ProduceResponse | None]) -> ProduceResponse | None:
     body = asked.request.body
-    if any(_transactional(data.records) for item in body.topic_data for data in item.partition_data) and (
+    if any(_is_transactional(data.records) for item in body.topic_data for data in item.partition_data) and (
         body.transactional_id is None or not asked.may(_TRANSACTION_RIGHT, body.transactional_id)
     ):
-        raise refusal(_TRANSACTION_RIGHT)
+        raise refusal_error(_TRANSACTION_RIGHT)
     if body.acks == 0:
         for item in body.topic_data:
             name = topic_name(asked, item)
@@ -380,7 +380,7 @@ async def _guard(asked: Asked[ProduceRequest, ProduceResponse | None]) -> Produc
     return await each_topic(asked, _TOPIC_RIGHT)
 
 
-def _transactional(records: bytes | memoryview | None) -> bool:
+def _is_transactional(records: bytes | memoryview | None) -> bool:
     at = _ATTRIBUTES_END - 1
     return records is not None and len(records) > at and bool(records[at] & _TRANSACTIONAL)
 
@@ -393,8 +393,8 @@ API = ServedApi(
     handler=handle,
     guard=Guard((_TRANSACTION_RIGHT, _TOPIC_RIGHT), _guard),
     errors=in_elements(
-        Level("topic_data", "responses", same("name", "topic_id")),
-        Level("partition_data", "partition_responses", same("index"), {"base_offset": -1}),
+        Level("topic_data", "responses", same_fields("name", "topic_id")),
+        Level("partition_data", "partition_responses", same_fields("index"), {"base_offset": -1}),
     ),
     is_answered=lambda body: body.acks != 0,
     carried_out=True,

@@ -23,7 +23,7 @@ _NO_RESULTS_FROM = 2
 async def handle(node: Node, request: Request[UpdateFeaturesRequest]) -> UpdateFeaturesResponse:
     body, features = request.body, node.features
     try:
-        levels = features.updated(
+        levels = features.levels_after(
             (each.feature, each.max_version_level, each.upgrade_type) for each in body.feature_updates
         )
     except KafkaError as error:

@@ -24,8 +24,8 @@ from ..event_loop.time_slices import in_slices
 from ..node import Node
 from ..transactions import write_marker
 from ._api import Asked, Guard, Request, ServedApi
-from ._errors import Level, in_elements, same
-from ._guards import refusal
+from ._errors import Level, in_elements, same_fields
+from ._guards import refusal_error
 
 #: A producer epoch that stands for none.
 _NO_EPOCH: Final = -1
@@ -52,7 +52,7 @@ async def handle(node: Node, request: Request[WriteTxnMarkersRequest]) -> WriteT
             asked.attempt,
         )
         rises = asked.transaction_version >= EPOCH_BUMP_VERSION
-        error = await _write(node, TopicPartition(topic, number), marker, leader_epoch, rises=rises)
+        error = await _write_marker(node, TopicPartition(topic, number), marker, leader_epoch, rises=rises)
         partitions.append(WritableTxnMarkerPartitionResult(number, error))
     results = []
     for asked, topics in zip(request.body.markers, answers, strict=True):
@@ -68,7 +68,7 @@ def _with_epochs(topic: WritableTxnMarkerTopic) -> Iterator[tuple[int, int]]:
     return zip_longest(topic.partition_indexes, topic.leader_epochs[:count], fillvalue=_ANY_EPOCH)
 
 
-async def _write(
+async def _write_marker(
     node: Node, place: TopicPartition, marker: TransactionMarker, leader_epoch: int, *, rises: bool
 ) -> ErrorCode:
     if marker.producer_id < 0:
@@ -95,7 +95,7 @@ _BROKER_RIGHT = right(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, "or this o
 
 async def _guard(asked: Asked[WriteTxnMarkersRequest, WriteTxnMarkersResponse]) -> WriteTxnMarkersResponse:
     if not asked.shows(_ALTER_RIGHT) and not asked.may(_BROKER_RIGHT):
-        raise refusal(_BROKER_RIGHT)
+        raise refusal_error(_BROKER_RIGHT)
     return await asked.proceed()
 
 
@@ -105,8 +105,8 @@ API = ServedApi(
     handler=handle,
     guard=Guard((_ALTER_RIGHT, _BROKER_RIGHT), _guard),
     errors=in_elements(
-        Level("markers", "markers", same("producer_id")),
-        Level("topics", "topics", same("name")),
+        Level("markers", "markers", same_fields("producer_id")),
+        Level("topics", "topics", same_fields("name")),
         Level("partition_indexes", "partitions", {"": "partition_index"}),
     ),
 )

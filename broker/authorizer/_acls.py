@@ -81,15 +81,17 @@ IMPLIED_BY: Final = {
 }
 
 
-def _operations(names: str) -> tuple[Operation, ...]:
+def _operations_of(names: str) -> tuple[Operation, ...]:
     return tuple(Operation[name] for name in names.split())
 
 
 #: Operations on each kind of resource, in the order of their numbers: the "authorized operations" (KIP-430).
 OPERATIONS: Final = {
-    ResourceType.TOPIC: _operations("READ WRITE CREATE DELETE ALTER DESCRIBE DESCRIBE_CONFIGS ALTER_CONFIGS"),
-    ResourceType.GROUP: _operations("READ DELETE DESCRIBE DESCRIBE_CONFIGS ALTER_CONFIGS"),
-    ResourceType.CLUSTER: _operations(
+    ResourceType.TOPIC: _operations_of(
+        "READ WRITE CREATE DELETE ALTER DESCRIBE DESCRIBE_CONFIGS ALTER_CONFIGS"
+    ),
+    ResourceType.GROUP: _operations_of("READ DELETE DESCRIBE DESCRIBE_CONFIGS ALTER_CONFIGS"),
+    ResourceType.CLUSTER: _operations_of(
         "CREATE ALTER DESCRIBE CLUSTER_ACTION DESCRIBE_CONFIGS ALTER_CONFIGS IDEMPOTENT_WRITE"
     ),
 }
@@ -135,10 +137,10 @@ class AclFilter:
             and self.host in (None, acl.host)
             and self.operation in (Operation.ANY, acl.operation)
             and self.permission in (Permission.ANY, acl.permission)
-            and self._names(acl)
+            and self._matches_name(acl)
         )
 
-    def _names(self, acl: Acl) -> bool:
+    def _matches_name(self, acl: Acl) -> bool:
         if self.pattern_type not in (PatternType.ANY, PatternType.MATCH, acl.pattern_type):
             return False
         if self.name is None or self.name == acl.name:

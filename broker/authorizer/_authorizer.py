@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from ...protocol import RequestContext
-from ..reporting.log_lines import RateLimitedLog, cut
+from ..reporting.log_lines import RateLimitedLog, cut_text
 from ._acls import OPERATIONS, Acl, AclFilter, Operation, ResourceType
 from ._rules import AclRules, Verdict
 
@@ -85,12 +85,12 @@ class Authorizer:
         """Return whether the sender of a request may do this. A refusal is logged once while it is cached,
         and within the limit of lines that clients cause.
         """
-        verdicts = self._verdicts(context, operation, resource_type)
+        verdicts = self._verdicts_of(context, operation, resource_type)
         allowed = verdicts.get(name)
         if allowed is None:
-            allowed = self._decide(context, operation, resource_type, name)
+            allowed = self._decide_access(context, operation, resource_type, name)
         if not allowed:
-            self._tell((context.principal, context.client_host, operation, resource_type), name)
+            self._log_denial((context.principal, context.client_host, operation, resource_type), name)
         return allowed
 
     def shows(
@@ -99,13 +99,13 @@ class Authorizer:
         """As ``allows``, for things that are left out of a response: they are not refused, so nothing is
         logged.
         """
-        allowed = self._verdicts(context, operation, resource_type).get(name)
-        return self._decide(context, operation, resource_type, name) if allowed is None else allowed
+        allowed = self._verdicts_of(context, operation, resource_type).get(name)
+        return self._decide_access(context, operation, resource_type, name) if allowed is None else allowed
 
     def readable(self, context: RequestContext) -> Readable:
         """Cached decisions about what a client may read: True is allowed; for all else call ``allows``."""
-        groups = self._verdicts(context, Operation.READ, ResourceType.GROUP)
-        topics = self._verdicts(context, Operation.READ, ResourceType.TOPIC)
+        groups = self._verdicts_of(context, Operation.READ, ResourceType.GROUP)
+        topics = self._verdicts_of(context, Operation.READ, ResourceType.TOPIC)
         return Readable(self.remembered, groups, topics)
 
     def allows_some(self, context: RequestContext, operation: Operation, resource_type: ResourceType) -> bool:
@@ -113,7 +113,7 @@ class Authorizer:
         this.
         """
         return self.shows(context, operation, resource_type, _ANY_NAME) or self._rules.allows_some(
-            context.principal, _host(context.client_host), operation, resource_type
+            context.principal, _host_address(context.client_host), operation, resource_type
         )
 
     def operations(self, context: RequestContext, resource_type: ResourceType, name: str) -> frozenset[int]:
@@ -135,7 +135,7 @@ class Authorizer:
             if self._save is not None:
                 await self._save([*self._rules, *new])
             self._rules.add(new)
-            self._forget()
+            self._forget_verdicts()
 
     async def delete(self, acls: Iterable[Acl]) -> None:
         """Delete rules; that is durable and in force when this returns. Raises OSError."""
@@ -144,14 +144,14 @@ class Authorizer:
             if self._save is not None:
                 await self._save([acl for acl in self._rules if acl not in gone])
             self._rules.remove(gone)
-            self._forget()
+            self._forget_verdicts()
 
     def replace(self, acls: Iterable[Acl]) -> None:
         """Replace all rules by these, which are durable already."""
         self._rules = AclRules(acls)
-        self._forget()
+        self._forget_verdicts()
 
-    def _verdicts(
+    def _verdicts_of(
         self, context: RequestContext, operation: Operation, resource_type: ResourceType
     ) -> Verdicts:
         subject = (context.principal, context.client_host, operation, resource_type)
@@ -161,29 +161,29 @@ class Authorizer:
             known = self.remembered[subject] = {}
         return known
 
-    def _decide(
+    def _decide_access(
         self, context: RequestContext, operation: Operation, resource_type: ResourceType, name: str
     ) -> bool:
         principal = context.principal
         if principal in self._super_users:
             allowed = True
         else:
-            host = _host(context.client_host)
+            host = _host_address(context.client_host)
             verdict = self._rules.verdict(principal, host, operation, resource_type, name)
             allowed = self._without_rules if verdict is Verdict.NO_RULES else verdict is Verdict.ALLOWED
         if len(name) <= MAX_REMEMBERED_NAME:
             self._make_room(name)
-            self._verdicts(context, operation, resource_type)[name] = allowed
+            self._verdicts_of(context, operation, resource_type)[name] = allowed
         return allowed
 
     def _make_room(self, text: str) -> None:
         """Make room for one more decision, or one more client."""
         size = _DECISION_BYTES + (len(text) if text.isascii() else 4 * len(text))
         if self._bytes + size > MAX_REMEMBERED_BYTES:
-            self._forget()
+            self._forget_verdicts()
         self._bytes += size
 
-    def _tell(self, subject: Subject, name: str) -> None:
+    def _log_denial(self, subject: Subject, name: str) -> None:
         if (subject, name) in self._told:
             return
         if len(name) <= MAX_REMEMBERED_NAME:
@@ -191,14 +191,14 @@ class Authorizer:
         principal, host, operation, resource_type = subject
         self._denials.say(
             "denied: %r from %s may not %s %s %r",
-            cut(principal),
-            _host(host),
+            cut_text(principal),
+            _host_address(host),
             operation.name,
             resource_type.name,
-            cut(name),
+            cut_text(name),
         )
 
-    def _forget(self) -> None:
+    def _forget_verdicts(self) -> None:
         for verdicts in self.remembered.values():
             # connections that still hold it find nothing in it
             verdicts.clear()
@@ -207,6 +207,6 @@ class Authorizer:
         self._told.clear()
 
 
-def _host(client_host: str) -> str:
+def _host_address(client_host: str) -> str:
     """The address in rules; a context has Java's slash before it."""
     return client_host.removeprefix("/")

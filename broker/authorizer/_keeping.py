@@ -18,7 +18,7 @@ class AclsFile:
 
     def load(self) -> list[Acl]:
         """The rules that were saved last; [] if there is no document. Raises StateFileError."""
-        return self._file.load(lambda content: list(map(_read, content["acls"]))) or []
+        return self._file.load(lambda content: list(map(_read_acl, content["acls"]))) or []
 
     def follow(self, changed: Callable[[list[Acl]], None]) -> None:
         """Call ``changed`` with the rules whenever another broker has saved them."""
@@ -45,7 +45,7 @@ def _to_document(acl: Acl) -> dict[str, str]:
     return {name: getattr(acl, name).name if kind else getattr(acl, name) for name, kind in _FIELDS.items()}
 
 
-def _read(stored: Mapping[str, str]) -> Acl:
+def _read_acl(stored: Mapping[str, str]) -> Acl:
     fields: dict[str, Any] = {
         name: kind[stored[name]] if kind else stored[name] for name, kind in _FIELDS.items()
     }

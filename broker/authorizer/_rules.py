@@ -67,7 +67,7 @@ class AclRules:
             if acl not in self._acls:
                 self._last += 1
                 self._acls[acl] = self._last
-                self._index(acl)
+                self._index_rule(acl)
 
     def remove(self, acls: Iterable[Acl]) -> None:
         """Remove rules; one that does not exist is no error."""
@@ -80,7 +80,7 @@ class AclRules:
             for index in (self._by_name, self._by_principal, self._by_host):
                 index.clear()
             for acl in self._acls:
-                self._index(acl)
+                self._index_rule(acl)
 
     def find(self, wanted: AclFilter) -> list[Acl]:
         """The rules that match a filter, oldest first. Only those are looked at that have its name, its
@@ -165,7 +165,7 @@ class AclRules:
                 if rules is not None:
                     yield rules
 
-    def _index(self, acl: Acl) -> None:
+    def _index_rule(self, acl: Acl) -> None:
         self._by_name.setdefault(acl.name, []).append(acl)
         self._by_principal.setdefault(acl.principal, []).append(acl)
         self._by_host.setdefault(acl.host, []).append(acl)

@@ -80,7 +80,7 @@ class Place:
         return is_news
 
 
-class FetchSession:
+class ServedFetchSession:
     """A client's session. ``epoch`` is that of the next request: ``NO_EPOCH`` if there will be none."""
 
     __slots__ = (
@@ -158,7 +158,7 @@ class FetchSession:
                 if place is not None:
                     self._due.pop(place, None)
                     self._refused -= place.is_refused
-                    self._leave(place)
+                    self._leave_partition(place)
 
     def look_again(self, now_s: float, after_s: float) -> None:
         """Make all partitions due if that was long ago."""
@@ -166,10 +166,10 @@ class FetchSession:
             self.looked_s = now_s
             self._due |= dict.fromkeys(self._places.values())
 
-    def due(self) -> list[Place]:
+    def partitions_due(self) -> list[Place]:
         """The partitions to read."""
         if self._by_partition:
-            for partition in self.waiter.take():
+            for partition in self.waiter.take_changed():
                 self.on_change(partition)
         return list(self._due)
 
@@ -183,7 +183,7 @@ class FetchSession:
     def watch(self, place: Place, partition: Partition) -> None:
         """Wait for the partition's next change."""
         if place.partition is not partition:
-            self._leave(place)
+            self._leave_partition(place)
             place.partition = partition
             self._by_partition[partition] = place
         partition.waiters[self.waiter] = None
@@ -201,9 +201,9 @@ class FetchSession:
     def end(self) -> None:
         """Stop waiting for changes."""
         for place in list(self._by_partition.values()):
-            self._leave(place)
+            self._leave_partition(place)
 
-    def _leave(self, place: Place) -> None:
+    def _leave_partition(self, place: Place) -> None:
         partition, place.partition = place.partition, None
         if partition is not None:
             partition.waiters.pop(self.waiter, None)
@@ -218,7 +218,7 @@ class FetchSessions:
         self._most_partitions = most_partitions
         self._size = 0
         # the least recently used one comes first
-        self._sessions: OrderedDict[int, FetchSession] = OrderedDict()
+        self._sessions: OrderedDict[int, ServedFetchSession] = OrderedDict()
         self.evicted = 0
         #: Partitions that are named by requests which wait for records, but for those that name few.
         self.waiting = 0
@@ -249,14 +249,14 @@ class FetchSessions:
 
     def find(
         self, session_id: int, epoch: int, *, by_id: bool, by_broker: bool, now_s: float
-    ) -> FetchSession:
+    ) -> ServedFetchSession:
         """The session of a request: a new one, or the one that it continues. Raises KafkaError:
         FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, FETCH_SESSION_TOPIC_ID_ERROR.
         """
         if epoch in (FIRST_EPOCH, NO_EPOCH):
             if session_id != NO_SESSION:
                 self.drop(session_id)
-            return FetchSession(epoch, by_id=by_id, by_broker=by_broker, now_s=now_s)
+            return ServedFetchSession(epoch, by_id=by_id, by_broker=by_broker, now_s=now_s)
         session = self._sessions.get(session_id)
         # clients may not continue a broker's session: its records may not be committed yet
         if session is None or session.by_broker != by_broker:
@@ -282,7 +282,7 @@ class FetchSessions:
             if each.by_broker and each.used_s >= since_s and each.has(topic_id, index)
         }
 
-    def keep(self, session: FetchSession, now_s: float) -> None:
+    def keep(self, session: ServedFetchSession, now_s: float) -> None:
         """Give a new session its id, if there is room for it."""
         if not self._has_room(session, now_s):
             return
@@ -293,7 +293,7 @@ class FetchSessions:
         session.epoch = FIRST_EPOCH + 1
         self._sessions[session.id] = session
 
-    def grown(self, session: FetchSession, now_s: float) -> None:
+    def count_growth(self, session: ServedFetchSession, now_s: float) -> None:
         """Count what a session has now. If there is no room for it any more it ends, and its client begins
         another.
         """
@@ -317,7 +317,7 @@ class FetchSessions:
             session.end()
             session.waiter.interrupt()
 
-    def _has_room(self, session: FetchSession, now_s: float, *, more: int = 1) -> bool:
+    def _has_room(self, session: ServedFetchSession, now_s: float, *, more: int = 1) -> bool:
         """Make room for a session, or for what it has grown by, if that is allowed; return whether there is
         room.
         """
@@ -328,7 +328,7 @@ class FetchSessions:
                 return False
         return True
 
-    def _evict_for(self, session: FetchSession, now_s: float) -> bool:
+    def _evict_for(self, session: ServedFetchSession, now_s: float) -> bool:
         """Make room by evicting a session: one that is no longer used first, then the smallest, if it is
         smaller than this one and not too new; brokers' sessions last.
         """

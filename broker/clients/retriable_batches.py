@@ -41,7 +41,7 @@ class RefusedBatches:
     def __bool__(self) -> bool:
         return bool(self._next)
 
-    def note(self, place: Hashable, header: BatchHeader, error: KafkaError) -> None:
+    def note_refusal(self, place: Hashable, header: BatchHeader, error: KafkaError) -> None:
         """A batch for ``place`` is refused."""
         if error.code in _FOR_NOW and header.base_sequence >= 0 and not header.transactional:
             if len(self._next) >= _MOST:
@@ -49,7 +49,7 @@ class RefusedBatches:
             sequence = (header.last_sequence + 1) & 0x7FFFFFFF
             self._next[place] = _Next(header.producer_id, header.producer_epoch, sequence, error)
 
-    def before(self, place: Hashable, header: BatchHeader) -> KafkaError | None:
+    def refusal_before(self, place: Hashable, header: BatchHeader) -> KafkaError | None:
         """The refusal of the batch that this one follows; None if that was not refused."""
         known = self._next.get(place)
         if known is None or known[:3] != (header.producer_id, header.producer_epoch, header.base_sequence):

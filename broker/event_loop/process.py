@@ -63,7 +63,7 @@ class DescriptorWatch:
     def __init__(self) -> None:
         self._warned = False
 
-    def look(self) -> None:
+    def count_descriptors(self) -> None:
         """Count the descriptors; takes a millisecond for some thousands."""
         used, limit = _count_descriptors(), process_limit()
         over = used > limit * WARN_FROM

@@ -40,13 +40,13 @@ class StandstillWatch:
 
     def start(self) -> None:
         self._seen_s = self._loop.time()
-        self._task = self._loop.create_task(self._watch())
+        self._task = self._loop.create_task(self._watch_loop())
 
     def stop(self) -> None:
         if self._task is not None:
             self._task.cancel()
 
-    async def _watch(self) -> None:
+    async def _watch_loop(self) -> None:
         while True:
             await asyncio.sleep(self._pause_s)
             still_s = self._loop.time() - self._seen_s

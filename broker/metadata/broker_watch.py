@@ -71,17 +71,17 @@ class BrokerWatch:
         wanted = {(node_id, broker.epoch) for node_id, broker in brokers.items()}
         for key in self._watching.keys() - wanted:
             self._watching.pop(key).cancel()
-            self._answers(*key)
+            self._on_answer(*key)
         for key in wanted - self._watching.keys():
-            self._watching[key] = asyncio.get_running_loop().create_task(self._watch(*key))
+            self._watching[key] = asyncio.get_running_loop().create_task(self._watch_broker(*key))
 
-    def _answers(self, node_id: int, epoch: int) -> None:
+    def _on_answer(self, node_id: int, epoch: int) -> None:
         if self.unreachable.get(node_id) == epoch:
             del self.unreachable[node_id]
             self._silent.discard(node_id)
             self._changed()
 
-    def _fails(self, node_id: int, epoch: int, *, silent: bool) -> None:
+    def _on_failure(self, node_id: int, epoch: int, *, silent: bool) -> None:
         if self.unreachable.get(node_id) != epoch:
             self.unreachable[node_id] = epoch
             if silent:
@@ -90,7 +90,7 @@ class BrokerWatch:
             log.warning("broker %d %s although its session goes on: others lead for it", node_id, what)
             self._changed()
 
-    async def _watch(self, node_id: int, epoch: int) -> None:
+    async def _watch_broker(self, node_id: int, epoch: int) -> None:
         loop = asyncio.get_running_loop()
         refusals, heard = 0, loop.time()
         while True:
@@ -101,20 +101,20 @@ class BrokerWatch:
             except BrokerRefusedError:
                 refusals, heard = refusals + 1, loop.time()
                 if refusals == _REFUSALS:
-                    self._fails(node_id, epoch, silent=False)
+                    self._on_failure(node_id, epoch, silent=False)
                 await asyncio.sleep(_AGAIN_S if refusals < _REFUSALS else _LATER_S)
                 continue
             except (KohortError, OSError):
                 refusals, heard = 0, self._last_heard(heard, begun)
                 if loop.time() - heard >= self._session_s:
-                    self._fails(node_id, epoch, silent=True)
+                    self._on_failure(node_id, epoch, silent=True)
                 await asyncio.sleep(min(_LATER_S, self._pause_s))
                 continue
             refusals = 0
-            self._answers(node_id, epoch)
-            heard = await self._listen(connection)
+            self._on_answer(node_id, epoch)
+            heard = await self._ask_until_closed(connection)
 
-    async def _listen(self, connection: Connection) -> float:
+    async def _ask_until_closed(self, connection: Connection) -> float:
         """Ask a broker again and again until its connection ends; return when it has answered last."""
         loop = asyncio.get_running_loop()
         heard = begun = loop.time()

@@ -138,7 +138,7 @@ class ClusterNode:
         await self.registration.register(endpoints)
         self.follow(self.view.image)
         self._wake.set()
-        self._follower = asyncio.get_running_loop().create_task(self._follow())
+        self._follower = asyncio.get_running_loop().create_task(self._follow_image())
 
     async def stop(self) -> None:
         await self.control.stop()
@@ -290,7 +290,7 @@ class ClusterNode:
             self._expired += 1
             self.follow(None)
             if self.store.refusal is not None:
-                self._leave(self.store.refusal)
+                self._leave_cluster(self.store.refusal)
         self._wake.set()
 
     def _leave_foreign(self) -> None:
@@ -301,9 +301,9 @@ class ClusterNode:
             "metadata store that it had, then start it again"
         )
         log.error("%s", error)
-        self._leave(error)
+        self._leave_cluster(error)
 
-    def _leave(self, error: KohortError) -> None:
+    def _leave_cluster(self, error: KohortError) -> None:
         """Lead nothing, and tell the owner to stop."""
         self.registration.close()
         self.follow(None)
@@ -312,7 +312,7 @@ class ClusterNode:
             # it is told in the log, too: nobody has to wait for it
             self.failure.exception()
 
-    async def _follow(self) -> None:
+    async def _follow_image(self) -> None:
         while True:
             await self._wake.wait()
             self._wake.clear()

@@ -42,7 +42,7 @@ from ...protocol import ApiKey, ErrorCode, KafkaError, messages_of
 from ...protocol.messages.envelope import EnvelopeRequest
 from ...settings import as_text
 from ..clients.client_state import Peer
-from ..security._between_brokers import refusal
+from ..security._between_brokers import broker_refusal
 from ..settings import BrokerSettings
 from .broker_watch import BrokerWatch
 from .controller_requests import ControllerRequests, refusals_in
@@ -86,7 +86,7 @@ class Control(ControllerRequests):
             view,
             settings.node_id,
             now_ms,
-            lambda: _rules(settings),
+            lambda: _rules_of(settings),
             self._watch.unreachable,
             lambda: session_s if self._watch.is_cut_off else 0.0,
             session_s,
@@ -130,7 +130,7 @@ class Control(ControllerRequests):
     async def stop(self) -> None:
         self.controller.close()
         self._watch.follow({})
-        self._disconnect()
+        self._close_connection()
 
     def image_changed(self) -> None:
         """Called when this broker follows a new image."""
@@ -189,7 +189,7 @@ class Control(ControllerRequests):
         async def there(connection: Connection, timeout_ms: float) -> Any:
             answer = await connection.request(body, timeout_ms=timeout_ms)
             if answer.error_code:
-                raise refusal(answer.error_code, "the controller refused to answer a client")
+                raise broker_refusal(answer.error_code, "the controller refused to answer a client")
             return bytes(answer.response_data)
 
         answer = await self._at_controller(lambda: self.answer(frame, peer), there, Channel.DATA)
@@ -208,7 +208,7 @@ class Control(ControllerRequests):
         async def there(connection: Connection, timeout_ms: float) -> list[PartitionState | KafkaError]:
             answer = await connection.request(body, timeout_ms=timeout_ms)
             if answer.error_code:
-                raise refusal(answer.error_code, "the controller refused to change replicas")
+                raise broker_refusal(answer.error_code, "the controller refused to change replicas")
             found = {
                 (topic.topic_id, each.partition_index): each
                 for topic in answer.topics
@@ -256,7 +256,7 @@ class Control(ControllerRequests):
                 continue
             left = TopicDeletion.parse(entry.value).without(self._settings.node_id)
             try:
-                await self._store.commit(Put(path, left.stored(), entry.version))
+                await self._store.commit(Put(path, left.to_document(), entry.version))
             except (ConflictError, OSError) as error:
                 log.info("the removal of files of %s is not noted yet: %s", left.name, error)
 
@@ -294,7 +294,7 @@ class Control(ControllerRequests):
         async with self._connecting:
             node_id = self._view.image.controller_id
             if self._connected_to != node_id:
-                self._disconnect()
+                self._close_connection()
             connection = self._connections.get(channel)
             if connection is None or not connection.is_usable():
                 if node_id in (-1, self._settings.node_id):
@@ -303,7 +303,7 @@ class Control(ControllerRequests):
                 self._connected_to = node_id
             return connection
 
-    def _disconnect(self) -> None:
+    def _close_connection(self) -> None:
         for connection in self._connections.values():
             connection.close()
         self._connections.clear()
@@ -322,7 +322,7 @@ def config_texts(configs: Mapping[str, object]) -> dict[str, str]:
     return {name.replace("_", "."): as_text(value) or "" for name, value in configs.items()}
 
 
-def _rules(settings: BrokerSettings) -> Rules:
+def _rules_of(settings: BrokerSettings) -> Rules:
     return Rules(
         settings.unclean_leader_election_enable,
         settings.auto_leader_rebalance_enable,

@@ -45,13 +45,13 @@ class Features:
             for tell in self.on_change:
                 tell()
 
-    def updated(self, updates: Iterable[tuple[str, int, int]]) -> dict[str, int]:
+    def levels_after(self, updates: Iterable[tuple[str, int, int]]) -> dict[str, int]:
         """Return the levels after updates of (feature, level, upgrade type), of which the last one for a
         feature counts. Raises KafkaError INVALID_UPDATE_VERSION for the first invalid one.
         """
         levels = dict(self.levels)
         for name, (level, kind) in {name: (level, kind) for name, level, kind in updates}.items():
-            if why := self._refusal(name, level, kind):
+            if why := self._refusal_of(name, level, kind):
                 raise KafkaError(
                     ErrorCode.INVALID_UPDATE_VERSION,
                     "The update failed for all features since the following feature had an error: "
@@ -69,7 +69,7 @@ class Features:
         for tell in self.on_change:
             tell()
 
-    def _refusal(self, name: str, level: int, kind: int) -> str:
+    def _refusal_of(self, name: str, level: int, kind: int) -> str:
         if kind not in (_UPGRADE, *_DOWNGRADES):
             return "The controller does not support the given upgrade type."
         if level < 0:

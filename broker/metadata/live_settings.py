@@ -57,7 +57,7 @@ class LiveSettings:
         )
         if kept is not None and kept != (self.of_broker, self.of_all):
             self.of_broker, self.of_all = kept
-            self._apply()
+            self._apply_values()
 
     async def set(self, *, for_all: bool, values: Values) -> None:
         """Replace everything that is set by ``values``, durably. Raises OSError and SettingsError, and then
@@ -67,13 +67,13 @@ class LiveSettings:
         before = getattr(self, part)
         setattr(self, part, values)
         try:
-            self._apply()
+            self._apply_values()
             await self.file.save({"broker": self.of_broker, "all": self.of_all})
         except (OSError, SettingsError):
             # do not undo what another broker of the cluster has set meanwhile
             if getattr(self, part) is values:
                 setattr(self, part, before)
-                self._apply()
+                self._apply_values()
             raise
 
     async def change(
@@ -95,11 +95,11 @@ class LiveSettings:
         """Check and convert values that are to be set. Raises KafkaError and SettingsError."""
         general, of_listeners = take_listener_settings(given)
         if for_all and of_listeners:
-            text = f"{_name(min(of_listeners))} is a setting of one broker: name the broker"
+            text = f"{_shown_name(min(of_listeners))} is a setting of one broker: name the broker"
             raise KafkaError(ErrorCode.INVALID_REQUEST, text)
         names = {name.replace(".", "_") for name in general}
         fixed = [name.replace("_", ".") for name in names & settings_of(BrokerSettings).keys() - DYNAMIC]
-        fixed += [_name(key) for key in of_listeners if _field(key) is None]
+        fixed += [_shown_name(key) for key in of_listeners if _listener_field(key) is None]
         if fixed:
             text = f"{', '.join(sorted(fixed))} cannot be changed while the broker runs"
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"{text}: start it with another value")
@@ -110,8 +110,8 @@ class LiveSettings:
 
     def of_listener(self, name: str) -> tuple[Setting, list[tuple[str, Any, int]]]:
         """Return a setting that was set for a listener, by Kafka's name, and its ``synonyms``."""
-        key = _keys([name])[0]
-        field_name = _field(key)
+        key = _listener_keys([name])[0]
+        field_name = _listener_field(key)
         assert field_name is not None, "no other can be set"
         found = [(name, self.of_broker[name], DYNAMIC_BROKER_SOURCE)]
         if key in self._of_listeners_at_start:
@@ -131,7 +131,7 @@ class LiveSettings:
             found.append((setting.kafka_name, setting.default, DEFAULT_SOURCE))
         return found
 
-    def _apply(self) -> None:
+    def _apply_values(self) -> None:
         _, of_listeners = take_listener_settings(
             {name: value for name, value in self.of_broker.items() if name.startswith(PREFIX)}
         )
@@ -183,7 +183,7 @@ class SharedSettings:
 
 def kafka_name(name: str) -> str:
     """Kafka's name of a setting, and a single form for names of listener settings. Raises SettingsError."""
-    return _name(_keys([name])[0]) if name.startswith(PREFIX) else name.replace("_", ".")
+    return _shown_name(_listener_keys([name])[0]) if name.startswith(PREFIX) else name.replace("_", ".")
 
 
 def _check_values(given: Mapping[str, object]) -> Values:
@@ -191,22 +191,22 @@ def _check_values(given: Mapping[str, object]) -> Values:
     texts = {name: as_text(value) for name, value in general.items()}
     checked = read_settings(BrokerSettings, texts)
     values = {name: getattr(checked, name) for name in (key.replace(".", "_") for key in general)}
-    return values | {_name(key): value for key, value in of_listeners.items()}
+    return values | {_shown_name(key): value for key, value in of_listeners.items()}
 
 
-def _keys(names: Iterable[str]) -> list[str]:
+def _listener_keys(names: Iterable[str]) -> list[str]:
     """Keys of settings of listeners in ``listener_name``."""
     return list(take_listener_settings(dict.fromkeys(names, ""))[1])
 
 
-def _field(key: str) -> str | None:
+def _listener_field(key: str) -> str | None:
     """Field of a setting of a listener that can be changed; None if it cannot."""
     _, mechanism, name = key.rsplit(".", 2)
     dynamic = settings_of(BrokerSettings)[name].row.dynamic
     return name if not mechanism and dynamic == "listener" else None
 
 
-def _name(key: str) -> str:
+def _shown_name(key: str) -> str:
     listener, mechanism, name = key.rsplit(".", 2)
     words = [listener.lower(), *([mechanism.lower()] if mechanism else []), name.replace("_", ".")]
     return PREFIX + ".".join(words)

@@ -36,7 +36,7 @@ from ..partitions.partition import Partition
 from ..partitions.topic_names import OFFSETS_TOPIC
 from ..settings import BrokerSettings
 from .controller_requests import ControllerRequests, first_configs, internal_topic, refusals_in
-from .topics import Topics, unchanged
+from .topics import Topics, metadata_unsaved
 
 A = TypeVar("A")
 
@@ -89,7 +89,7 @@ class LoneControl(ControllerRequests):
         StateFileError, and KafkaError.
         """
         logs = self._topics.logs
-        records = {name: self._record(name) for name in self._store.children(TOPICS)}
+        records = {name: self._topic_record(name) for name in self._store.children(TOPICS)}
         deleted = self._deleted_topics()
         self.lately_deleted = {name for name in deleted.values() if name is not None and name not in records}
         unknown = logs.take_in(records.keys(), deleted)
@@ -99,20 +99,20 @@ class LoneControl(ControllerRequests):
         }
         topics = [self._stored_topic(*item) for item in (records | found).items()]
         here = {self._node_id: BrokerRegistration(self._node_id)}
-        image = self.image.changed(topics, brokers=here, controller_id=self._node_id)
+        image = self.image.with_changes(topics, brokers=here, controller_id=self._node_id)
         image.deletions = dict.fromkeys(deleted, frozenset(here))
         self._topics.become(image, topics)
         logs.recover()
         if found:
             newest = max(map(logs.newest_producer_id, found))
             added = [topic for topic in topics if topic.name in found]
-            self._store.commit_now(*self._puts(added), *self._ids_behind(newest))
+            self._store.commit_now(*self._topic_changes(added), *self._ids_behind(newest))
         if image.topic(OFFSETS_TOPIC) is None:
             wanted = self._with_configs([internal_topic(self._settings, OFFSETS_TOPIC, 1)])
-            made = self._write(create_topics(self.image, wanted))
+            made = self._write_decision(create_topics(self.image, wanted))
             for error in refusals_in(made.answer).values():
                 raise error
-            self._topics.become(self.image.changed(made.topics), made.topics)
+            self._topics.become(self.image.with_changes(made.topics), made.topics)
 
     async def forget_deleted(self) -> None:
         """Forget the topics that were being deleted when the last run stopped: all groups are loaded, and
@@ -123,7 +123,7 @@ class LoneControl(ControllerRequests):
             left = self._topics.logs.settle()
             if left is not None:
                 await self.report_removed([each for each in deleted if each not in left])
-            self._commit()
+            self._commit_changes()
 
     # -- deciding --------------------------------------------------------------------------------------------
 
@@ -133,10 +133,10 @@ class LoneControl(ControllerRequests):
         if not made.topics and not made.deleted:
             # nothing is to be written; and an image for each refusal would live as long as the error does
             return made.answer
-        made = self._write(made)
+        made = self._write_decision(made)
         new = [topic for topic in made.topics if before.topic(topic.name) is None]
         changed = [topic for topic in made.topics if before.topic(topic.name) is not None]
-        image = before.changed(changed, deleted=made.deleted)
+        image = before.with_changes(changed, deleted=made.deleted)
         here = frozenset({self._node_id})
         image.deletions = {**before.deletions, **{topic.id: here for topic in made.deleted}}
         self._topics.become(image, changed, made.deleted)
@@ -144,7 +144,7 @@ class LoneControl(ControllerRequests):
         self._topics.reserve([topic.name for topic in new])
         async for start in in_slices(range(0, len(new), _ADDED_AT_ONCE)):
             some = new[start : start + _ADDED_AT_ONCE]
-            self._topics.become(self.image.changed(some), some)
+            self._topics.become(self.image.with_changes(some), some)
         return made.answer
 
     async def report_removed(self, topic_ids: Collection[uuid.UUID]) -> None:
@@ -154,31 +154,31 @@ class LoneControl(ControllerRequests):
                 each: brokers for each, brokers in self.image.deletions.items() if each not in self._settled
             }
 
-    def _write(self, decision: Decision[A]) -> Decision[A]:
+    def _write_decision(self, decision: Decision[A]) -> Decision[A]:
         """Write what is decided; return it with the states that partitions have here. Raises KafkaError
         KAFKA_STORAGE_ERROR.
         """
         topics = [self._with_states(topic) for topic in decision.topics]
-        changes = self._puts(topics)
+        changes = self._topic_changes(topics)
         for topic in decision.deleted:
             changes += [Delete(topic_path(topic.name)), Create(deleted_topic_path(topic.id), topic.name)]
         try:
-            self._commit(*changes)
+            self._commit_changes(*changes)
         except OSError as error:
             self._topics.logs.disk.on_refused(error)
-            raise unchanged(error) from error
+            raise metadata_unsaved(error) from error
         return decision._replace(topics=topics)
 
-    def _commit(self, *changes: Change) -> None:
+    def _commit_changes(self, *changes: Change) -> None:
         """Commit changes, and forget the deleted topics of which nothing remains."""
         self._store.commit_now(*changes, *(Delete(deleted_topic_path(each)) for each in self._settled))
         self._settled = set()
 
-    def _puts(self, topics: Iterable[TopicImage]) -> list[Change]:
+    def _topic_changes(self, topics: Iterable[TopicImage]) -> list[Change]:
         changes: list[Change] = []
         for topic in topics:
             path = topic_path(topic.name)
-            record = TopicRecord(topic.id, len(topic.partitions), dict(topic.configs)).stored()
+            record = TopicRecord(topic.id, len(topic.partitions), dict(topic.configs)).to_document()
             entry = self._store.get(path)
             changes.append(Create(path, record) if entry is None else Put(path, {**entry.value, **record}))
         return changes
@@ -206,7 +206,7 @@ class LoneControl(ControllerRequests):
 
     # -- looking ---------------------------------------------------------------------------------------------
 
-    def _record(self, name: str) -> TopicRecord:
+    def _topic_record(self, name: str) -> TopicRecord:
         entry = self._store.get(topic_path(name))
         assert entry is not None, "it is among the children"
         try:
@@ -239,4 +239,6 @@ class LoneControl(ControllerRequests):
         states[partition.index] = state._replace(leader=NO_LEADER, isr=(), offline=state.replicas)
         here = image.brokers[self._node_id]
         here = here._replace(damaged=here.damaged | {(found.id, partition.index)})
-        self._topics.image = image.changed([found.having(partitions=states)], brokers={self._node_id: here})
+        self._topics.image = image.with_changes(
+            [found.having(partitions=states)], brokers={self._node_id: here}
+        )

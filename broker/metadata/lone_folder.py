@@ -33,7 +33,7 @@ from ...cluster import (
     stored_controller,
     topic_path,
 )
-from ...cluster.controller import Decision, steps
+from ...cluster.controller import Decision, steps_to_write
 from ...log import DataFolder, known_cluster_id
 from ...protocol import KohortError
 from .controller_client import config_texts
@@ -63,22 +63,22 @@ async def begun_cluster(data: Path, store: MetadataStore, node_id: int) -> str:
         )
     cluster_id = await shared_cluster_id(store, known)
     if known is not None and files:
-        await _bring(data, alone, store, node_id)
+        await _write_to_store(data, alone, store, node_id)
         # the topics' file last: a start that was interrupted does this again
         for path in files[::-1]:
             path.rename(path.with_name(path.name + _BROUGHT))
     return cluster_id
 
 
-async def _bring(data: Path, alone: FolderStore, store: MetadataStore, node_id: int) -> None:
+async def _write_to_store(data: Path, alone: FolderStore, store: MetadataStore, node_id: int) -> None:
     """Write topics, with this broker as their only replica, and documents to the store, except those that are
     there already.
     """
-    epoch = await _control(store, node_id)
+    epoch = await _become_controller(store, node_id)
     view = ClusterView(store, lambda: None)
     folder = DataFolder.open(data, node_id=node_id)
     try:
-        topics = [_topic(name, alone, folder, node_id) for name in alone.children(TOPICS)]
+        topics = [_topic_for_cluster(name, alone, folder, node_id) for name in alone.children(TOPICS)]
     finally:
         folder.close(clean=folder.clean_start)
     missing = []
@@ -91,7 +91,7 @@ async def _bring(data: Path, alone: FolderStore, store: MetadataStore, node_id: 
                 f"{data} has a topic {topic.name}, and the cluster has another one of that name: delete "
                 "one of them, or give the broker an empty folder"
             )
-    for step in list(steps(view.image, view.entries(), store.get, Decision(None, missing))):
+    for step in list(steps_to_write(view.image, view.entries(), store.get, Decision(None, missing))):
         await store.commit(Check(CONTROLLER_EPOCH, epoch), *step)
     entries = {path: alone.get(path) for path in (PRODUCER_IDS, *_SHARED)}
     for path, entry in entries.items():
@@ -104,7 +104,7 @@ async def _bring(data: Path, alone: FolderStore, store: MetadataStore, node_id: 
     log.info("the cluster has the %d topics of the data folder %s", len(topics), data)
 
 
-async def _control(store: MetadataStore, node_id: int) -> int:
+async def _become_controller(store: MetadataStore, node_id: int) -> int:
     """Become controller, so that no other broker writes topics and their states; return the version of the
     epoch. If this is interrupted, the entry ends with the session. Raises KohortError if another broker stays
     controller.
@@ -137,7 +137,7 @@ async def _control(store: MetadataStore, node_id: int) -> int:
         ) from None
 
 
-def _topic(name: str, alone: FolderStore, folder: DataFolder, node_id: int) -> TopicImage:
+def _topic_for_cluster(name: str, alone: FolderStore, folder: DataFolder, node_id: int) -> TopicImage:
     """A topic for the cluster, under leader epochs that no record has."""
     entry = alone.get(topic_path(name))
     assert entry is not None, "it is among the children"

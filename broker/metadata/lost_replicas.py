@@ -45,26 +45,26 @@ class LostReplicas:
             found &= {(UUID(topic), number) for topic, number in json.loads(noted)}
         if found:
             log.warning("the data folder is new: %d replicas that count as in sync are not there", len(found))
-        self._tell(found)
+        self._announce_lost(found)
 
     def follow(self, image: ClusterImage) -> None:
         """Forget those that are not in sync any more, or lead since nobody has anything of them."""
-        left = frozenset(each for each in self._replicas if self._counts(image, *each))
+        left = frozenset(each for each in self._replicas if self._is_lost(image, *each))
         if left != self._replicas:
             try:
-                self._tell(left)
+                self._announce_lost(left)
             except OSError as error:
                 log.warning("what a new data folder does not have cannot be noted: %s", error)
 
-    def _counts(self, image: ClusterImage, topic_id: UUID, partition: int) -> bool:
+    def _is_lost(self, image: ClusterImage, topic_id: UUID, partition: int) -> bool:
         topic = image.topic_by_id(topic_id)
         if topic is None:
             return False
         state = topic.partitions[partition]
         return self._node_id in state.isr and state.leader != self._node_id
 
-    def _tell(self, replicas: frozenset[tuple[UUID, int]]) -> None:
+    def _announce_lost(self, replicas: frozenset[tuple[UUID, int]]) -> None:
         rows = sorted((str(topic), number) for topic, number in replicas)
         self._folder.note_newness(json.dumps(rows).encode(_ENCODING) if rows else None)
         self._replicas = replicas
-        self._registration.lost(replicas)
+        self._registration.announce_lost(replicas)

@@ -38,7 +38,7 @@ class StrayCoordinators:
         self._names = self._find_strays(image)
         for name in self._names:
             log.error(_WORDS, self._node_id, name)
-        self._registration.strays(self._names)
+        self._registration.announce_strays(self._names)
 
     def follow(self, image: ClusterImage) -> None:
         """Forget those that the metadata have again, and those whose files somebody has removed. Raises
@@ -46,7 +46,7 @@ class StrayCoordinators:
         """
         if self._names and (left := self._names & self._find_strays(image)) != self._names:
             self._names = left
-            self._registration.strays(left)
+            self._registration.announce_strays(left)
 
     def check(self, image: ClusterImage, name: str) -> None:
         """Raises KafkaError COORDINATOR_NOT_AVAILABLE if a broker has files of a topic that is to be made."""

@@ -122,7 +122,7 @@ class Topics:
         for n, epoch in epochs.items():
             states[n] = states[n]._replace(leader_epoch=epoch)
         topic = found.having(partitions=states)
-        self.image = self.image.changed([topic])
+        self.image = self.image.with_changes([topic])
         return topic
 
     def figures(self, *, is_controller: bool) -> ReplicaFigures:
@@ -253,9 +253,9 @@ class Topics:
         typed = []
         for topic in changed:
             known = before.topic(topic.name)
-            self._count(known, topic)
+            self._count_isr_changes(known, topic)
             typed.append(topic.having(configs=self._typed_configs(topic, known)))
-        now = self.image.changed(
+        now = self.image.with_changes(
             typed,
             deleted=[self.image.topic(each.name) or each for each in gone],
             brokers=image.brokers,
@@ -281,7 +281,7 @@ class Topics:
         for topic in changed:
             self._folded[fold_name(topic.name)] = topic.name
             if not self._has_as_before(topic, before.topic(topic.name)):
-                self._have(topic)
+                self._create_replicas(topic)
 
     # -- inside ----------------------------------------------------------------------------------------------
 
@@ -289,14 +289,14 @@ class Topics:
         """Ids of deleted topics of which this broker has not reported yet that it has nothing left."""
         return [each for each, brokers in self.image.deletions.items() if self._node_id in brokers]
 
-    def _count(self, before: TopicImage | None, after: TopicImage) -> None:
+    def _count_isr_changes(self, before: TopicImage | None, after: TopicImage) -> None:
         """Count in-sync replicas that left and joined, in partitions that this broker leads."""
         for was, now in zip(() if before is None else before.partitions, after.partitions, strict=False):
             if was.leader == now.leader == self._node_id:
                 self.isr_shrinks += not set(was.isr) <= set(now.isr)
                 self.isr_expands += not set(now.isr) <= set(was.isr)
 
-    def _have(self, topic: TopicImage) -> None:
+    def _create_replicas(self, topic: TopicImage) -> None:
         """Create the replicas of a topic that are assigned to this broker, and remove all others."""
         local = self.logs.topic(topic.name)
         here = {n: state for n, state in enumerate(topic.partitions) if self._node_id in state.replicas}
@@ -347,6 +347,6 @@ def _too_like(name: str, beside: str) -> KafkaError:
     )
 
 
-def unchanged(error: OSError) -> KafkaError:
+def metadata_unsaved(error: OSError) -> KafkaError:
     """KAFKA_STORAGE_ERROR, for metadata that cannot be saved."""
     return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"nothing is changed: {error}")

@@ -27,13 +27,13 @@ class BrokerMetrics:
 
     def start(self) -> None:
         """Start to rotate windows, on the running loop."""
-        self._timer = asyncio.get_running_loop().call_later(WINDOW_S, self._rotate)
+        self._timer = asyncio.get_running_loop().call_later(WINDOW_S, self._rotate_windows)
 
     def stop(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
 
-    def _rotate(self) -> None:
+    def _rotate_windows(self) -> None:
         self.requests.rotate(clock())
         self.groups.rebalance_times.rotate()
         self.flush_times.rotate()

@@ -49,7 +49,7 @@ class MetricsListener:
     async def start(self) -> None:
         """Listen. Raises OSError."""
         self._server = await asyncio.start_server(
-            self._serve, self._host or None, self.port, limit=MAX_REQUEST_BYTES
+            self._serve_client, self._host or None, self.port, limit=MAX_REQUEST_BYTES
         )
         self.port = self._server.sockets[0].getsockname()[1]
 
@@ -57,7 +57,7 @@ class MetricsListener:
         if self._server is not None:
             self._server.close()
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _serve_client(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if self._connections >= MAX_CONNECTIONS:
             writer.close()
             return
@@ -67,7 +67,7 @@ class MetricsListener:
                 head = await reader.readuntil(b"\r\n\r\n")
             async with asyncio.timeout(ANSWER_TIMEOUT_S):
                 async with self._places:
-                    writer.write(await self._answer(head))
+                    writer.write(await self._answer_request(head))
                 writer.close()
                 await writer.wait_closed()
         except (TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, ConnectionError):
@@ -76,7 +76,7 @@ class MetricsListener:
             self._connections -= 1
             writer.transport.abort()
 
-    async def _answer(self, head: bytes) -> bytes:
+    async def _answer_request(self, head: bytes) -> bytes:
         method, _, rest = head.split(b"\r\n", 1)[0].partition(b" ")
         path = rest.split(b" ", 1)[0].split(b"?", 1)[0]
         if method not in (b"GET", b"HEAD"):
@@ -105,11 +105,11 @@ class _Collector:
         for family in FAMILIES:
             metric = Metric(family.name, family.help, family.kind)
             for values, value in family.samples(self._snapshot):
-                _add(metric, family, dict(zip(family.labels, values, strict=True)), value)
+                _add_sample(metric, family, dict(zip(family.labels, values, strict=True)), value)
             yield metric
 
 
-def _add(metric: Any, family: Family, labels: dict[str, str], value: float | TimeFigures) -> None:
+def _add_sample(metric: Any, family: Family, labels: dict[str, str], value: float | TimeFigures) -> None:
     if isinstance(value, TimeFigures):
         for share, time_ms in value.quantiles_ms.items():
             metric.add_sample(family.name, {**labels, "quantile": f"{share:g}"}, time_ms)

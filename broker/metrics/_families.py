@@ -30,12 +30,14 @@ class Family(NamedTuple):
     samples: Callable[[BrokerSnapshot], Samples]
 
 
-def _own(name: str, kind: Kind, words: str, read: Callable[[BrokerSnapshot], Any], *labels: str) -> Family:
+def _own_metric(
+    name: str, kind: Kind, words: str, read: Callable[[BrokerSnapshot], Any], *labels: str
+) -> Family:
     """A metric of kohort's own. ``read`` returns samples, or without labels the one value."""
-    return Family(f"kohort_{name}", kind, words, "", labels, read if labels else _one(read))
+    return Family(f"kohort_{name}", kind, words, "", labels, read if labels else _one_sample(read))
 
 
-def _kafka(bean: str, kind: Kind, words: str, read: Callable[[BrokerSnapshot], Any]) -> Family:
+def _kafka_metric(bean: str, kind: Kind, words: str, read: Callable[[BrokerSnapshot], Any]) -> Family:
     """A metric of Apache Kafka, under the name that Prometheus' JMX exporter makes of its MBean."""
     domain, _, rest = bean.partition(":")
     properties, _, attribute = rest.partition(" ")
@@ -43,14 +45,14 @@ def _kafka(bean: str, kind: Kind, words: str, read: Callable[[BrokerSnapshot], A
     words_of_name = (domain, found["type"], found.get("name", "").removesuffix("PerSec"), attribute)
     name = re.sub("[.-]", "_", "_".join(filter(None, words_of_name))).lower().removesuffix("_total")
     labels = tuple(key.replace("-", "_") for key, value in found.items() if value == "*")
-    return Family(name, kind, words, bean, labels, read if labels else _one(read))
+    return Family(name, kind, words, bean, labels, read if labels else _one_sample(read))
 
 
-def _one(read: Callable[[BrokerSnapshot], float | TimeFigures]) -> Callable[[BrokerSnapshot], Samples]:
+def _one_sample(read: Callable[[BrokerSnapshot], float | TimeFigures]) -> Callable[[BrokerSnapshot], Samples]:
     return lambda now: [((), read(now))]
 
 
-def _topics(field: str) -> Callable[[BrokerSnapshot], Samples]:
+def _topic_samples(field: str) -> Callable[[BrokerSnapshot], Samples]:
     def read(now: BrokerSnapshot) -> Samples:
         busiest = sorted(now.topics.items(), key=lambda item: -item[1].bytes_in - item[1].bytes_out)
         return [((topic,), getattr(figures, field)) for topic, figures in busiest[:MAX_LABELLED]]
@@ -58,7 +60,7 @@ def _topics(field: str) -> Callable[[BrokerSnapshot], Samples]:
     return read
 
 
-def _partitions(field: str) -> Callable[[BrokerSnapshot], Samples]:
+def _partition_samples(field: str) -> Callable[[BrokerSnapshot], Samples]:
     def read(now: BrokerSnapshot) -> Samples:
         largest = sorted(now.partitions, key=lambda one: -one.size_bytes)[:MAX_LABELLED]
         return [((one.topic, str(one.partition)), getattr(one, field)) for one in largest]
@@ -66,13 +68,13 @@ def _partitions(field: str) -> Callable[[BrokerSnapshot], Samples]:
     return read
 
 
-def _phase(phase: str) -> Callable[[BrokerSnapshot], Samples]:
+def _phase_samples(phase: str) -> Callable[[BrokerSnapshot], Samples]:
     return lambda now: [
         ((api,), figures.times[phase]) for api, figures in now.apis.items() if figures.times[phase].count
     ]
 
 
-def _clients(field: str) -> Callable[[BrokerSnapshot], Samples]:
+def _client_samples(field: str) -> Callable[[BrokerSnapshot], Samples]:
     def read(now: BrokerSnapshot) -> Samples:
         busiest = sorted(now.clients, key=lambda one: -one.requests)[:MAX_LABELLED]
         return [((one.user, one.client_id), getattr(one, field)) for one in busiest]
@@ -86,17 +88,19 @@ def _samples_of_use(key: str) -> Callable[[BrokerSnapshot], Samples]:
     ]
 
 
-def _quotas(field: str) -> Callable[[BrokerSnapshot], Samples]:
+def _quota_samples(field: str) -> Callable[[BrokerSnapshot], Samples]:
     return lambda now: [
         ((one.key, one.user or "", one.client_id or ""), getattr(one, field)) for one in now.quotas
     ]
 
 
-def _state(state: str) -> Callable[[BrokerSnapshot], int]:
+def _state_samples(state: str) -> Callable[[BrokerSnapshot], int]:
     return lambda now: now.groups.by_state.get(state, 0)
 
 
-def _counts(read: Callable[[BrokerSnapshot], Mapping[str, float]]) -> Callable[[BrokerSnapshot], Samples]:
+def _count_samples(
+    read: Callable[[BrokerSnapshot], Mapping[str, float]],
+) -> Callable[[BrokerSnapshot], Samples]:
     return lambda now: [((label,), count) for label, count in read(now).items()]
 
 
@@ -105,7 +109,7 @@ def _in_cluster(read: Callable[[MetadataFigures], Samples]) -> Callable[[BrokerS
     return lambda now: () if now.metadata is None else read(now.metadata)
 
 
-def _nothing(_: BrokerSnapshot) -> Samples:
+def _no_samples(_: BrokerSnapshot) -> Samples:
     return ()
 
 
@@ -137,11 +141,11 @@ _FETCH_SESSIONS: Final[tuple[tuple[str, Kind, str, Callable[[BrokerSnapshot], in
 
 FAMILIES: Final = (
     *(
-        _kafka(
+        _kafka_metric(
             f"kafka.server:type=BrokerTopicMetrics,name={name}PerSec,topic=*",
             "counter",
             words,
-            _topics(field),
+            _topic_samples(field),
         )
         for name, words, field in (
             ("MessagesIn", "Records produced", "messages_in"),
@@ -151,13 +155,13 @@ FAMILIES: Final = (
             ("TotalFetchRequests", "Times a partition was in a Fetch request", "fetch_requests"),
         )
     ),
-    _kafka(
+    _kafka_metric(
         _REQUESTS.format("RequestsPerSec"),
         "counter",
         "Requests",
         lambda now: [((api,), figures.requests) for api, figures in now.apis.items()],
     ),
-    _kafka(
+    _kafka_metric(
         _REQUESTS.format("ErrorsPerSec") + ",error=*",
         "counter",
         "Errors in responses",
@@ -168,11 +172,11 @@ FAMILIES: Final = (
         ],
     ),
     *(
-        _kafka(
+        _kafka_metric(
             _REQUESTS.format(name),
             "summary",
             f"{words}, in ms; of heartbeats, commits, joins and syncs one in 64 is timed",
-            _phase(phase),
+            _phase_samples(phase),
         )
         for name, words, phase in (
             ("RequestQueueTimeMs", "Time a request waits for earlier ones of its connection", "queue"),
@@ -184,7 +188,7 @@ FAMILIES: Final = (
         )
     ),
     *(
-        _kafka(bean, "gauge", words, read)
+        _kafka_metric(bean, "gauge", words, read)
         for bean, words, read in (
             (
                 "kafka.server:type=ReplicaManager,name=PartitionCount",
@@ -222,148 +226,154 @@ FAMILIES: Final = (
         family._replace(samples=_in_cluster(read))
         for family, read in (
             (
-                _own("zookeeper_connected", "gauge", "1 while ZooKeeper is in reach; of a cluster", _nothing),
+                _own_metric(
+                    "zookeeper_connected", "gauge", "1 while ZooKeeper is in reach; of a cluster", _no_samples
+                ),
                 lambda of: [((), int(of.connected))],
             ),
             (
-                _kafka(
+                _kafka_metric(
                     f"{_SESSIONS}DisconnectsPerSec",
                     "counter",
                     "Times ZooKeeper was out of reach; of a cluster",
-                    _nothing,
+                    _no_samples,
                 ),
                 lambda of: [((), of.disconnects)],
             ),
             (
-                _kafka(
+                _kafka_metric(
                     f"{_SESSIONS}ExpiresPerSec",
                     "counter",
                     "Sessions with ZooKeeper that ended while this broker ran; of a cluster",
-                    _nothing,
+                    _no_samples,
                 ),
                 lambda of: [((), of.expired)],
             ),
             (
-                _own(
+                _own_metric(
                     "cluster_brokers",
                     "gauge",
                     "Registered brokers, by the version of their build (empty: one that does not tell)",
-                    _nothing,
+                    _no_samples,
                     "version",
                 ),
                 lambda of: [((version,), count) for version, count in of.brokers_by_version.items()],
             ),
         )
     ),
-    _kafka(
+    _kafka_metric(
         "kafka.server:type=LeaderReplication byte-rate",
         "gauge",
         "Bytes per second sent to followers that are throttled replicas",
         lambda now: now.replicas.leader_throttled_rate,
     ),
-    _kafka(
+    _kafka_metric(
         "kafka.server:type=FollowerReplication byte-rate",
         "gauge",
         "Bytes per second fetched for throttled replicas",
         lambda now: now.replicas.follower_throttled_rate,
     ),
     *(
-        _kafka(f"kafka.server:type=ReplicaManager,name={name}PerSec", "counter", words, read)
+        _kafka_metric(f"kafka.server:type=ReplicaManager,name={name}PerSec", "counter", words, read)
         for name, words, read in (
             ("IsrShrinks", "Times in-sync replicas were removed", lambda now: now.replicas.isr_shrinks),
             ("IsrExpands", "Times in-sync replicas were added", lambda now: now.replicas.isr_expands),
         )
     ),
     *(
-        _kafka(f"kafka.log:type=Log,name={name},topic=*,partition=*", "gauge", words, _partitions(field))
+        _kafka_metric(
+            f"kafka.log:type=Log,name={name},topic=*,partition=*", "gauge", words, _partition_samples(field)
+        )
         for name, words, field in (
             ("Size", "Bytes of a partition's log", "size_bytes"),
             ("LogStartOffset", "First offset of a partition", "log_start_offset"),
             ("LogEndOffset", "Next offset of a partition", "log_end_offset"),
         )
     ),
-    _own(
+    _own_metric(
         "log_dir_free_bytes",
         "gauge",
         "Bytes that the broker may still use on the disk of the data folder",
         lambda now: now.disk.free_bytes,
     ),
-    _own(
+    _own_metric(
         "log_dir_total_bytes",
         "gauge",
         "Size of the disk of the data folder",
         lambda now: now.disk.total_bytes,
     ),
-    _own(
+    _own_metric(
         "log_dir_writes_refused",
         "counter",
         "Writes that the disk of the data folder refused",
         lambda now: now.disk.writes_refused,
     ),
-    _own(
+    _own_metric(
         "log_open_files",
         "gauge",
         "Open log files; the one unused for longest is closed when another is needed",
         lambda now: now.open_log_files,
     ),
-    _own(
+    _own_metric(
         "log_open_files_limit",
         "gauge",
         "Log files that may be open: half of the process's descriptors",
         lambda now: now.max_open_log_files,
     ),
-    _kafka(
+    _kafka_metric(
         "kafka.log:type=LogFlushStats,name=LogFlushRateAndTimeMs",
         "summary",
         "Flushes of logs, in ms",
         lambda now: now.flush_times,
     ),
-    _kafka(
+    _kafka_metric(
         "kafka.server:type=socket-server-metrics,listener=* connection-count",
         "gauge",
         "Connections",
-        _counts(lambda now: now.connections),
+        _count_samples(lambda now: now.connections),
     ),
-    _kafka(
+    _kafka_metric(
         "kafka.server:type=socket-server-metrics connection-creation-total",
         "counter",
         "Connections accepted",
         lambda now: now.connections_made,
     ),
-    _own(
+    _own_metric(
         "connections_refused",
         "counter",
         "Connections closed at once, by reason",
-        _counts(lambda now: now.connections_refused),
+        _count_samples(lambda now: now.connections_refused),
         "reason",
     ),
-    _own(
+    _own_metric(
         "certificate_expiry_timestamp_seconds",
         "gauge",
         "When the first certificate of a listener expires, in seconds since 1970",
-        _counts(lambda now: now.certificate_ends),
+        _count_samples(lambda now: now.certificate_ends),
         "listener",
     ),
     *(
-        _kafka(f"kafka.server:type=FetchSessionCache,name={name}", kind, words, read)
+        _kafka_metric(f"kafka.server:type=FetchSessionCache,name={name}", kind, words, read)
         for name, kind, words, read in _FETCH_SESSIONS
     ),
-    _kafka(
+    _kafka_metric(
         "kafka.server:type=ReplicaManager,name=ProducerIdCount",
         "gauge",
         "Producer ids that partitions remember, each in every partition that it wrote to",
         lambda now: now.producer_ids,
     ),
-    _own("request_bytes_held", "gauge", "Bytes of pending requests", lambda now: now.request_bytes_held),
-    _own("groups", "gauge", "Groups by type", lambda now: now.groups.by_type.items(), "type", "state"),
-    _kafka(_GROUPS, "gauge", "Groups", lambda now: sum(now.groups.by_state.values())),
+    _own_metric(
+        "request_bytes_held", "gauge", "Bytes of pending requests", lambda now: now.request_bytes_held
+    ),
+    _own_metric("groups", "gauge", "Groups by type", lambda now: now.groups.by_type.items(), "type", "state"),
+    _kafka_metric(_GROUPS, "gauge", "Groups", lambda now: sum(now.groups.by_state.values())),
     *(
-        _kafka(f"{_GROUPS}{state}", "gauge", f"Groups in the state {state}", _state(state))
+        _kafka_metric(f"{_GROUPS}{state}", "gauge", f"Groups in the state {state}", _state_samples(state))
         # the bean of Apache Kafka has these, whatever the types of groups
         for state in ("PreparingRebalance", "CompletingRebalance", "Stable", "Dead", "Empty")
     ),
     *(
-        _kafka(f"kafka.server:type=group-coordinator-metrics {name}", "gauge", words, read)
+        _kafka_metric(f"kafka.server:type=group-coordinator-metrics {name}", "gauge", words, read)
         for name, words, read in (
             ("offset-commit-count", "Offsets committed", lambda now: now.groups.offsets_committed),
             (
@@ -378,56 +388,60 @@ FAMILIES: Final = (
             ),
         )
     ),
-    _own("group_members", "gauge", "Members of groups", lambda now: now.groups.members),
-    _own(
+    _own_metric("group_members", "gauge", "Members of groups", lambda now: now.groups.members),
+    _own_metric(
         "group_rebalances",
         "counter",
         "Completed rebalances, by the kind of their first cause",
-        _counts(lambda now: now.groups.rebalances),
+        _count_samples(lambda now: now.groups.rebalances),
         "cause",
     ),
-    _own(
+    _own_metric(
         "group_rebalance_time_ms",
         "summary",
         "Duration of rebalances from the first cause to the last assignment, in ms",
         lambda now: now.groups.rebalance_times,
     ),
-    _own(
+    _own_metric(
         "group_generations_abandoned",
         "counter",
         "Generations that ended before their assignment was handed out",
         lambda now: now.groups.abandoned,
     ),
-    _own(
+    _own_metric(
         "group_members_expired",
         "counter",
         "Members whose session expired",
         lambda now: now.groups.expired_members,
     ),
-    _own("group_refusals", "counter", "Group requests that were refused", lambda now: now.groups.refusals),
-    _own(
+    _own_metric(
+        "group_refusals", "counter", "Group requests that were refused", lambda now: now.groups.refusals
+    ),
+    _own_metric(
         "group_assignor_failures",
         "counter",
         "Failures of the coordinator's assignors to compute a target of a consumer group",
         lambda now: now.groups.assignor_failures,
     ),
-    _own(
+    _own_metric(
         "offsets_records_skipped",
         "counter",
         "Records of the offsets topic that could not be read",
         lambda now: now.groups.records_skipped,
     ),
     *(
-        _own(f"client_{name}", "counter", words, _clients(name), *_CLIENT)
+        _own_metric(f"client_{name}", "counter", words, _client_samples(name), *_CLIENT)
         for name, words in (
             ("requests", "Requests of a client"),
             ("produced_bytes", "Bytes of a client's Produce requests"),
             ("fetched_bytes", "Bytes of the responses to a client's Fetch requests"),
         )
     ),
-    _own("client_connections", "gauge", "Connections of a client", _clients("connections"), *_CLIENT),
+    _own_metric(
+        "client_connections", "gauge", "Connections of a client", _client_samples("connections"), *_CLIENT
+    ),
     *(
-        _kafka(
+        _kafka_metric(
             f"kafka.server:type={bean}", "gauge", f"{words}, of clients with a quota", _samples_of_use(key)
         )
         for bean, words, key in (
@@ -445,12 +459,12 @@ FAMILIES: Final = (
             ),
         )
     ),
-    _own("quota_limit", "gauge", "A client quota", _quotas("limit"), "quota", *_CLIENT),
-    _own(
+    _own_metric("quota_limit", "gauge", "A client quota", _quota_samples("limit"), "quota", *_CLIENT),
+    _own_metric(
         "quota_throttled_seconds",
         "counter",
         "Total delay imposed on the clients of a quota, in seconds",
-        _quotas("throttled_s"),
+        _quota_samples("throttled_s"),
         "quota",
         *_CLIENT,
     ),

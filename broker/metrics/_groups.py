@@ -22,7 +22,7 @@ from ._sensors import Histogram
 
 @dataclass(slots=True, eq=False)
 class GroupCounters:
-    """Counts the events passed to ``see``; then calls ``then`` with each."""
+    """Counts the events passed to ``count_event``; then calls ``then`` with each."""
 
     then: Callable[[CoordinatorEvent], None] | None = None
     rebalances: Counter[str] = field(default_factory=Counter)
@@ -34,7 +34,7 @@ class GroupCounters:
     assignor_failures: int = 0
     records_skipped: int = 0
 
-    def see(self, event: CoordinatorEvent) -> None:
+    def count_event(self, event: CoordinatorEvent) -> None:
         if isinstance(event, RebalanceCompleted):
             self.rebalances[event.cause_kind] += 1
             self.rebalance_times.record(event.duration_ms / 1000)

@@ -43,14 +43,14 @@ class ApiMeter(Counter):
         self.send = Histogram()
         self.total = Histogram()
 
-    def see(self, body: Any) -> None:
+    def count_error(self, body: Any) -> None:
         """Count the error at the top of a response, if there is one."""
         if body.error_code:
             self.fail(body.error_code)
 
     def see_all(self, body: object) -> None:
         """Count the errors of a response, wherever they are in it."""
-        for path in _paths(self.key):
+        for path in _error_paths(self.key):
             elements = [body]
             for name in path:
                 elements = [one for element in elements for one in getattr(element, name) or ()]
@@ -63,7 +63,7 @@ class ApiMeter(Counter):
     def fail(self, code: int) -> None:
         self.errors[code] = self.errors.get(code, 0) + 1
 
-    def took(self, queue_s: float, local_s: float, remote_s: float) -> None:
+    def record_phases(self, queue_s: float, local_s: float, remote_s: float) -> None:
         """Record the phases of a request up to its response."""
         self.queue.record(queue_s)
         self.local.record(local_s)
@@ -90,7 +90,7 @@ class CommitMeter(ApiMeter):
     flat = False
     __slots__ = ()
 
-    def see(self, body: Any) -> None:
+    def count_error(self, body: Any) -> None:
         for topic in body.topics:
             partitions = topic.partitions
             self.items += len(partitions)
@@ -130,7 +130,7 @@ class RequestMeters:
 
 
 @cache
-def _paths(key: int) -> tuple[_Path, ...]:
+def _error_paths(key: int) -> tuple[_Path, ...]:
     """The paths of errors in the responses of an API."""
     return tuple(_find_errors(response_type(key), ()))
 

@@ -83,11 +83,11 @@ class Histogram:
         if not recent:
             return TimeFigures(self.count, self.total_s)
         mean_ms = sum(count * _middle_ms(index) for index, count in enumerate(counts) if count) / recent
-        quantiles = {share: min(_at(counts, recent, share), highest_ms) for share in _QUANTILES}
+        quantiles = {share: min(_quantile_ms(counts, recent, share), highest_ms) for share in _QUANTILES}
         return TimeFigures(self.count, self.total_s, min(mean_ms, highest_ms), highest_ms, quantiles)
 
 
-def _at(counts: list[int], total: int, share: float) -> float:
+def _quantile_ms(counts: list[int], total: int, share: float) -> float:
     """The time in ms that this share of the counts does not exceed."""
     left = share * total
     for index, count in enumerate(counts):

@@ -46,7 +46,7 @@ class TopicTraffic:
         return TopicFigures(*astuple(self))
 
 
-class Client(Protocol):
+class ClientTraffic(Protocol):
     """The other end of a connection."""
 
     traffic: Traffic
@@ -65,19 +65,19 @@ class Clients:
     def __init__(self) -> None:
         self._closed: dict[tuple[str, str], Traffic] = {}
 
-    def left(self, client: Client) -> None:
+    def add_closed(self, client: ClientTraffic) -> None:
         """Add the counts of a closed connection to those of its client."""
         if client.traffic.requests:
-            name = _place(self._closed, _name(client))
+            name = _place_of(self._closed, _name_of(client))
             self._closed.setdefault(name, Traffic()).add(client.traffic)
 
-    def figures(self, clients: Iterable[Client]) -> list[ClientFigures]:
+    def figures(self, clients: Iterable[ClientTraffic]) -> list[ClientFigures]:
         found: dict[tuple[str, str], Traffic] = {}
         open_now: dict[tuple[str, str], int] = {}
         for name, traffic in self._closed.items():
             found.setdefault(name, Traffic()).add(traffic)
         for client in clients:
-            name = _place(found, _name(client))
+            name = _place_of(found, _name_of(client))
             found.setdefault(name, Traffic()).add(client.traffic)
             open_now[name] = open_now.get(name, 0) + 1
         return [
@@ -85,9 +85,9 @@ class Clients:
         ]
 
 
-def _place(known: Mapping[tuple[str, str], Traffic], name: tuple[str, str]) -> tuple[str, str]:
+def _place_of(known: Mapping[tuple[str, str], Traffic], name: tuple[str, str]) -> tuple[str, str]:
     return name if name in known or len(known) < MAX_CLIENTS else (OTHERS, OTHERS)
 
 
-def _name(client: Client) -> tuple[str, str]:
+def _name_of(client: ClientTraffic) -> tuple[str, str]:
     return client.principal.removeprefix("User:"), client.client_id[:MAX_NAME]

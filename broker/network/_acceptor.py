@@ -83,7 +83,7 @@ class Acceptor:
                 host or None, self.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
             )
             for family, kind, protocol, _, address in dict.fromkeys(found):
-                self._bind(family, kind, protocol, address, backlog)
+                self._bind_socket(family, kind, protocol, address, backlog)
         except OSError as error:
             self.close()
             raise OSError(error.errno, f"{self.listener}: {error.strerror or error}") from None
@@ -92,13 +92,13 @@ class Acceptor:
 
     def start(self) -> None:
         """Accept connections."""
-        self._watch()
+        self._watch_sockets()
 
-    def look(self) -> None:
+    def accept_waiting(self) -> None:
         """Accept waiting connections now: the loop is busy and would come to them much later."""
         for link in self._sockets:
             if self._watching:
-                self._accept(link)
+                self._accept_from(link)
 
     def close(self) -> None:
         """Stop accepting, and abort handshakes in progress."""
@@ -111,7 +111,9 @@ class Acceptor:
         for task in self._welcomes:
             task.cancel()
 
-    def _bind(self, family: int, kind: int, protocol: int, address: tuple[object, ...], backlog: int) -> None:
+    def _bind_socket(
+        self, family: int, kind: int, protocol: int, address: tuple[object, ...], backlog: int
+    ) -> None:
         try:
             link = socket.socket(family, kind, protocol)
         except OSError:
@@ -126,12 +128,12 @@ class Acceptor:
         link.setblocking(False)
         self.port = link.getsockname()[1]
 
-    def _watch(self) -> None:
+    def _watch_sockets(self) -> None:
         self._timer = None
         if not self._watching:
             self._watching = True
             for link in self._sockets:
-                self._loop.add_reader(link.fileno(), self._accept, link)
+                self._loop.add_reader(link.fileno(), self._accept_from, link)
 
     def _look_away(self) -> None:
         if self._watching:
@@ -141,21 +143,21 @@ class Acceptor:
 
     def _watch_again(self) -> None:
         if not self._watching and self._timer is None and self._sockets:
-            self._watch()
+            self._watch_sockets()
 
-    def _pause(self, seconds: float) -> None:
+    def _pause_accepting(self, seconds: float) -> None:
         self._look_away()
         if seconds < math.inf:
-            self._timer = self._loop.call_later(seconds, self._watch)
+            self._timer = self._loop.call_later(seconds, self._watch_sockets)
 
-    def _accept(self, link: socket.socket) -> None:
+    def _accept_from(self, link: socket.socket) -> None:
         for _ in range(AT_ONCE):
             wait_s = self._quotas.wait_s(self.listener)
             if not wait_s and not self.listener.control and self._crowded():
                 # a new connection is read once, whatever the others hold
                 wait_s = CROWDED_S
             if wait_s:
-                self._pause(wait_s)
+                self._pause_accepting(wait_s)
                 return
             if not OPEN_FILES.make_room(link.fileno(), LEFT_BY_PROTECTED if self.listener.protected else 1.0):
                 if _is_ready(link):
@@ -164,7 +166,7 @@ class Acceptor:
                         "limit (ulimit -n, or LimitNOFILE= of the service)",
                         self.listener,
                     )
-                    self._pause(NO_ROOM_S)
+                    self._pause_accepting(NO_ROOM_S)
                 return
             try:
                 client, address = link.accept()
@@ -172,7 +174,7 @@ class Acceptor:
                 return
             except OSError as error:
                 self._no_room.say("%s: no connection can be accepted: %s", self.listener, error.strerror)
-                self._pause(NO_ROOM_S)
+                self._pause_accepting(NO_ROOM_S)
                 return
             self._take_in(client, str(address[0]))
 
@@ -186,14 +188,14 @@ class Acceptor:
             return
         client.setblocking(False)
         try:
-            begun = _Begun(self._welcome(client, slot))
+            begun = _Begun(self._start_connection(client, slot))
         except StopIteration:
             return  # it failed at once
         task = self._loop.create_task(begun.rest())
         self._welcomes.add(task)
         task.add_done_callback(self._welcomes.discard)
 
-    async def _welcome(self, client: socket.socket, slot: ConnectionSlot) -> None:
+    async def _start_connection(self, client: socket.socket, slot: ConnectionSlot) -> None:
         context = self.security.tls_context()
         try:
             await self._loop.connect_accepted_socket(
@@ -210,7 +212,7 @@ class Acceptor:
                 "%s: connection from %s closed before it began: %s",
                 self.listener.name,
                 slot.address,
-                _reason(error),
+                _reason_of(error),
             )
         except BaseException:
             slot.leave()
@@ -252,7 +254,7 @@ class _Begun:
                 return
 
 
-def _reason(error: OSError) -> str:
+def _reason_of(error: OSError) -> str:
     reason = str(getattr(error, "reason", None) or error.strerror or error)
     if not reason and isinstance(error, ConnectionError):
         return "the client has gone"

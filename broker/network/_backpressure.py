@@ -106,7 +106,7 @@ class Backpressure:
             self._favourite = None
             self._let_on()
 
-    def hold(self, connection: Requester, change: int) -> None:
+    def count_bytes(self, connection: Requester, change: int) -> None:
         """Count request bytes that arrived (or, negative, were released)."""
         self.held_bytes += change
         if change > 0:
@@ -117,23 +117,23 @@ class Backpressure:
                 self._large[connection] = None
         elif connection.held_bytes <= SMALL_BYTES:
             self._large.pop(connection, None)
-        self._weigh(connection)
+        self._stop_waiting_readers(connection)
         if self._level == _ALL:
             self._moved_at = self._loop.time()
 
     def _end_turn(self) -> None:
         self._turn_bytes = 0
-        self._weigh()
+        self._stop_waiting_readers()
 
-    def _weigh(self, changed: Requester | None = None) -> None:
+    def _stop_waiting_readers(self, changed: Requester | None = None) -> None:
         """Stop reading the connections that have to wait now."""
         before, self._level = self._level, self._level_now()
         if self._level > before:
             if self._favourite is None and changed is not None and changed.held_bytes:
                 self._favourite = changed
             # at once: each of the others could bring a whole read before its turn comes
-            some = self._large if self._open == _LARGE else self._free
-            for each in [each for each in some if each in self._free and _rank(each) >= self._open]:
+            some = self._large if self._open_queues == _LARGE else self._free
+            for each in [each for each in some if each in self._free and _rank_of(each) >= self._open_queues]:
                 each.regulate()
         elif self._level < before or (
             changed is not None and changed is self._favourite and not changed.held_bytes
@@ -143,8 +143,8 @@ class Backpressure:
 
     def lets_read(self, connection: Requester) -> bool:
         """Return whether this connection may go on reading; else it is queued."""
-        rank = _rank(connection)
-        if rank < self._open or connection is self._favourite or connection.listener.control:
+        rank = _rank_of(connection)
+        if rank < self._open_queues or connection is self._favourite or connection.listener.control:
             self._leave_line(connection)
             return True
         if self._favourite is None and connection.held_bytes and not self._about_to_let_on:
@@ -158,7 +158,7 @@ class Backpressure:
         return False
 
     @property
-    def _open(self) -> int:
+    def _open_queues(self) -> int:
         """Number of queues whose connections may read."""
         return len(self._lines) - self._level
 
@@ -192,7 +192,7 @@ class Backpressure:
             # their bytes are released once their requests are handled
             waiting = chain.from_iterable(reversed(self._lines))
             self._favourite = next((each for each in waiting if each.held_bytes), None)
-        some = list(islice(chain.from_iterable(self._lines[: self._open]), AT_ONCE))
+        some = list(islice(chain.from_iterable(self._lines[: self._open_queues]), AT_ONCE))
         if len(some) == AT_ONCE:
             self._let_on()
         if self._favourite is not None:
@@ -203,7 +203,7 @@ class Backpressure:
             connection.regulate()
 
 
-def _rank(connection: Requester) -> int:
+def _rank_of(connection: Requester) -> int:
     if connection.held_bytes > SMALL_BYTES:
         return _LARGE
     return 0 if connection.small_only else 1

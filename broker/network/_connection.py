@@ -20,7 +20,7 @@ from ...protocol import FrameReader, Part, ProtocolError
 from ..apis import AnyApi
 from ..clients.client_state import Peer
 from ..event_loop.stopwatch import clock
-from ..reporting.log_lines import RateLimitedLog, printable
+from ..reporting.log_lines import RateLimitedLog, printable_text
 from ..requests.pending_response import PendingResponse
 from ..requests.router import Router
 from ..security._errors import CertificateError
@@ -38,9 +38,9 @@ from ._flow import (
     Pause,
     RequestQueue,
     Turn,
-    wake,
+    wake_waiter,
 )
-from ._sender import Outbox, Sender
+from ._sender import FrameSender, Outbox
 
 #: Most bytes that are read when a connection is accepted.
 FIRST_READ_BYTES = 65_536
@@ -63,17 +63,17 @@ class Host(Protocol):
     failures: RateLimitedLog
     stopping: bool
 
-    def introduce(self, connection: Connection, acceptor: Acceptor) -> tuple[Peer, str]:
+    def introduce(self, connection: ClientConnection, acceptor: Acceptor) -> tuple[Peer, str]:
         """Register a new connection; return its peer and the peer's name for logs."""
 
-    def forget(self, connection: Connection) -> None:
+    def forget(self, connection: ClientConnection) -> None:
         """Called when the connection is closed."""
 
     def spawn(self, work: Coroutine[object, object, None]) -> asyncio.Task[None]:
         """Run a coroutine; the server's stop cancels it."""
 
 
-class Connection(asyncio.Protocol):
+class ClientConnection(asyncio.Protocol):
     """asyncio's protocol of a connection, and the task that answers its requests."""
 
     # thousands of connections do not fit in a processor's cache, and a dictionary would be three times as
@@ -133,7 +133,7 @@ class Connection(asyncio.Protocol):
         self._settled: asyncio.Future[None] | None = None
         self._takes = True
         self._frame = b""
-        self._pause = Pause(server.loop, self._unmute)
+        self._pause = Pause(server.loop, self._end_mute)
         self._lap_s = 0.0
         self._served = 0
         #: Whether the next request of a limited client is charged with the time since the previous one.
@@ -143,7 +143,7 @@ class Connection(asyncio.Protocol):
         #: Whether it has sent requests, and only small ones.
         self.small_only = False
         self._gone = False
-        self.sender: Sender
+        self.sender: FrameSender
         self.outbox: Outbox
         # the current request is given up when the client disconnects
         self._droppable = False
@@ -180,7 +180,7 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
-        self.sender = Sender(self.transport, self._server.unread_timeout_s)
+        self.sender = FrameSender(self.transport, self._server.unread_timeout_s)
         self.outbox = Outbox(self._server.loop, self.transport)
         self.peer, self.peer_name = self._server.introduce(self, self._acceptor)
         self._writes = self._server.router.writes
@@ -192,7 +192,7 @@ class Connection(asyncio.Protocol):
         if (sasl := self._acceptor.security.sasl) is not None:
             self._login = Login(sasl, self.peer_name, self._let_in)
             self.unauthenticated_since = self._server.now()
-        self._task = self._server.spawn(self._serve())
+        self._task = self._server.spawn(self._serve_requests())
         if not self.listener.tls:
             self._read_at_once()
 
@@ -237,7 +237,7 @@ class Connection(asyncio.Protocol):
         try:
             for frame in reader.feed(data):
                 self.frame_since = None
-                if at_once and self._take(frame):
+                if at_once and self._take_request(frame):
                     taken += 1
                     # take at least one: to defer it would save no time, and costs half as much again
                     at_once = not is_over
@@ -269,18 +269,18 @@ class Connection(asyncio.Protocol):
         self.small_only = self.small_only and held <= SMALL_BYTES
         if self._reader.buffered_bytes and self.frame_since is None:
             self.frame_since = now
-        self._server.backpressure.hold(self, held - before)
+        self._server.backpressure.count_bytes(self, held - before)
         if waiting.frames:
-            wake(self._wakeup)
+            wake_waiter(self._wakeup)
         self.regulate()
 
     def eof_received(self) -> bool:
-        self._leave()
+        self._on_peer_gone()
         # with TLS a connection cannot stay half open
         return not self.listener.tls
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
-        self._leave()
+        self._on_peer_gone()
         self._slot.leave()
         self.sender.close()
         self.resume_writing()
@@ -306,7 +306,7 @@ class Connection(asyncio.Protocol):
             self.last_active = self._server.now()
             self.outbox.send(more=bool(self._waiting.frames or calls))
             if not calls and self._settled is not None:
-                wake(self._settled)
+                wake_waiter(self._settled)
 
     def lap(self, now: float) -> float:
         """Seconds that this connection has run since the last lap; 0.0 while it does not run."""
@@ -328,14 +328,14 @@ class Connection(asyncio.Protocol):
             self._takes = False
             self.regulate()
 
-    def _unmute(self) -> None:
+    def _end_mute(self) -> None:
         self._takes = self.sender.can_write
-        wake(self._wakeup)
+        wake_waiter(self._wakeup)
         self.regulate()
 
     def end(self, reason: str) -> None:
         """Close with one log line. Bytes that come from now on are ignored."""
-        self._server.complaints.say("connection from %s closed: %s", self.peer_name, printable(reason))
+        self._server.complaints.say("connection from %s closed: %s", self.peer_name, printable_text(reason))
         self.outbox.flush()
         # closing passes on bytes that asyncio's TLS has already read, maybe together with the handshake
         self._waiting.ended = True
@@ -354,7 +354,7 @@ class Connection(asyncio.Protocol):
         elif self.reading < before:
             self.transport.pause_reading()
 
-    def _leave(self) -> None:
+    def _on_peer_gone(self) -> None:
         """The peer is gone: give up waiting requests, carry out queued ones."""
         if self._gone:
             return
@@ -363,8 +363,8 @@ class Connection(asyncio.Protocol):
         if self._calls and self._calls[0].parks:
             # its response may come in minutes, and nobody would receive it
             self._calls.clear()
-            wake(self._settled)
-        wake(self._wakeup)
+            wake_waiter(self._settled)
+        wake_waiter(self._wakeup)
         if self._droppable and self._task is not None:
             self._task.cancel()
 
@@ -374,7 +374,7 @@ class Connection(asyncio.Protocol):
         self.unauthenticated_since = None
         self._reader.limit(self._server.max_frame_bytes)
 
-    def _take(self, frame: bytes) -> bool:
+    def _take_request(self, frame: bytes) -> bool:
         """Pass a request that needs no task to the coordinator, if there is room; return whether that was
         done.
         """
@@ -389,10 +389,10 @@ class Connection(asyncio.Protocol):
             self._ahead_bytes += len(frame)
         return self._takes and self._server.router.take(frame, self.peer, self, calls)
 
-    async def _serve(self) -> None:
+    async def _serve_requests(self) -> None:
         turn = self._server.turn
         try:
-            while (frame := await self._next()) is not None:
+            while (frame := await self._next_request()) is not None:
                 if isinstance(frame, ProtocolError):
                     await self._all_answered()
                     raise frame
@@ -401,7 +401,7 @@ class Connection(asyncio.Protocol):
                     self._lap_s = clock()
                     self._served += 1
                     self.unmetered = not self._served & LOOK
-                taken = self._take(frame)
+                taken = self._take_request(frame)
                 if metered:
                     self._end_lap()
                 if taken:
@@ -410,13 +410,13 @@ class Connection(asyncio.Protocol):
                     api = self._server.router.api_of(frame)
                     if api is not None and api.parks:
                         # it may wait for minutes: its frame must not keep others waiting
-                        self._release(size)
+                        self._release_bytes(size)
                         size = 0
                     self._frame, frame = frame, b""
-                    await self._answer(api)
+                    await self._answer_in_order(api)
                 self._busy = False
                 self.peer.queue_s = 0.0
-                self._release(size)
+                self._release_bytes(size)
                 turn.pause()
                 if self._server.now() > self._turn_ends or (self._waiting.frames and turn.is_over()):
                     # requests that never wait would otherwise be handled by the thousand in one step
@@ -429,7 +429,7 @@ class Connection(asyncio.Protocol):
                 "connection from %s closed: its requests cannot be answered", self.peer_name
             )
         finally:
-            self._server.backpressure.hold(self, -self.held_bytes)
+            self._server.backpressure.count_bytes(self, -self.held_bytes)
             self._waiting.close()
             self.peer.on_closed()
             # this object is part of a cycle, maybe with thousands of others: release its buffer now
@@ -437,7 +437,7 @@ class Connection(asyncio.Protocol):
             self.outbox.flush()
             self.transport.close()
 
-    async def _next(self) -> bytes | ProtocolError | None:
+    async def _next_request(self) -> bytes | ProtocolError | None:
         while not self._waiting.frames or self._pause:
             if self._gone:
                 await self._all_answered()
@@ -455,10 +455,10 @@ class Connection(asyncio.Protocol):
             self._settled = self._server.loop.create_future()
             await self._settled
 
-    async def _answer(self, api: AnyApi | None) -> None:
+    async def _answer_in_order(self, api: AnyApi | None) -> None:
         """Answer a request in order: no other overtakes it, and it overtakes none."""
         await self._all_answered()
-        response = await self._response(api)
+        response = await self._make_response(api)
         sending_s = clock()
         if response is not None:
             self.last_active = self._server.now()
@@ -477,7 +477,7 @@ class Connection(asyncio.Protocol):
         if not self._gone:
             self.peer.on_sent(clock() - sending_s)
 
-    async def _response(self, api: AnyApi | None) -> bytes | bytearray | Sequence[Part] | None:
+    async def _make_response(self, api: AnyApi | None) -> bytes | bytearray | Sequence[Part] | None:
         self._droppable = api is None or not api.carried_out
         try:
             if self._login is not None:
@@ -507,9 +507,9 @@ class Connection(asyncio.Protocol):
         frame, self._frame = self._frame, b""
         return frame
 
-    def _release(self, size: int) -> None:
+    def _release_bytes(self, size: int) -> None:
         self._waiting.held_bytes -= size
         self.small_only = max(size, self.held_bytes) <= SMALL_BYTES if size else self.small_only
-        self._server.backpressure.hold(self, -size)
+        self._server.backpressure.count_bytes(self, -size)
         if not self.reading:
             self.regulate()

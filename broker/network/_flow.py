@@ -72,14 +72,14 @@ class Turn:
         if not self._over and now - self._began > CROWD_S:
             self._over = True
             # only after every waiting connection has had one request handled
-            self._loop.call_soon(self._loop.call_soon, self._next)
+            self._loop.call_soon(self._loop.call_soon, self._pass_on)
         return self._over
 
     def pause(self) -> None:
         """Called when a connection has done some work."""
         self._ended = clock()
 
-    def _next(self) -> None:
+    def _pass_on(self) -> None:
         self._over = False
         self.number += 1
         self._began = clock()
@@ -154,7 +154,7 @@ class Pause:
             self._over()
 
 
-def wake(waiter: asyncio.Future[None] | None) -> None:
+def wake_waiter(waiter: asyncio.Future[None] | None) -> None:
     """Complete a future that a coroutine may wait for."""
     if waiter is not None and not waiter.done():
         waiter.set_result(None)

@@ -64,7 +64,7 @@ class Outbox:
                 self._transport.write(unsent)
 
 
-class Sender:
+class FrameSender:
     """Sends to one transport. Call one ``send`` at a time, and do not write to the transport meanwhile."""
 
     __slots__ = (
@@ -98,7 +98,7 @@ class Sender:
     def close(self) -> None:
         """Called when the connection is gone: end a ``send`` in progress."""
         self._closed = True
-        self._wake()
+        self._wake_waiter()
         self.resume()
 
     def pause(self) -> None:
@@ -125,7 +125,7 @@ class Sender:
             else:
                 await self._send_pieces(parts)
         except OSError as error:
-            self._abort(str(error))
+            self._abort_sending(str(error))
 
     async def _send_pieces(self, parts: Sequence[Part]) -> None:
         self.left = sum(len(part) for part in parts)
@@ -133,7 +133,7 @@ class Sender:
         try:
             size = 0
             for part in parts:
-                for piece in _pieces(part):
+                for piece in _pieces_of(part):
                     pieces.append(piece)
                     size += len(piece)
                     if size >= PIECE_BYTES:
@@ -158,7 +158,7 @@ class Sender:
                 if isinstance(part, FileRange):
                     await self._send_range(link, part)
                 else:
-                    await self._send_bytes(link, _bytes(part), more=number < len(parts))
+                    await self._send_bytes(link, _bytes_of(part), more=number < len(parts))
 
     async def _may_pass(self) -> bool:
         """Return whether bytes may, and should, be sent to the socket directly."""
@@ -183,7 +183,7 @@ class Sender:
             try:
                 sent = os.sendfile(link.fileno(), part.fileno(), at, end - at)
             except BlockingIOError:
-                await self._wait(link)
+                await self._wait_writable(link)
                 continue
             except OSError as error:
                 if error.errno not in _NO_SENDFILE:
@@ -203,13 +203,13 @@ class Sender:
                 left = left[sent:]
                 self.given += sent
             except BlockingIOError:
-                await self._wait(link)
+                await self._wait_writable(link)
 
-    async def _wait(self, link: socket.socket) -> None:
+    async def _wait_writable(self, link: socket.socket) -> None:
         """Return when the socket accepts more bytes. Raises OSError if it will not."""
         loop = asyncio.get_running_loop()
         self._writable = loop.create_future()
-        loop.add_writer(link.fileno(), self._wake)
+        loop.add_writer(link.fileno(), self._wake_waiter)
         try:
             async with asyncio.timeout(self._patience_s):
                 await self._writable
@@ -221,11 +221,11 @@ class Sender:
         if self._closed or self._transport.is_closing():
             raise OSError(errno.ECONNABORTED, "it was closed")
 
-    def _wake(self) -> None:
+    def _wake_waiter(self) -> None:
         if self._writable is not None and not self._writable.done():
             self._writable.set_result(None)
 
-    def _abort(self, reason: str) -> None:
+    def _abort_sending(self, reason: str) -> None:
         if not self._transport.is_closing():
             _aborted.say("connection closed while an answer was sent: %s", reason)
             self._transport.abort()
@@ -235,16 +235,16 @@ class Sender:
 _MORE = getattr(socket, "MSG_MORE", 0)
 
 
-def _pieces(part: Part) -> Iterator[bytes | bytearray]:
+def _pieces_of(part: Part) -> Iterator[bytes | bytearray]:
     """A part as it is, or a range of a file in pieces, each read when it is its turn."""
     if not isinstance(part, FileRange) or len(part) <= PIECE_BYTES:
-        yield _bytes(part)
+        yield _bytes_of(part)
         return
     for start in range(0, len(part), PIECE_BYTES):
         yield part.read(start, min(start + PIECE_BYTES, len(part)))
 
 
-def _bytes(part: Part) -> bytes | bytearray:
+def _bytes_of(part: Part) -> bytes | bytearray:
     if isinstance(part, FileRange):
         return part.read()
     assert isinstance(part, (bytes, bytearray))

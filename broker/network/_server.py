@@ -23,7 +23,7 @@ from ..security._scram_users import ScramUsers
 from ..settings import BrokerSettings
 from ._acceptor import Acceptor
 from ._backpressure import Backpressure
-from ._connection import Connection
+from ._connection import ClientConnection
 from ._flow import Turn
 from ._slow_readers import SlowReaders
 
@@ -66,14 +66,14 @@ class Server:
         self.backpressure = Backpressure(settings, self.loop)
         self.turn = Turn(self.loop, self._let_in)
         self.connections_made = 0
-        self._connections: set[Connection] = set()
+        self._connections: set[ClientConnection] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._slow = SlowReaders(settings)
         self._sweeper: asyncio.TimerHandle | None = None
         listeners = listeners_of(settings, host, port)
         self.quotas = ConnectionQuotas(settings, listeners, self.now)
         self.quotas.on_excess.append(self._make_room_soon)
-        connected = partial(Connection, self)
+        connected = partial(ClientConnection, self)
         self.acceptors = [
             Acceptor(
                 listener,
@@ -99,7 +99,7 @@ class Server:
 
     def start(self) -> None:
         """Accept connections."""
-        self.certificates.look()
+        self.certificates.log_expiring()
         for acceptor in self.acceptors:
             acceptor.start()
         self._plan_sweep()
@@ -129,7 +129,7 @@ class Server:
             for each in self.acceptors
         }
 
-    def registered(self) -> list[Endpoint]:
+    def registered_endpoints(self) -> list[Endpoint]:
         """The listeners for this broker's registration. Raises SettingsError for one that listens on every
         address and advertises none.
         """
@@ -146,7 +146,7 @@ class Server:
     def peers(self) -> list[Peer]:
         return [connection.peer for connection in self._connections]
 
-    def introduce(self, connection: Connection, acceptor: Acceptor) -> tuple[Peer, str]:
+    def introduce(self, connection: ClientConnection, acceptor: Acceptor) -> tuple[Peer, str]:
         """Take a new connection in; gives its peer and the peer's name for logs."""
         self._connections.add(connection)
         self.backpressure.add(connection)
@@ -163,12 +163,12 @@ class Server:
 
     def _let_in(self) -> None:
         for acceptor in self.acceptors:
-            acceptor.look()
+            acceptor.accept_waiting()
 
-    def forget(self, connection: Connection) -> None:
+    def forget(self, connection: ClientConnection) -> None:
         if connection in self._connections:
             self._connections.discard(connection)
-            self._clients.left(connection.peer)
+            self._clients.add_closed(connection.peer)
         self._slow.forget(connection)
         self.backpressure.forget(connection)
 
@@ -203,19 +203,19 @@ class Server:
         return max(0.05, min(SWEEP_S, *(wait_ms / 4_000 for wait_ms in waits_ms)))
 
     def _plan_sweep(self) -> None:
-        self._sweeper = self.loop.call_later(self._sweep_s(), when_read, self._sweep)
+        self._sweeper = self.loop.call_later(self._sweep_s(), when_read, self._sweep_connections)
 
-    def _sweep(self) -> None:
+    def _sweep_connections(self) -> None:
         if self.stopping:
             return
         now = self.now()
-        for connection, unread in self._slow.look(self._connections, now):
+        for connection, unread in self._slow.find_slow(self._connections, now):
             connection.end(f"it left {unread} bytes of its answer unread")
             connection.transport.abort()
         for connection in list(self._connections):
             self._look_at(connection, now)
         self._end_standstill(now)
-        self.certificates.look()
+        self.certificates.log_expiring()
         # connections in their handshakes could not be closed before
         self._make_room()
         self._plan_sweep()
@@ -236,7 +236,7 @@ class Server:
             )
             connection.transport.abort()
 
-    def _look_at(self, connection: Connection, now: float) -> None:
+    def _look_at(self, connection: ClientConnection, now: float) -> None:
         if connection.transport.is_closing():
             if connection.held_bytes:
                 # it was closed at an earlier look, and takes none of its answers

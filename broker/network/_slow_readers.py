@@ -10,14 +10,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ..settings import BrokerSettings
-from ._connection import Connection
+from ._connection import ClientConnection
 
 #: A client that leaves ``kohort.response.unread.max.bytes`` unread has to read that divided by this in time.
 LEAST_PART = 16
 
 
 @dataclass(slots=True)
-class _Progress:
+class _ReadingProgress:
     """``taken`` bytes at ``since``, on the loop's clock; ``before`` and ``held`` are from the last look."""
 
     taken: int
@@ -33,16 +33,18 @@ class SlowReaders:
 
     def __init__(self, settings: BrokerSettings) -> None:
         self._settings = settings
-        self._known: dict[Connection, _Progress] = {}
+        self._known: dict[ClientConnection, _ReadingProgress] = {}
 
     def __repr__(self) -> str:
         return f"SlowReaders({len(self._known)} of them)"
 
-    def forget(self, connection: Connection) -> None:
+    def forget(self, connection: ClientConnection) -> None:
         """Called when the connection is closed."""
         self._known.pop(connection, None)
 
-    def look(self, connections: Iterable[Connection], now: float) -> list[tuple[Connection, int]]:
+    def find_slow(
+        self, connections: Iterable[ClientConnection], now: float
+    ) -> list[tuple[ClientConnection, int]]:
         """Connections to close, with their unread bytes.
 
         A connection is closed if it reads next to nothing for ``kohort.response.unread.timeout.ms``. If all
@@ -52,8 +54,8 @@ class SlowReaders:
         settings = self._settings
         most = settings.kohort_response_unread_max_bytes
         timeout_s = settings.kohort_response_unread_timeout_ms / 1000
-        cut: dict[Connection, int] = {}
-        lately: dict[Connection, int] = {}
+        cut: dict[ClientConnection, int] = {}
+        lately: dict[ClientConnection, int] = {}
         total = 0
         for connection in connections:
             held = connection.transport.get_write_buffer_size()
@@ -65,7 +67,7 @@ class SlowReaders:
             taken = connection.outbox.given + connection.sender.given - held
             known = self._known.get(connection)
             if known is None:
-                self._known[connection] = _Progress(taken, now, taken, held)
+                self._known[connection] = _ReadingProgress(taken, now, taken, held)
                 continue
             lately[connection] = taken - known.before
             known.before, known.held = taken, held

@@ -77,7 +77,7 @@ class LogCleaner:
                     continue
 
     def _roll_coordinators(self) -> None:
-        for candidate in self._logs(COORDINATORS):
+        for candidate in self._logs_to_clean(COORDINATORS):
             try:
                 candidate.roll_for_cleaning(self._now_ms(), ROLL_BYTES)
             except KohortError as error:
@@ -86,7 +86,7 @@ class LogCleaner:
     async def _clean_next(self, only: frozenset[str] | None = None) -> bool:
         """Compact the dirtiest log that is due; False if none is."""
         dirtiest, most = None, 0.0
-        for candidate in self._logs(only):
+        for candidate in self._logs_to_clean(only):
             try:
                 cleanable = candidate.cleanable(self._now_ms())
             except (KohortError, OSError) as error:
@@ -94,9 +94,9 @@ class LogCleaner:
                 continue
             if cleanable.is_due(candidate.config.min_cleanable_dirty_ratio) and cleanable.ratio > most:
                 dirtiest, most = candidate, cleanable.ratio
-        return dirtiest is not None and await self._clean(dirtiest)
+        return dirtiest is not None and await self._clean_log(dirtiest)
 
-    def _logs(self, only: frozenset[str] | None) -> Iterator[PartitionLog]:
+    def _logs_to_clean(self, only: frozenset[str] | None) -> Iterator[PartitionLog]:
         for partition in self._local.partitions():
             found = partition.log
             if found is None or found.offline or partition.damage is not None or found in self._uncleanable:
@@ -104,14 +104,14 @@ class LogCleaner:
             if found.config.compacts and (only is None or found.topic in only):
                 yield found
 
-    async def _clean(self, target: PartitionLog) -> bool:
+    async def _clean_log(self, target: PartitionLog) -> bool:
         """Compact one log; returns whether it is worth looking for more."""
         started = time.monotonic()
         try:
             cleaning = target.begin_cleaning(
                 self._now_ms(),
                 memory_bytes=self._settings.log_cleaner_dedupe_buffer_size,
-                breathe=self._breathe,
+                breathe=self._yield_to_others,
             )
         except (KohortError, OSError) as error:
             self._give_up(target, error)
@@ -119,7 +119,7 @@ class LogCleaner:
         failure = await self._run_stages(cleaning)
         done = target.end_cleaning(cleaning)
         if done:
-            self._tell(target, cleaning.report, time.monotonic() - started)
+            self._log_report(target, cleaning.report, time.monotonic() - started)
         elif failure is not None and not cleaning.overtaken:
             self._give_up(target, failure)
         return self._stop_at is None or done
@@ -140,7 +140,7 @@ class LogCleaner:
             return error
         return None
 
-    def _tell(self, target: PartitionLog, report: CleanReport, took_s: float) -> None:
+    def _log_report(self, target: PartitionLog, report: CleanReport, took_s: float) -> None:
         log.info(
             "compacted %s-%d up to offset %d in %.1f s: %d keys in %d records, %d bytes became %d, "
             "%d segments %d",
@@ -165,7 +165,7 @@ class LogCleaner:
             error,
         )
 
-    def _breathe(self) -> None:
+    def _yield_to_others(self) -> None:
         if self._stop_at is not None and time.monotonic() >= self._stop_at:
             raise _StoppedError
         time.sleep(_REST_S)

@@ -57,7 +57,7 @@ class Flusher:
     def save(self) -> None:
         """Write the log's snapshot of its producers, between other work."""
         if self._saver is None:
-            self._saver = asyncio.get_running_loop().create_task(self._save())
+            self._saver = asyncio.get_running_loop().create_task(self._save_producers())
 
     def wait_flushed(self, end_offset: int) -> asyncio.Future[None]:
         """A future that ends when all records below ``end_offset`` are on the disk; starts a flush for them.
@@ -76,7 +76,7 @@ class Flusher:
         for task in (self._task, self._saver):
             if task is not None:
                 task.cancel()
-        self._release(error)
+        self._release_waiting(error)
 
     async def _run(self) -> None:
         try:
@@ -88,18 +88,18 @@ class Flusher:
                 await asyncio.get_running_loop().run_in_executor(None, flush.run)
                 self._times.record(clock() - begun_s)
                 self._log.end_flush(flush)
-                self._release()
+                self._release_waiting()
                 self._on_flushed()
         except NoDescriptorsError as error:
-            self._release(error)
+            self._release_waiting(error)
             self.start_within(AGAIN_S)
         except KafkaError as error:
-            self._release(error)
+            self._release_waiting(error)
             self._on_failed(error)
         finally:
             self._task = None
 
-    async def _save(self) -> None:
+    async def _save_producers(self) -> None:
         try:
             while self._log.has_snapshot_to_write:
                 await LongWork().run(self._log.write_snapshot())
@@ -108,7 +108,7 @@ class Flusher:
         finally:
             self._saver = None
 
-    def _release(self, error: KafkaError | None = None) -> None:
+    def _release_waiting(self, error: KafkaError | None = None) -> None:
         waiting, self._waiting = self._waiting, []
         for end_offset, done in waiting:
             if done.done():

@@ -18,7 +18,7 @@ from ...replication import IsrChangeRequest, Replication
 Then: TypeAlias = Callable[[KafkaError | None], None]
 
 
-class _Waiting(NamedTuple):
+class _WaitingRequest(NamedTuple):
     end_offset: int
     then: Then
 
@@ -47,7 +47,7 @@ class Leadership:
         self._committed = committed
         self._request = request
         # in the order of their offsets
-        self._waiting: deque[_Waiting] = deque()
+        self._waiting: deque[_WaitingRequest] = deque()
         self._conditions: list[_Condition] = []
 
     def __repr__(self) -> str:
@@ -55,7 +55,7 @@ class Leadership:
 
     def on_append(self, log_end_offset: int) -> None:
         """Called when the log has grown."""
-        self._took(moved=self.replication.on_append(log_end_offset, self._clock_ms()))
+        self._on_isr_change(moved=self.replication.on_append(log_end_offset, self._clock_ms()))
 
     def on_fetch(self, node_id: int, offset: int, broker_epoch: int, start_offset: int) -> None:
         """Called when a follower has everything from ``start_offset`` up to ``offset``. Raises KafkaError for
@@ -64,7 +64,7 @@ class Leadership:
         moved = self.replication.on_fetch(
             node_id, offset, self._clock_ms(), broker_epoch=broker_epoch, start_offset=start_offset
         )
-        self._took(moved=moved)
+        self._on_isr_change(moved=moved)
 
     def on_change(self, state: PartitionState) -> None:
         """Called when the controller has changed the partition's state, under this leader epoch."""
@@ -75,7 +75,7 @@ class Leadership:
             recovering=state.recovering,
             now_ms=self._clock_ms(),
         )
-        self._took(moved=moved)
+        self._on_isr_change(moved=moved)
 
     def on_refused(self, request: IsrChangeRequest, code: ErrorCode) -> None:
         """Called when the controller has refused a change, or its outcome is unknown; a retry may be due."""
@@ -85,16 +85,16 @@ class Leadership:
 
     def brokers_changed(self, eligible: Mapping[int, int]) -> None:
         """Called when the brokers that may be in sync have changed: node ids with their epochs."""
-        self._took(moved=self.replication.brokers_changed(eligible, self._clock_ms()))
+        self._on_isr_change(moved=self.replication.brokers_changed(eligible, self._clock_ms()))
 
     def reconfigure(self, min_isr: int, lag_time_max_ms: int) -> None:
         """Called when settings have changed."""
-        self._took(moved=self.replication.reconfigure(min_isr, lag_time_max_ms, self._clock_ms()))
+        self._on_isr_change(moved=self.replication.reconfigure(min_isr, lag_time_max_ms, self._clock_ms()))
 
     def advance(self) -> None:
         """Find followers that have lagged for too long."""
         self.replication.advance(self._clock_ms())
-        self._took(moved=False)
+        self._on_isr_change(moved=False)
 
     def when_committed(self, end_offset: int, then: Then) -> bool:
         """Return whether records below ``end_offset`` are committed; if not, ``then`` is called when they
@@ -102,7 +102,7 @@ class Leadership:
         """
         if self.replication.high_watermark >= end_offset:
             return True
-        self._waiting.append(_Waiting(end_offset, then))
+        self._waiting.append(_WaitingRequest(end_offset, then))
         return False
 
     def when(self, is_met: Callable[[Replication], bool], then: Then) -> bool:
@@ -166,12 +166,12 @@ class Leadership:
 
     def end(self, error: KafkaError) -> None:
         """End the leadership: another broker leads, or none. Everything that waits gets an error."""
-        waiting: list[_Waiting | _Condition] = [*self._waiting, *self._conditions]
+        waiting: list[_WaitingRequest | _Condition] = [*self._waiting, *self._conditions]
         self._waiting, self._conditions = deque(), []
         for each in waiting:
             each.then(error)
 
-    def _took(self, *, moved: bool) -> None:
+    def _on_isr_change(self, *, moved: bool) -> None:
         if moved:
             self._on_moved()
         if self._conditions:

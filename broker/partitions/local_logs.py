@@ -165,7 +165,7 @@ class LocalLogs:
             else:
                 log.error("%s-%d is not served, its files are left as they are: %s", name, index, why)
         for key in list(self._doomed):
-            self._rename(key)
+            self._rename_folder(key)
         return unknown
 
     def take_in_replicas(self) -> None:
@@ -190,7 +190,7 @@ class LocalLogs:
         for key, found in list(self._unclaimed.items()):
             # files that do not say whose they are stay in place, for a topic of their name
             if found is not None:
-                self._doom(key, found, is_stray=found not in deleted)
+                self._doom_partition(key, found, is_stray=found not in deleted)
                 del self._unclaimed[key]
                 if found in deleted:
                     gone.append(key)
@@ -205,7 +205,7 @@ class LocalLogs:
                 _name_first(strays),
             )
 
-    def _claim(self, topic: LocalTopic, index: int) -> bool:
+    def _claim_files(self, topic: LocalTopic, index: int) -> bool:
         """Return whether a partition has files; those of another topic with its name are put aside."""
         key = TopicPartition(topic.name, index)
         if key in self._strays and self._doomed[key] == topic.id:
@@ -217,14 +217,14 @@ class LocalLogs:
             if found in (None, topic.id):
                 self._found.add(key)
             else:
-                self._doom(key, found, is_stray=True)
+                self._doom_partition(key, found, is_stray=True)
         if key not in self._found and (stray := self._aside.pop((key, topic.id), None)) is not None:
             self._take_back(key, stray)
         return key in self._found
 
     def _take_back(self, key: TopicPartition, stray: Stray) -> None:
         """Serve a stray again, now that the image assigns it to this broker."""
-        self._rename(key)
+        self._rename_folder(key)
         try:
             self._folder.take_back(stray)
         except OSError as error:
@@ -233,7 +233,7 @@ class LocalLogs:
         log.warning("%s-%d is served again: %s was put aside", *key, stray.folder)
         self._found.add(key)
 
-    def _doom(self, key: TopicPartition, topic_id: UUID, *, is_stray: bool = False) -> None:
+    def _doom_partition(self, key: TopicPartition, topic_id: UUID, *, is_stray: bool = False) -> None:
         self._doomed[key] = topic_id
         if is_stray:
             self._strays.add(key)
@@ -262,7 +262,7 @@ class LocalLogs:
         topic = self._topics[name]
         for index in indexes:
             topic.partitions[index] = Partition(
-                topic, index, self, on_disk=self._claim(topic, index), replicated=self._replicated
+                topic, index, self, on_disk=self._claim_files(topic, index), replicated=self._replicated
             )
 
     def reconfigure(self, name: str, config: TopicConfig) -> None:
@@ -285,7 +285,7 @@ class LocalLogs:
         gone = [topic.partitions.pop(index) for index in indexes]
         for partition in gone:
             key = TopicPartition(topic.name, partition.index)
-            self._doom(key, topic.id, is_stray=is_stray)
+            self._doom_partition(key, topic.id, is_stray=is_stray)
             self._found.discard(key)
         for partition in gone:
             partition.delete()
@@ -300,7 +300,7 @@ class LocalLogs:
         left = None
         if self._doomed:
             async for key in in_slices(list(self._doomed)):
-                self._rename(key)
+                self._rename_folder(key)
             left = self.settle()
         if self._trees:
             trees, self._trees = self._trees, []
@@ -341,7 +341,7 @@ class LocalLogs:
 
     # -- for the partitions ----------------------------------------------------------------------------------
 
-    def reading(self, partition: Partition) -> Callable[[], PartitionLog]:
+    def make_opener(self, partition: Partition) -> Callable[[], PartitionLog]:
         """See Files."""
         topic, now_ms = partition.topic, self._now_ms()
         if self._topics.get(topic.name) is not topic or partition.index not in topic.partitions:
@@ -349,7 +349,7 @@ class LocalLogs:
         key = TopicPartition(topic.name, partition.index)
         if key in self._doomed:
             # it belongs to an earlier topic of that name
-            self._rename(key)
+            self._rename_folder(key)
             if key in self._doomed:
                 raise KafkaError(
                     ErrorCode.KAFKA_STORAGE_ERROR,
@@ -419,7 +419,7 @@ class LocalLogs:
 
     # -- removing --------------------------------------------------------------------------------------------
 
-    def _rename(self, key: TopicPartition) -> None:
+    def _rename_folder(self, key: TopicPartition) -> None:
         if key not in self._doomed or key in self._kept:
             return
         is_stray = key in self._strays

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from ...log import Producer
+from ...log import ProducerEntry
 from ...transactions import TransactionMarker
 
 #: Producers that are remembered before those that the log has forgotten are forgotten here, too.
@@ -27,7 +27,7 @@ class MarkerOrder:
 
     __slots__ = ("_most", "_newest", "_producers")
 
-    def __init__(self, producers: Callable[[], Iterable[Producer]]) -> None:
+    def __init__(self, producers: Callable[[], Iterable[ProducerEntry]]) -> None:
         self._producers = producers
         # by producer id: epoch of the coordinator, and its attempt
         self._newest: dict[int, tuple[int, int]] = {}

@@ -21,7 +21,7 @@ from ...log import (
     DataFolderError,
     NoDescriptorsError,
     PartitionLog,
-    Producer,
+    ProducerEntry,
     ReadInfo,
     Salvaged,
     Steps,
@@ -70,28 +70,28 @@ class Waiter(Generic[ChangedT]):
         self._changed: dict[ChangedT, None] = {}
         self._woken: asyncio.Future[None] | None = None
 
-    def tell(self, partition: ChangedT, /) -> None:
+    def on_partition_change(self, partition: ChangedT, /) -> None:
         """Called once when a partition has changed, until the waiter is added again."""
         self._changed[partition] = None
-        self._wake()
+        self._wake_waiting()
 
     def interrupt(self) -> None:
         """End the wait that is under way, if there is one."""
-        self._wake()
+        self._wake_waiting()
 
     async def wait_changed(self) -> list[ChangedT]:
         """Wait for a change, or until ``interrupt``; return the partitions that have changed."""
         if not self._changed:
             self._woken = asyncio.get_running_loop().create_future()
             await self._woken
-        return self.take()
+        return self.take_changed()
 
-    def take(self) -> list[ChangedT]:
+    def take_changed(self) -> list[ChangedT]:
         """The partitions that have changed since the last call."""
         changed, self._changed = list(self._changed), {}
         return changed
 
-    def _wake(self) -> None:
+    def _wake_waiting(self) -> None:
         if self._woken is not None and not self._woken.done():
             self._woken.set_result(None)
 
@@ -119,7 +119,7 @@ class Files(Protocol):
     #: Hears of writes that the disk refuses, and of the first that succeed again.
     disk: DiskWatch
 
-    def reading(self, partition: Partition, /) -> Callable[[], PartitionLog]:
+    def make_opener(self, partition: Partition, /) -> Callable[[], PartitionLog]:
         """What opens or creates them, in any thread: it raises CorruptLogError, DataFolderError, KafkaError.
         Raises KafkaError.
         """
@@ -325,12 +325,12 @@ class Partition:
             leadership.end(not_leader(self.topic.name, self.index))
             self.wake()
 
-    def producers(self) -> Iterable[Producer]:
+    def producers(self) -> Iterable[ProducerEntry]:
         """The idempotent and transactional producers that have written here."""
         log = self.open()
         return () if log is None else log.producers
 
-    def producer(self, producer_id: int) -> Producer | None:
+    def producer(self, producer_id: int) -> ProducerEntry | None:
         """Find a producer; None if it has not written here, or has expired."""
         log = self.open()
         return None if log is None else log.producers.get(producer_id)
@@ -363,7 +363,7 @@ class Partition:
         self._being_read = True
         try:
             with self._files.kept_in_place(self):
-                log = await asyncio.get_running_loop().run_in_executor(None, self._reading())
+                log = await asyncio.get_running_loop().run_in_executor(None, self._make_opener())
         except (CorruptLogError, DataFolderError, KafkaError) as error:
             if not self.gone:
                 self._on_damage(error)
@@ -374,7 +374,7 @@ class Partition:
             log.abandon()
             return
         log.reconfigure(self.topic.config.log_config())
-        self._advance(log)
+        self._advance_high_watermark(log)
         self._take_up(log)
 
     def _take_up(self, log: PartitionLog) -> None:
@@ -383,12 +383,12 @@ class Partition:
             self._leader_epoch = self._files.leader_epoch(self)
 
     def _open_log(self) -> PartitionLog:
-        log = self._reading()()
-        self._advance(log)
+        log = self._make_opener()()
+        self._advance_high_watermark(log)
         return log
 
-    def _reading(self) -> Callable[[], PartitionLog]:
-        read = self._files.reading(self)
+    def _make_opener(self) -> Callable[[], PartitionLog]:
+        read = self._files.make_opener(self)
 
         def opened() -> PartitionLog:
             log = read()
@@ -398,7 +398,7 @@ class Partition:
 
         return opened
 
-    def _advance(self, log: PartitionLog) -> None:
+    def _advance_high_watermark(self, log: PartitionLog) -> None:
         """Advance the high watermark to everything that was appended or, with ``kohort.visibility=flushed``,
         to everything on the disk, and notify waiting requests. In a cluster the replicas decide.
         """
@@ -488,7 +488,7 @@ class Partition:
             if self._others_could_lead:
                 self.give_up(error)
             raise
-        self._advance(self.log)
+        self._advance_high_watermark(self.log)
         self._on_written(self.log)
         return info
 
@@ -503,7 +503,7 @@ class Partition:
         except KafkaError as error:
             self._files.disk.on_refused(error)
             raise
-        self._advance(self.log)
+        self._advance_high_watermark(self.log)
         self._on_written(self.log)
         return base_offset
 
@@ -577,7 +577,7 @@ class Partition:
 
     def _on_flushed(self) -> None:
         if self.log is not None:
-            self._advance(self.log)
+            self._advance_high_watermark(self.log)
             self._plan_flush(self.log)
 
     def _flush_failed(self, error: KafkaError) -> None:
@@ -609,7 +609,7 @@ class Partition:
                     range_bytes=range_bytes,
                 )
             except CorruptLogError as error:
-                raise self._unreadable(error) from error
+                raise self._unreadable_error(error) from error
         if offset != 0:
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"{self.topic.name}-{self.index} is empty")
         return _EMPTY
@@ -631,7 +631,7 @@ class Partition:
             newest = yield from log.find_newest()
             return None if newest is None else (*newest, self.epoch_at(newest[0]))
         except CorruptLogError as error:
-            raise self._unreadable(error) from error
+            raise self._unreadable_error(error) from error
 
     def delete_records(self, before_offset: int, *, now_ms: int) -> int:
         """Delete records below ``before_offset``; return the new log start. Raises KafkaError
@@ -683,7 +683,7 @@ class Partition:
         """Put the topic's config in force."""
         if self.log is not None:
             self.log.reconfigure(self.topic.config.log_config())
-            self._advance(self.log)
+            self._advance_high_watermark(self.log)
             self.wake()
             self._plan_flush(self.log)
 
@@ -709,7 +709,7 @@ class Partition:
             self._flusher.close(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "the broker stops: ask the next"))
         self.log.close()
 
-    def _unreadable(self, error: CorruptLogError) -> KafkaError:
+    def _unreadable_error(self, error: CorruptLogError) -> KafkaError:
         """Log a damaged batch once, however often clients ask for it, and return their error. If another
         replica may have it undamaged, take this one out of service.
         """
@@ -726,7 +726,7 @@ class Partition:
         """Tell who waits for a change."""
         if self.waiters:
             for waiter in self.waiters:
-                waiter.tell(self)
+                waiter.on_partition_change(self)
             self.waiters.clear()
 
 

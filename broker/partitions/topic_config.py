@@ -17,12 +17,12 @@ from ..settings import BrokerSettings, TimestampType
 _NOT_TIERED = Row("tiered storage, which is not offered", allowed="false", check=operator.not_)
 
 
-def _of(setting: str) -> Row:
+def _row_of(setting: str) -> Row:
     """The row of the broker's setting that is a config's default."""
     return replace(settings_of(BrokerSettings)[setting].row, dynamic="", default_from=setting)
 
 
-def _replicas(doc: str) -> Row:
+def _throttled_replicas_row(doc: str) -> Row:
     """The row of throttled replicas."""
     return Row(doc, allowed="PARTITION:BROKER with commas, or * for all", check=are_replicas, commas=True)
 
@@ -33,19 +33,22 @@ class TopicConfig:
 
     SCOPE: ClassVar[Scope] = TOPIC
 
-    cleanup_policy: Annotated[str, _of("log_cleanup_policy")] = "delete"
-    compression_gzip_level: Annotated[int, _of("compression_gzip_level")] = GZIP_LEVEL
-    compression_lz4_level: Annotated[int, _of("compression_lz4_level")] = LZ4_LEVEL
-    compression_type: Annotated[CompressionType, _of("compression_type")] = "producer"
-    compression_zstd_level: Annotated[int, _of("compression_zstd_level")] = ZSTD_LEVEL
-    delete_retention_ms: Annotated[int, _of("log_cleaner_delete_retention_ms")] = 86_400_000
-    file_delete_delay_ms: Annotated[int, _of("log_segment_delete_delay_ms")] = 60_000
-    flush_messages: Annotated[int, _of("log_flush_interval_messages")] = MAX_LONG
+    cleanup_policy: Annotated[str, _row_of("log_cleanup_policy")] = "delete"
+    compression_gzip_level: Annotated[int, _row_of("compression_gzip_level")] = GZIP_LEVEL
+    compression_lz4_level: Annotated[int, _row_of("compression_lz4_level")] = LZ4_LEVEL
+    compression_type: Annotated[CompressionType, _row_of("compression_type")] = "producer"
+    compression_zstd_level: Annotated[int, _row_of("compression_zstd_level")] = ZSTD_LEVEL
+    delete_retention_ms: Annotated[int, _row_of("log_cleaner_delete_retention_ms")] = 86_400_000
+    file_delete_delay_ms: Annotated[int, _row_of("log_segment_delete_delay_ms")] = 60_000
+    flush_messages: Annotated[int, _row_of("log_flush_interval_messages")] = MAX_LONG
     flush_ms: Annotated[int, Row("fsync what is older than this", 0, MAX_LONG)] = MAX_LONG
     follower_replication_throttled_replicas: Annotated[
-        str, _replicas("followers that take no more than follower.replication.throttled.rate to get in sync")
+        str,
+        _throttled_replicas_row(
+            "followers that take no more than follower.replication.throttled.rate to get in sync"
+        ),
     ] = ""
-    index_interval_bytes: Annotated[int, _of("log_index_interval_bytes")] = 4_096
+    index_interval_bytes: Annotated[int, _row_of("log_index_interval_bytes")] = 4_096
     kohort_ack_flush: Annotated[bool, Row("acks=all waits for the disk (not a config of Kafka)")] = False
     kohort_visibility: Annotated[
         Literal["appended", "flushed"],
@@ -55,31 +58,34 @@ class TopicConfig:
         ),
     ] = "appended"
     leader_replication_throttled_replicas: Annotated[
-        str, _replicas("leaders that give followers to get in sync no more than their throttled.rate")
+        str,
+        _throttled_replicas_row(
+            "leaders that give followers to get in sync no more than their throttled.rate"
+        ),
     ] = ""
     local_retention_bytes: Annotated[int, Row("tiered storage, which is not offered", -2, MAX_LONG)] = -2
     local_retention_ms: Annotated[int, Row("tiered storage, which is not offered", -2, MAX_LONG)] = -2
-    max_compaction_lag_ms: Annotated[int, _of("log_cleaner_max_compaction_lag_ms")] = MAX_LONG
-    max_message_bytes: Annotated[int, _of("message_max_bytes")] = 1_048_588
-    message_timestamp_after_max_ms: Annotated[int, _of("log_message_timestamp_after_max_ms")] = 3_600_000
-    message_timestamp_before_max_ms: Annotated[int, _of("log_message_timestamp_before_max_ms")] = MAX_LONG
-    message_timestamp_type: Annotated[TimestampType, _of("log_message_timestamp_type")] = "CreateTime"
-    min_cleanable_dirty_ratio: Annotated[float, _of("log_cleaner_min_cleanable_ratio")] = 0.5
-    min_compaction_lag_ms: Annotated[int, _of("log_cleaner_min_compaction_lag_ms")] = 0
-    min_insync_replicas: Annotated[int, _of("min_insync_replicas")] = 1
+    max_compaction_lag_ms: Annotated[int, _row_of("log_cleaner_max_compaction_lag_ms")] = MAX_LONG
+    max_message_bytes: Annotated[int, _row_of("message_max_bytes")] = 1_048_588
+    message_timestamp_after_max_ms: Annotated[int, _row_of("log_message_timestamp_after_max_ms")] = 3_600_000
+    message_timestamp_before_max_ms: Annotated[int, _row_of("log_message_timestamp_before_max_ms")] = MAX_LONG
+    message_timestamp_type: Annotated[TimestampType, _row_of("log_message_timestamp_type")] = "CreateTime"
+    min_cleanable_dirty_ratio: Annotated[float, _row_of("log_cleaner_min_cleanable_ratio")] = 0.5
+    min_compaction_lag_ms: Annotated[int, _row_of("log_cleaner_min_compaction_lag_ms")] = 0
+    min_insync_replicas: Annotated[int, _row_of("min_insync_replicas")] = 1
     preallocate: Annotated[bool, Row("kept for tools; segments grow as they are written")] = False
     remote_log_copy_disable: Annotated[bool, _NOT_TIERED] = False
     remote_log_delete_on_disable: Annotated[bool, _NOT_TIERED] = False
     remote_storage_enable: Annotated[bool, _NOT_TIERED] = False
-    retention_bytes: Annotated[int, _of("log_retention_bytes")] = -1
+    retention_bytes: Annotated[int, _row_of("log_retention_bytes")] = -1
     retention_ms: Annotated[int, Row("segments older than this are removed; -1: never", -1, MAX_LONG)] = (
         604_800_000
     )
-    segment_bytes: Annotated[int, _of("log_segment_bytes")] = 1_073_741_824
-    segment_index_bytes: Annotated[int, _of("log_index_size_max_bytes")] = 10_485_760
+    segment_bytes: Annotated[int, _row_of("log_segment_bytes")] = 1_073_741_824
+    segment_index_bytes: Annotated[int, _row_of("log_index_size_max_bytes")] = 10_485_760
     segment_jitter_ms: Annotated[int, Row("kept for tools; rolls are not spread", 0, MAX_LONG)] = 0
     segment_ms: Annotated[int, Row("age at which a new segment is begun", 1, MAX_LONG)] = 604_800_000
-    unclean_leader_election_enable: Annotated[bool, _of("unclean_leader_election_enable")] = False
+    unclean_leader_election_enable: Annotated[bool, _row_of("unclean_leader_election_enable")] = False
 
     def log_config(self) -> LogConfig:
         """The part that the log needs."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...log import Producer
+from ...log import ProducerEntry
 from ...protocol import BatchHeader, ErrorCode, KafkaError
 
 #: Most producers remembered whose batches are to be verified.
@@ -37,7 +37,7 @@ class UnverifiedWrites:
             del self._first[next(iter(self._first))]
         self._first[header.producer_id] = epoch, lowest, from_zero
 
-    def check(self, header: BatchHeader, producer: Producer | None) -> None:
+    def check(self, header: BatchHeader, producer: ProducerEntry | None) -> None:
         """Raise KafkaError for a batch, of a transaction or not, that comes before the first one of its
         producer's transaction.
 

@@ -59,7 +59,7 @@ class ClientQuotas:
         """Put other quotas in force; gauges of quotas that still exist keep their use."""
         self.table = table
         self.active = bool(table.values)
-        self._forget(now)
+        self._forget_lookups(now)
         for shared, gauge in list(self._gauges.items()):
             limit = table.limit_of(*shared)
             if limit is None:
@@ -67,7 +67,7 @@ class ClientQuotas:
             else:
                 gauge.limit = limit
 
-    def _forget(self, now: float) -> None:
+    def _forget_lookups(self, now: float) -> None:
         """Drop all lookups, and gauges that are not in use."""
         self.epoch += 1
         self._clients.clear()
@@ -81,8 +81,8 @@ class ClientQuotas:
         found = self._clients.get(key)
         if found is None:
             if len(self._clients) >= MAX_KNOWN:
-                self._forget(now)
-            found = self._clients[key] = self._resolve(principal.removeprefix(_USER_PREFIX), client_id)
+                self._forget_lookups(now)
+            found = self._clients[key] = self._resolve_client(principal.removeprefix(_USER_PREFIX), client_id)
         return found
 
     def fetch_limit(self, use: ClientUse) -> int | None:
@@ -100,7 +100,7 @@ class ClientQuotas:
     def gauges(self) -> list[tuple[Shared, Gauge | MutationGauge]]:
         return list(self._gauges.items())
 
-    def _resolve(self, user: str, client_id: str) -> ClientUse:
+    def _resolve_client(self, user: str, client_id: str) -> ClientUse:
         """The gauges of a client, created for the first client of each."""
         found: dict[QuotaKey, Any] = {}
         for key in QuotaKey:

@@ -45,7 +45,7 @@ class QuotaTable:
         It is the first of: user and client id, user with any client id, user; the same for any user; client
         id; any client id.
         """
-        for path in _paths(user, client_id):
+        for path in _lookup_paths(user, client_id):
             entity = QuotaEntity(path)
             limit = self.values.get(entity, {}).get(key)
             if limit is not None:
@@ -82,7 +82,7 @@ class QuotaTable:
         return table
 
 
-def _paths(user: str, client_id: str) -> Iterator[_Path]:
+def _lookup_paths(user: str, client_id: str) -> Iterator[_Path]:
     for name in (user, DEFAULT_NAME):
         yield (USER, name), (CLIENT_ID, client_id)
         yield (USER, name), (CLIENT_ID, DEFAULT_NAME)

@@ -66,7 +66,7 @@ class Gauge:
         """Count a use; return the seconds until the rate falls to the limit, 0.0 if it is within."""
         self.used_s = now
         if now >= self._rolls_s:
-            self._roll(now)
+            self._roll_window(now)
         self.total += value
         if self.total <= self.limit * self._floor_s:
             return 0.0
@@ -81,7 +81,7 @@ class Gauge:
         if self._first_s == _NEVER:
             return 0.0
         if now >= self._rolls_s:
-            self._roll(now)
+            self._roll_window(now)
         return max(0.0, self.total) / self._span_s(now)
 
     def is_blank(self, now: float) -> bool:
@@ -91,7 +91,7 @@ class Gauge:
     def _span_s(self, now: float) -> float:
         return max(self._floor_s, now - self._begun_s)
 
-    def _roll(self, now: float) -> None:
+    def _roll_window(self, now: float) -> None:
         """Begin the window that contains ``now``."""
         if self._first_s == _NEVER:
             # rounding must not put the first use into the window before it
@@ -125,7 +125,7 @@ class MutationGauge:
 
     def record(self, value: float, now: float) -> None:
         """Count a use, whatever is in the bucket."""
-        self._debt = self._lacking(now) + value
+        self._debt = self._lacking_tokens(now) + value
 
     def delay_s(self, now: float) -> float:
         """Seconds until there is no debt; 0.0 if there is none."""
@@ -133,13 +133,13 @@ class MutationGauge:
 
     def used(self, now: float) -> float:
         """Tokens left in the bucket, as Apache Kafka shows them; below 0 is debt."""
-        return self.limit * self._burst_s - self._lacking(now)
+        return self.limit * self._burst_s - self._lacking_tokens(now)
 
     def is_blank(self, now: float) -> bool:
         """Return whether dropping the bucket loses nothing: it is full."""
-        return self._lacking(now) == 0
+        return self._lacking_tokens(now) == 0
 
-    def _lacking(self, now: float) -> float:
+    def _lacking_tokens(self, now: float) -> float:
         """Tokens missing from a full bucket now."""
         if self._debt is not None:
             self._debt = max(0.0, self._debt - self.limit * max(0.0, now - self._at_s))

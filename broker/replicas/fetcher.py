@@ -22,12 +22,12 @@ from ...client.fetch import SESSION_ERRORS
 from ...protocol import ErrorCode, KafkaError, KohortError
 from ...protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic, ReplicaState
 from ...protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from ...replication import truncation
+from ...replication import truncation_for
 from ..event_loop.stopwatch import clock
 from ..metadata.cluster_node import ClusterNode
 from ..partitions.partition import Partition
 from ..reporting.log_lines import RateLimitedLog
-from ..security._between_brokers import refusal
+from ..security._between_brokers import broker_refusal
 from ..settings import BrokerSettings
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class _Asked(NamedTuple):
     begins: bool
 
 
-class Fetcher:
+class ReplicaFetcher:
     """Follows the partitions that ``source`` leads, from the first ``add`` to ``stop``. ``checkpoint`` makes
     the ends of truncated logs durable; ``read_again`` is called with each whose cut a full disk interrupted.
     """
@@ -131,12 +131,12 @@ class Fetcher:
         self._happened.set()
 
     def remove(self, partition: Partition) -> None:
-        if self._follows(partition):
+        if self._is_followed(partition):
             del self._partitions[partition.topic.id, partition.index]
         self._lagging.discard(partition)
         self._paused.pop(partition, None)
         self._told.pop(partition, None)
-        self._forget(partition)
+        self._forget_partition(partition)
 
     def stop(self) -> asyncio.Task[None]:
         """Stop following; return the task to wait for."""
@@ -144,10 +144,10 @@ class Fetcher:
         self._close()
         return self._task
 
-    def _follows(self, partition: Partition) -> bool:
+    def _is_followed(self, partition: Partition) -> bool:
         return self._partitions.get((partition.topic.id, partition.index)) is partition
 
-    def _forget(self, partition: Partition) -> None:
+    def _forget_partition(self, partition: Partition) -> None:
         """Have the leader drop a partition from the session."""
         self._moved.pop(partition, None)
         if self._named.pop(partition, None) is not None:
@@ -171,7 +171,7 @@ class Fetcher:
     async def _run(self) -> None:
         while True:
             try:
-                await self._round()
+                await self._fetch_round()
             except (KohortError, OSError) as error:
                 self._close()
                 if not self._failing:
@@ -183,12 +183,12 @@ class Fetcher:
                 self._close()
                 await asyncio.sleep(_UNREACHABLE_S)
 
-    async def _round(self) -> None:
+    async def _fetch_round(self) -> None:
         """Send a request, if one is due, and process the responses that have come."""
         self._happened.clear()
         for asked in [each for each in self._under_way if each.answer.done()]:
             self._under_way.remove(asked)
-            await self._take(asked)
+            await self._take_response(asked)
         pause_s = None
         # a request that begins a session does not wait for records
         may_ask = (
@@ -196,12 +196,12 @@ class Fetcher:
         )
         if may_ask or not self._under_way:
             self._added = False
-            pause_s = await self._ask()
+            pause_s = await self._send_request()
         with suppress(TimeoutError):
             async with asyncio.timeout(pause_s):
                 await self._happened.wait()
 
-    async def _ask(self) -> float | None:
+    async def _send_request(self) -> float | None:
         """Send a request, if anything is followed; else return the time to wait in seconds, None: until
         something happens.
         """
@@ -217,7 +217,7 @@ class Fetcher:
         if not self._partitions:
             return None
         connection = await self._free_connection()
-        named = self._name()
+        named = self._partitions_to_name()
         pause_s = min((max(time - now, 0.001) for time in self._paused.values()), default=None)
         if not self._named:
             return pause_s
@@ -228,7 +228,7 @@ class Fetcher:
             wait_ms = min(wait_ms, int(pause_s * 1_000) + 1)
         if begins and self._has_sessions:
             wait_ms = 0  # no other request can be sent before its response
-        answer = connection.ask(self._request(named, wait_ms), timeout_ms=wait_ms + _ANSWER_MS)
+        answer = connection.ask(self._make_request(named, wait_ms), timeout_ms=wait_ms + _ANSWER_MS)
         answer.add_done_callback(lambda _: self._happened.set())
         self._serial += 1
         self._under_way.append(_Asked(connection, answer, self._serial, self._sessions, begins))
@@ -245,7 +245,7 @@ class Fetcher:
         self._connections.append(await self._cluster.connect(self._source))
         return self._connections[-1]
 
-    def _name(self) -> dict[Partition, FetchPartition]:
+    def _partitions_to_name(self) -> dict[Partition, FetchPartition]:
         """The partitions that the next request has to name: those whose offset the leader does not know."""
         named = {}
         moved = [each for each in self._moved if each not in self._paused]
@@ -255,9 +255,9 @@ class Fetcher:
         first = self._turn % max(len(moved), 1)
         for partition in moved[first:] + moved[:first]:
             try:
-                position = self._position(partition)
+                position = self._fetch_position(partition)
             except KafkaError as error:
-                self._refuse(partition, error)
+                self._on_refusal(partition, error)
                 continue
             if self._named.get(partition) != position:
                 self._named[partition] = named[partition] = position
@@ -270,13 +270,13 @@ class Fetcher:
         if self._lagging and throttle.is_exceeded(clock()):
             for partition in list(self._lagging):
                 if self._is_throttled(partition):
-                    self._pause(partition, now + _HELD_BACK_S)
+                    self._pause_partition(partition, now + _HELD_BACK_S)
 
     def _is_throttled(self, partition: Partition) -> bool:
         replicas = partition.topic.config.follower_replication_throttled_replicas
         return self._cluster.follower_throttle.concerns(replicas, partition.index)
 
-    def _position(self, partition: Partition) -> FetchPartition:
+    def _fetch_position(self, partition: Partition) -> FetchPartition:
         log_end = partition.log_end_offset
         start = partition.log_start_offset
         last_epoch = _NO_EPOCH
@@ -291,7 +291,7 @@ class Fetcher:
             partition_max_bytes=self._settings.replica_fetch_max_bytes,
         )
 
-    def _request(self, named: Mapping[Partition, FetchPartition], wait_ms: int) -> FetchRequest:
+    def _make_request(self, named: Mapping[Partition, FetchPartition], wait_ms: int) -> FetchRequest:
         topics: dict[UUID, tuple[str, list[FetchPartition]]] = {}
         for partition, position in named.items():
             topics.setdefault(partition.topic.id, (partition.topic.name, []))[1].append(position)
@@ -314,7 +314,7 @@ class Fetcher:
 
     # -- answers ---------------------------------------------------------------------------------------------
 
-    async def _take(self, asked: _Asked) -> None:
+    async def _take_response(self, asked: _Asked) -> None:
         answer = asked.answer.result()
         if asked.session != self._sessions:
             return
@@ -327,7 +327,7 @@ class Fetcher:
             self._begin_anew()
             return
         if answer.error_code:
-            raise refusal(answer.error_code, f"broker {self._source} refuses Fetch")
+            raise broker_refusal(answer.error_code, f"broker {self._source} refuses Fetch")
         self._failing = False
         self._session_id = answer.session_id
         self._has_sessions = self._session_id != 0
@@ -344,36 +344,36 @@ class Fetcher:
                     if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
                         lost.append((partition, position))
                     elif data.error_code:
-                        raise refusal(data.error_code, f"broker {self._source} refuses it")
+                        raise broker_refusal(data.error_code, f"broker {self._source} refuses it")
                     elif data.diverging_epoch is not None and data.diverging_epoch.epoch >= 0:
                         cut.append((partition, self._parts_at(partition, data.diverging_epoch), False))
                     else:
-                        self._append(partition, data)
+                        self._append_records(partition, data)
                 except KafkaError as error:
-                    self._refuse(partition, error)
+                    self._on_refusal(partition, error)
         if not self._has_sessions:
             self._begin_anew()
         if lost:
             cut += await self._found_anew(asked.connection, lost)
-        self._truncate(cut)
+        self._truncate_logs(cut)
 
     def _is_current(self, partition: Partition, position: FetchPartition) -> bool:
         """Return whether a response still fits the partition's state."""
         return (
-            self._follows(partition)
+            self._is_followed(partition)
             and partition.leadership is None
             and not partition.gone
             and partition.leader_epoch == position.current_leader_epoch
             and partition.log_end_offset == position.fetch_offset
         )
 
-    def _append(self, partition: Partition, data: PartitionData) -> None:
+    def _append_records(self, partition: Partition, data: PartitionData) -> None:
         if data.records:
             records = bytes(data.records)
             is_empty = partition.log_start_offset == partition.log_end_offset
             # where records were deleted the leader's log may begin in the middle of a batch
             if is_empty and (first := int.from_bytes(records[:8])) < partition.log_end_offset:
-                self._truncate([(partition, first, True)])
+                self._truncate_logs([(partition, first, True)])
             partition.append_copied(records, now_ms=self._now_ms())
             if self._is_throttled(partition):
                 self._cluster.follower_throttle.record(len(records), clock())
@@ -390,7 +390,7 @@ class Fetcher:
             )
 
     def _parts_at(self, partition: Partition, diverging: EpochEndOffset) -> int:
-        found = truncation(
+        found = truncation_for(
             diverging.epoch,
             diverging.end_offset,
             lambda epoch: (-1, -1) if partition.log is None else partition.log.end_offset_for_epoch(epoch),
@@ -414,19 +414,19 @@ class Fetcher:
         """Where to continue partitions whose ends are not in their leaders' logs: at the leader's end if that
         is before the follower's, else, with an empty log, at the leader's start.
         """
-        starts = await self._offsets(connection, [each for each, _ in lost], _EARLIEST)
-        ends = await self._offsets(connection, [each for each, _ in lost], _LATEST)
+        starts = await self._ask_offsets(connection, [each for each, _ in lost], _EARLIEST)
+        ends = await self._ask_offsets(connection, [each for each, _ in lost], _LATEST)
         found = []
         for partition, position in lost:
             if partition not in starts or partition not in ends or not self._is_current(partition, position):
-                self._later(partition)
+                self._retry_later(partition)
             elif starts[partition] <= partition.log_start_offset and ends[partition] < position.fetch_offset:
                 found.append((partition, ends[partition], False))
             else:
                 found.append((partition, max(starts[partition], 0), True))
         return found
 
-    async def _offsets(
+    async def _ask_offsets(
         self, connection: Connection, partitions: Iterable[Partition], time: int
     ) -> dict[Partition, int]:
         places = {(each.topic.name, each.index): each for each in partitions}
@@ -449,7 +449,7 @@ class Fetcher:
             if not row.error_code and (topic.name, row.partition_index) in places
         }
 
-    def _truncate(self, cut: list[tuple[Partition, int, bool]]) -> None:
+    def _truncate_logs(self, cut: list[tuple[Partition, int, bool]]) -> None:
         for partition, offset, restart in cut:
             where = partition.topic.name, partition.index, partition.log_end_offset, offset
             anew = "%s-%d, which ended at %d, begins anew at %d, as its leader does"
@@ -459,25 +459,25 @@ class Fetcher:
                 # if that found damage: later, the leader would count on what was copied behind it
                 partition.cut_damage("copied from its leader", now_ms=self._now_ms())
             except KafkaError as error:
-                self._refuse(partition, error)
+                self._on_refusal(partition, error)
                 if partition.is_unread:
                     self._read_again(partition)
         if cut:
             # records appended after the cut are not on the disk, whatever was known about the former ones
             self._checkpoint()
 
-    def _refuse(self, partition: Partition, error: KafkaError) -> None:
+    def _on_refusal(self, partition: Partition, error: KafkaError) -> None:
         # it is asked for again every few moments
         if self._told.get(partition) != error.code:
             self._told[partition] = error.code
             where = partition.topic.name, partition.index
             self._refused.say("%s-%d is not copied from broker %d now: %s", *where, self._source, error)
-        self._later(partition)
+        self._retry_later(partition)
 
-    def _later(self, partition: Partition) -> None:
-        self._pause(partition, self._loop.time() + _REFUSED_S)
+    def _retry_later(self, partition: Partition) -> None:
+        self._pause_partition(partition, self._loop.time() + _REFUSED_S)
 
-    def _pause(self, partition: Partition, until: float) -> None:
-        if self._follows(partition):
+    def _pause_partition(self, partition: Partition, until: float) -> None:
+        if self._is_followed(partition):
             self._paused[partition] = until
-            self._forget(partition)
+            self._forget_partition(partition)

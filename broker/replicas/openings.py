@@ -41,7 +41,7 @@ class Openings:
     def __repr__(self) -> str:
         return f"Openings({len(self._read)} under way, {len(self._waiting)} waiting)"
 
-    def begin(self, partition: Partition) -> None:
+    def begin_opening(self, partition: Partition) -> None:
         """Open a partition, unless that is under way."""
         if partition in self._read:
             return
@@ -49,7 +49,7 @@ class Openings:
         if not self._tasks:
             self._done, self._told_s = 0, self._clock()
         if len(self._tasks) < SIDE_BY_SIDE:
-            self._tasks.add(asyncio.get_running_loop().create_task(self._work()))
+            self._tasks.add(asyncio.get_running_loop().create_task(self._open_waiting()))
 
     async def stop(self) -> None:
         """Begin no more, and wait for those under way."""
@@ -57,7 +57,7 @@ class Openings:
         if self._tasks:
             await asyncio.wait(self._tasks)
 
-    async def _work(self) -> None:
+    async def _open_waiting(self) -> None:
         this = asyncio.current_task()
         assert this is not None, "it is a task"
         try:
@@ -65,12 +65,12 @@ class Openings:
                 partition = next(iter(self._waiting))
                 del self._waiting[partition]
                 if not partition.gone:
-                    await self._open(partition)
+                    await self._open_partition(partition)
         finally:
             # in the same step as the look that found none waiting, or one could miss its reader
             self._tasks.discard(this)
 
-    async def _open(self, partition: Partition) -> None:
+    async def _open_partition(self, partition: Partition) -> None:
         self._read.add(partition)
         failure: Exception | None = None
         try:
@@ -85,10 +85,10 @@ class Openings:
         finally:
             self._read.discard(partition)
         self._done += 1
-        self._tell()
+        self._report_progress()
         self._then(partition, failure)
 
-    def _tell(self) -> None:
+    def _report_progress(self) -> None:
         left = len(self._waiting) + len(self._read)
         now_s = self._clock()
         if left and now_s - self._told_s >= REPEAT_S:

@@ -23,7 +23,7 @@ from ..partitions.local_logs import LocalLogs
 from ..partitions.partition import Partition, not_leader
 from ..partitions.topic_names import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
 from ..settings import BrokerSettings
-from .fetcher import Fetcher
+from .fetcher import ReplicaFetcher
 from .openings import Openings
 
 log = logging.getLogger("kohort.broker")
@@ -65,7 +65,7 @@ class Replicas:
         self._led: dict[Partition, Leadership] = {}
         # the broker from which each is fetched
         self._followed: dict[Partition, int] = {}
-        self._fetchers: dict[int, Fetcher] = {}
+        self._fetchers: dict[int, ReplicaFetcher] = {}
         # partitions that could not be led or followed as the image says, and those that cannot be used
         self._misplaced: set[Partition] = set()
         self._damaged: set[Partition] = set()
@@ -84,7 +84,7 @@ class Replicas:
 
     def start(self) -> None:
         loop = asyncio.get_running_loop()
-        self._tasks = [loop.create_task(self._ask()), loop.create_task(self._watch_lag())]
+        self._tasks = [loop.create_task(self._send_isr_changes()), loop.create_task(self._watch_lag())]
 
     async def stop(self) -> None:
         """Stop fetching, and stop asking the controller. Led partitions are still served."""
@@ -104,14 +104,14 @@ class Replicas:
         if image is None:
             self._lost = True
             for partition in list(self._led):
-                self._resign(partition)
+                self._resign_partition(partition)
                 partition.follow(partition.leader_epoch)
             for partition in list(self._followed):
-                self._unfollow(partition)
+                self._stop_following(partition)
             return
         for topic in self._changed_by(image):
             self._place_all_of(topic)
-        self._end(image)
+        self._end_roles(image)
 
     async def follow_in_slices(self, image: ClusterImage) -> None:
         """Lead and follow as the image says, what this broker leads first; requests are served in between. It
@@ -126,7 +126,7 @@ class Replicas:
             await slices.end_if_due()
             if self._turn != turn:
                 return
-        self._end(image)
+        self._end_roles(image)
 
     def _changed_by(self, image: ClusterImage) -> Iterable[TopicImage]:
         """Adapt topics and logs here to the image; return the topics whose partitions may have to be led or
@@ -144,30 +144,30 @@ class Replicas:
     def _place_all_of(self, topic: TopicImage) -> None:
         local = self._topics.logs.topic(topic.name)
         for partition in () if local is None else list(local.partitions.values()):
-            self._place(partition, topic.partitions[partition.index])
+            self._place_replica(partition, topic.partitions[partition.index])
 
-    def _end(self, image: ClusterImage) -> None:
+    def _end_roles(self, image: ClusterImage) -> None:
         for partition in [each for each, source in self._followed.items() if source not in image.brokers]:
-            self._unfollow(partition)
+            self._stop_following(partition)
         self._place_again()
 
     def _take_out(self, partition: Partition) -> None:
         """Announce a partition that cannot be used here, so that the controller finds another leader."""
         self._damaged.add(partition)
-        self._unfollow(partition)
+        self._stop_following(partition)
         self._tell_damaged()
 
     def _tell_damaged(self) -> None:
         self._damaged = {each for each in self._damaged if not each.gone}
         found = frozenset((each.topic.id, each.index) for each in self._damaged)
-        self._cluster.registration.damaged(found)
+        self._cluster.registration.announce_damaged(found)
 
     def _place_again(self) -> None:
         misplaced, self._misplaced = self._misplaced, set()
         for partition in misplaced:
             topic = self._topics.image.topic_by_id(partition.topic.id)
             if topic is not None and not partition.gone and not self._lost:
-                self._place(partition, topic.partitions[partition.index])
+                self._place_replica(partition, topic.partitions[partition.index])
 
     def _see_brokers(self, image: ClusterImage) -> None:
         eligible = {
@@ -180,8 +180,8 @@ class Replicas:
 
     def _drop_gone(self) -> None:
         for partition in [each for each in (*self._led, *self._followed) if each.gone]:
-            self._resign(partition)
-            self._unfollow(partition)
+            self._resign_partition(partition)
+            self._stop_following(partition)
         self._tell_damaged()
 
     def _place_opened(self, partition: Partition, error: Exception | None) -> None:
@@ -191,20 +191,20 @@ class Replicas:
             self._place_again()
 
     def _read_again(self, partition: Partition) -> None:
-        self._unfollow(partition)
+        self._stop_following(partition)
         self._misplaced.add(partition)
 
-    def _place(self, partition: Partition, state: PartitionState) -> None:
+    def _place_replica(self, partition: Partition, state: PartitionState) -> None:
         if self._topics.logs.is_read_first(partition):
-            self._openings.begin(partition)
+            self._openings.begin_opening(partition)
             return
         node_id = self._cluster.node_id
         try:
             if state.leader == node_id:
-                self._unfollow(partition)
-                self._lead(partition, state)
+                self._stop_following(partition)
+                self._lead_partition(partition, state)
                 return
-            self._resign(partition)
+            self._resign_partition(partition)
             if state.leader_epoch != partition.leader_epoch or partition.leadership is not None:
                 partition.follow(state.leader_epoch)
             there = state.leader != NO_LEADER and state.leader in self._cluster.image.brokers
@@ -212,7 +212,7 @@ class Replicas:
                 partition.cut_damage("copied from its leader", now_ms=self._now_ms())
                 self._follow_leader(partition, state.leader)
             else:
-                self._unfollow(partition)
+                self._stop_following(partition)
         except KafkaError as error:
             log.error("%s-%d: %s", partition.topic.name, partition.index, error)
             if len(state.isr) > 1:
@@ -224,7 +224,7 @@ class Replicas:
             log.exception("%s-%d is neither led nor followed", partition.topic.name, partition.index)
             self._misplaced.add(partition)
 
-    def _lead(self, partition: Partition, state: PartitionState) -> None:
+    def _lead_partition(self, partition: Partition, state: PartitionState) -> None:
         leadership = self._led.get(partition)
         min_isr = partition.topic.config.min_insync_replicas
         lag_ms = self._settings.replica_lag_time_max_ms
@@ -232,7 +232,7 @@ class Replicas:
             leadership.on_change(state)
             leadership.reconfigure(min_isr, lag_ms)
             return
-        self._resign(partition)
+        self._resign_partition(partition)
         if state.recovering:
             # no follower that lacks what is damaged could copy it, so none would get in sync; what is lost is
             # lost by an unclean election
@@ -257,7 +257,9 @@ class Replicas:
                 replication,
                 self._clock_ms,
                 partition.commit_up_to,
-                lambda leadership, request: self._request(_PendingChange(partition, leadership, request)),
+                lambda leadership, request: self._request_isr_change(
+                    _PendingChange(partition, leadership, request)
+                ),
             )
 
         partition.lead(state.leader_epoch, begin)
@@ -268,7 +270,7 @@ class Replicas:
         if shards is not None:
             shards.lead(partition.index)
 
-    def _resign(self, partition: Partition) -> None:
+    def _resign_partition(self, partition: Partition) -> None:
         if self._led.pop(partition, None) is not None:
             shards = self._shards.get(partition.topic.name)
             if shards is not None:
@@ -276,11 +278,11 @@ class Replicas:
 
     def _follow_leader(self, partition: Partition, leader: int) -> None:
         if self._followed.get(partition) not in (leader, None):
-            self._unfollow(partition)
+            self._stop_following(partition)
         self._followed[partition] = leader
         fetcher = self._fetchers.get(leader)
         if fetcher is None:
-            fetcher = self._fetchers[leader] = Fetcher(
+            fetcher = self._fetchers[leader] = ReplicaFetcher(
                 leader,
                 self._cluster,
                 self._settings,
@@ -290,18 +292,18 @@ class Replicas:
             )
         fetcher.add(partition)
 
-    def _unfollow(self, partition: Partition) -> None:
+    def _stop_following(self, partition: Partition) -> None:
         source = self._followed.pop(partition, None)
         if source is not None:
             self._fetchers[source].remove(partition)
 
     # -- in-sync replicas ------------------------------------------------------------------------------------
 
-    def _request(self, change: _PendingChange) -> None:
+    def _request_isr_change(self, change: _PendingChange) -> None:
         self._pending.append(change)
         self._requested.set()
 
-    async def _ask(self) -> None:
+    async def _send_isr_changes(self) -> None:
         while True:
             await self._requested.wait()
             self._requested.clear()
@@ -417,7 +419,7 @@ class MovingShards:
 
     def when_committed(self, partition: int, end_offset: int, then: Then) -> bool:
         """See the engine's ``Replicas``."""
-        found = self._find(partition)
+        found = self._find_partition(partition)
         if found is None or found.leadership is None:
             then(not_leader(self._topic, partition))
             return False
@@ -425,7 +427,7 @@ class MovingShards:
 
     def when_loaded(self, partition: int, then: Then) -> bool:
         """See the engine's ``Replicas``."""
-        found = self._find(partition)
+        found = self._find_partition(partition)
         if found is None or found.leadership is None:
             then(not_leader(self._topic, partition))
             return False
@@ -438,7 +440,7 @@ class MovingShards:
         """
         if self._hears_of_leaders():
             return False
-        found = self._find(partition)
+        found = self._find_partition(partition)
         if found is None or found.leadership is None:
             return True
         since_s = (
@@ -448,7 +450,7 @@ class MovingShards:
         # a request of a session does not name partitions without news
         return not silent <= self._fetch_sessions.followers(found.topic.id, found.index, since_s)
 
-    def _find(self, partition: int) -> Partition | None:
+    def _find_partition(self, partition: int) -> Partition | None:
         topic = self._logs.topic(self._topic)
         return None if topic is None else topic.partitions.get(partition)
 
@@ -480,15 +482,15 @@ class _Here(Mapping[int, Partition]):
         self._topic = topic
         self._logs = logs
 
-    def _here(self) -> Mapping[int, Partition]:
+    def _replicas_here(self) -> Mapping[int, Partition]:
         topic = self._logs.topic(self._topic)
         return {} if topic is None else topic.partitions
 
     def __getitem__(self, partition: int) -> Partition:
-        return self._here()[partition]
+        return self._replicas_here()[partition]
 
     def __iter__(self) -> Iterator[int]:
-        return iter(self._here())
+        return iter(self._replicas_here())
 
     def __len__(self) -> int:
-        return len(self._here())
+        return len(self._replicas_here())

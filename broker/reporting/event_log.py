@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable
 from typing import Final
 
 from ...coordinator import CoordinatorEvent, GroupEvent, MemberFenced, RebalanceCompleted, Refusal
-from .log_lines import cut
+from .log_lines import cut_text
 
 #: The logger of events.
 EVENTS_LOGGER: Final = "kohort.events"
@@ -35,7 +35,7 @@ _SECOND_MS = 1_000
 _LEVELS: Final = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING}
 
 
-class EventLog:
+class EventLogWriter:
     """Writes events to the log, and passes them to ``on_note``. ``later`` schedules a function: lines are
     written then, some at a time, because they cost more than most of what they report. ``close`` writes the
     rest.
@@ -58,7 +58,7 @@ class EventLog:
 
     def __call__(self, event: CoordinatorEvent) -> None:
         level = _LEVELS[event.level]
-        if self._log.isEnabledFor(level) and (counts := self._admit(event)) is not None:
+        if self._log.isEnabledFor(level) and (counts := self._admit_event(event)) is not None:
             self._waiting.append((level, event, counts))
             if len(self._waiting) == 1:
                 self._later(self._write_some)
@@ -67,18 +67,18 @@ class EventLog:
 
     def close(self) -> None:
         while self._waiting:
-            self._write(*self._waiting.popleft())
+            self._write_event(*self._waiting.popleft())
 
     def _write_some(self) -> None:
         try:
             for _ in range(min(len(self._waiting), _AT_ONCE)):
-                self._write(*self._waiting.popleft())
+                self._write_event(*self._waiting.popleft())
         finally:
             # a handler may fail on one of them: write the others all the same
             if self._waiting:
                 self._later(self._write_some)
 
-    def _admit(self, event: CoordinatorEvent) -> dict[str, int] | None:
+    def _admit_event(self, event: CoordinatorEvent) -> dict[str, int] | None:
         """Return what the event's line says about lines left out before it; None: leave this one out, too.
 
         This is decided before the event is queued, so that at most a second's lines are queued for each
@@ -98,10 +98,10 @@ class EventLog:
         self._not_logged = 0
         return {name: count for name, count in counts.items() if count}
 
-    def _write(self, level: int, event: CoordinatorEvent, counts: dict[str, int]) -> None:
-        found = {**_line(event), **counts}
+    def _write_event(self, level: int, event: CoordinatorEvent, counts: dict[str, int]) -> None:
+        found = {**_line_fields(event), **counts}
         kind = event.name
-        where = f" in group {cut(event.group)!r}" if event.group else ""
+        where = f" in group {cut_text(event.group)!r}" if event.group else ""
         what = (
             event.cause if isinstance(event, GroupEvent) else ", ".join(f"{k} {v}" for k, v in found.items())
         )
@@ -122,7 +122,7 @@ class EventLog:
     def _count_repeats(self, event: Refusal) -> int | None:
         """Return how many equal refusals were left out since the last line; None: leave this one out, too."""
         api = event.api if isinstance(event, MemberFenced) else ""
-        key = type(event), api, cut(event.group), event.member, event.instance_id, event.error_code
+        key = type(event), api, cut_text(event.group), event.member, event.instance_id, event.error_code
         logged_ms, skipped = self._refused.pop(key, (None, 0))
         if logged_ms is not None and event.timestamp_ms - logged_ms < REPEAT_MS:
             self._refused[key] = logged_ms, skipped + 1
@@ -137,7 +137,7 @@ class EventLog:
         return skipped
 
 
-def _line(event: CoordinatorEvent) -> dict[str, object]:
+def _line_fields(event: CoordinatorEvent) -> dict[str, object]:
     """The fields of an event's line, without empty ones."""
     # not needed for a start
     from ...coordinator.groups.details import event_fields
@@ -147,7 +147,7 @@ def _line(event: CoordinatorEvent) -> dict[str, object]:
         found["partitions_moved"] = event.partitions_moved
         found["partitions_total"] = event.partitions_total
     if event.group:
-        found = {"group": cut(event.group), **found}
+        found = {"group": cut_text(event.group), **found}
     if event.sequence:
         found["sequence"] = event.sequence
     return {name: value for name, value in found.items() if value is not None and value != ""}

@@ -59,7 +59,7 @@ class LogHandler(logging.Handler):
         self.acquire()
         try:
             if self._waiting:
-                self._load()
+                self._load_structlog()
         finally:
             self.release()
 
@@ -70,13 +70,13 @@ class LogHandler(logging.Handler):
 
     def _load_apart(self) -> None:
         try:
-            self._load()
+            self._load_structlog()
         except OSError:
             # no descriptor is left for the import: the next record tries again, and writes this one, too
             self._loader = None
 
-    def _load(self) -> None:
-        formatter = _formatter(as_json=self._json)
+    def _load_structlog(self) -> None:
+        formatter = _make_formatter(as_json=self._json)
         self.acquire()
         try:
             self.setFormatter(formatter)
@@ -86,7 +86,7 @@ class LogHandler(logging.Handler):
             self.release()
 
 
-def _formatter(*, as_json: bool) -> logging.Formatter:
+def _make_formatter(*, as_json: bool) -> logging.Formatter:
     import structlog
 
     last = structlog.processors.JSONRenderer() if as_json else _text_renderer()
@@ -100,7 +100,7 @@ def _formatter(*, as_json: bool) -> logging.Formatter:
         processors=[
             structlog.stdlib.ProcessorFormatter.remove_processors_meta,
             structlog.processors.format_exc_info,
-            *([] if as_json else [_escape]),
+            *([] if as_json else [_escape_control]),
             last,
         ],
     )
@@ -121,7 +121,7 @@ def _add_event_fields(_logger: Any, _method: str, event: _EventDict) -> _EventDi
     return event
 
 
-def _escape(_logger: Any, _method: str, event: _EventDict) -> _EventDict:
+def _escape_control(_logger: Any, _method: str, event: _EventDict) -> _EventDict:
     """Escape control characters: no client can break a line or steer a terminal."""
     for name, value in event.items():
         if isinstance(value, str) and name != "exception" and not value.isprintable():

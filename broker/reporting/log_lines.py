@@ -16,14 +16,14 @@ MAX_LOGGED_TEXT: Final = 200
 LINES: Final = 100
 
 
-def cut(text: str) -> str:
+def cut_text(text: str) -> str:
     """A client's text, cut to length."""
     return text if len(text) <= MAX_LOGGED_TEXT else text[:MAX_LOGGED_TEXT] + "..."
 
 
-def printable(text: str) -> str:
+def printable_text(text: str) -> str:
     """A client's text for one log line: control characters escaped, cut to length."""
-    return cut(text.encode("unicode_escape").decode("ascii"))
+    return cut_text(text.encode("unicode_escape").decode("ascii"))
 
 
 class RateLimitedLog:
@@ -45,12 +45,12 @@ class RateLimitedLog:
         self._left_out = 0
 
     def say(self, text: str, *arguments: object) -> None:
-        self._write(text, arguments, with_trace=False)
+        self._write_line(text, arguments, with_trace=False)
 
     def fail(self, text: str, *arguments: object) -> None:
-        self._write(text, arguments, with_trace=True)
+        self._write_line(text, arguments, with_trace=True)
 
-    def _write(self, text: str, arguments: tuple[object, ...], *, with_trace: bool) -> None:
+    def _write_line(self, text: str, arguments: tuple[object, ...], *, with_trace: bool) -> None:
         now = self._now()
         if now - self._since >= 1:
             self._since, self._left = now, LINES

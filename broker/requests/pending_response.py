@@ -60,7 +60,7 @@ class PendingResponse:
         assert self.response is None, "a request is answered once"
         codec, meter, _ = self._route
         if not meter.flat or body.error_code:
-            meter.see(body)
+            meter.count_error(body)
         self.response = codec.response_frame(self._correlation_id, body)
         self._connection.on_answer()
 
@@ -99,7 +99,7 @@ class TimedResponse(PendingResponse):
         PendingResponse.set(self, body)
         now = clock()
         worked_until = now if self._submitted_s is None else self._submitted_s
-        self._route.meter.took(self._queue_s, worked_until - self._begun_s, now - worked_until)
+        self._route.meter.record_phases(self._queue_s, worked_until - self._begun_s, now - worked_until)
 
 
 @dataclass(slots=True, eq=False)

@@ -250,7 +250,7 @@ class Router:
             now = clock()
             local_s += stopwatch.running_s
             self._node.throttle.charge(context, stopwatch.running_s, now)
-        meter.took(peer.queue_s, local_s, now - begun_s - local_s)
+        meter.record_phases(peer.queue_s, local_s, now - begun_s - local_s)
         if api.produces:
             peer.traffic.produced_bytes += size
         elif api.fetches:

@@ -21,7 +21,7 @@ _MECHANISMS: Final = ("PLAIN", *HASHES)
 _UNAUTHORIZED: Final = (ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
 
 
-def refusal(code: int, text: str) -> KafkaError:
+def broker_refusal(code: int, text: str) -> KafkaError:
     """The error for another broker's refusal, with advice if this broker lacks rights there."""
     if code in _UNAUTHORIZED:
         text += ": brokers need the right ClusterAction on the cluster, name their principals in super.users"
@@ -34,11 +34,11 @@ class BetweenBrokers:
     """
 
     def __init__(self, settings: SecuritySettings) -> None:
-        self.listener = _listener(settings)
+        self.listener = _broker_listener(settings)
         self._settings = settings_for(settings, self.listener.name)
         self._prefix = f"listener.name.{self.listener.name.lower()}."
         #: The credentials; None without SASL.
-        self.sasl = self._login(settings) if self.listener.sasl else None
+        self.sasl = self._login_of(settings) if self.listener.sasl else None
         self.tls_context()
 
     def __repr__(self) -> str:
@@ -50,12 +50,12 @@ class BetweenBrokers:
             return None
         own = self._settings
         try:
-            certificate = _text(own.ssl_keystore_location) or (
+            certificate = _read_text(own.ssl_keystore_location) or (
                 f"{own.ssl_keystore_key}\n{own.ssl_keystore_certificate_chain}".strip()
             )
             return Security(
                 protocol=self.listener.protocol,
-                authorities=_text(own.ssl_truststore_location) or own.ssl_truststore_certificates,
+                authorities=_read_text(own.ssl_truststore_location) or own.ssl_truststore_certificates,
                 certificate=certificate,
                 key_password=own.ssl_key_password,
                 check_hostname=own.ssl_endpoint_identification_algorithm == "https",
@@ -83,7 +83,7 @@ class BetweenBrokers:
             )
         return "; ".join(words)
 
-    def _login(self, settings: SecuritySettings) -> Sasl:
+    def _login_of(self, settings: SecuritySettings) -> Sasl:
         mechanism = self._settings.sasl_mechanism_inter_broker_protocol.upper()
         offered = parse_list(self._settings.sasl_enabled_mechanisms)
         if mechanism not in _MECHANISMS or mechanism not in offered:
@@ -103,7 +103,7 @@ class BetweenBrokers:
         return Sasl(mechanism, username, password)
 
 
-def _listener(settings: SecuritySettings) -> Listener:
+def _broker_listener(settings: SecuritySettings) -> Listener:
     listeners = listeners_of(settings)
     wanted, protocol = settings.inter_broker_listener_name.upper(), settings.security_inter_broker_protocol
     for each in listeners:
@@ -116,5 +116,5 @@ def _listener(settings: SecuritySettings) -> Listener:
     )
 
 
-def _text(path: str) -> str:
+def _read_text(path: str) -> str:
     return Path(path).read_text() if path else ""

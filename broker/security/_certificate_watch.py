@@ -17,7 +17,9 @@ DAY_S = 86_400.0
 
 
 class CertificateWatch:
-    """``look`` may be called often; ``now`` is a steady clock, ``wall`` the one that certificates go by."""
+    """``log_expiring`` may be called often; ``now`` is a steady clock, ``wall`` the one that certificates go
+    by.
+    """
 
     def __init__(
         self,
@@ -38,7 +40,7 @@ class CertificateWatch:
         found = {each.listener.name: each.certificate_end() for each in self._listeners}
         return {name: end for name, end in found.items() if end is not None}
 
-    def look(self) -> None:
+    def log_expiring(self) -> None:
         """Log what has expired or soon will, unless that was done within a day."""
         if self._now() < self._next_s:
             return

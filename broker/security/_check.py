@@ -25,7 +25,7 @@ from ._scram_users import HASHES, ScramUsers
 _ANYWHERE = ("", "0.0.0.0", "::")
 
 
-class Part(NamedTuple):
+class ReportPart(NamedTuple):
     """A heading and the lines under it."""
 
     title: str
@@ -39,7 +39,7 @@ def check(
     host: str,
     port: int,
     metrics_port: int | None = None,
-) -> tuple[list[Part], list[str]]:
+) -> tuple[list[ReportPart], list[str]]:
     """The report and its warnings. ``metrics_port`` is where Prometheus finds /metrics (None: nowhere).
 
     Raises SettingsError for settings that no broker can be started with.
@@ -50,32 +50,34 @@ def check(
     parts, warnings = [], []
     for listener in listeners:
         ListenerSecurity(settings, listener, users)
-        parts.append(Part(f"listener {listener}", list(_listener_lines(settings, listener, users))))
+        parts.append(ReportPart(f"listener {listener}", list(_listener_lines(settings, listener, users))))
         warnings += [f"{listener.name}: {text}" for text in _listener_warnings(settings, listener, users)]
     if settings.zookeeper_connect:
         between = BetweenBrokers(settings)
-        parts.append(Part("brokers of the cluster", list(_between_lines(settings, between))))
+        parts.append(ReportPart("brokers of the cluster", list(_between_lines(settings, between))))
         warnings += [f"cluster: {text}" for text in _cluster_warnings(settings, listeners)]
     if metrics_port is not None:
         # on the first listener's address, as in Broker
         local = _is_local(listeners[0].host or host)
         let_in = f"everyone; {MAX_CONNECTIONS} connections, which count towards no other limit"
-        parts.append(Part(f"metrics at port {metrics_port}", list(_door(let_in, local=local))))
+        parts.append(ReportPart(f"metrics at port {metrics_port}", list(_door_lines(let_in, local=local))))
         if not local:
             warnings.append(
                 "metrics: names of topics, users and clients are shown to anyone who reaches the port: keep "
                 "it behind a firewall"
             )
-    parts.append(Part("rights", [_rights(settings)]))
-    parts.append(Part("limits", list(_limits(settings))))
-    parts.append(Part("client quotas", list(_client_quotas(quotas))))
-    return parts, warnings + list(_warnings(settings))
+    parts.append(ReportPart("rights", [_rights_text(settings)]))
+    parts.append(ReportPart("limits", list(_limit_lines(settings))))
+    parts.append(ReportPart("client quotas", list(_client_quotas(quotas))))
+    return parts, warnings + list(_warning_lines(settings))
 
 
 def _listener_lines(settings: BrokerSettings, listener: Listener, users: ScramUsers) -> Iterator[str]:
     own = settings_for(settings, listener.name)
     encrypted = own.ssl_enabled_protocols if listener.tls else "no"
-    yield from _door(_let_in(settings, listener, users), local=_is_local(listener.host), encrypted=encrypted)
+    yield from _door_lines(
+        _let_in(settings, listener, users), local=_is_local(listener.host), encrypted=encrypted
+    )
     if listener.control:
         yield "control       its connections and requests wait for nobody else's"
     if is_own(settings, listener.name, "max_connections"):
@@ -111,7 +113,7 @@ def _cluster_warnings(settings: BrokerSettings, listeners: list[Listener]) -> It
         )
 
 
-def _door(let_in: str, *, local: bool, encrypted: str = "no") -> Iterator[str]:
+def _door_lines(let_in: str, *, local: bool, encrypted: str = "no") -> Iterator[str]:
     yield f"reached from  {'this machine' if local else 'wherever its address is reached'}"
     yield f"encrypted     {encrypted}"
     yield f"let in        {let_in}"
@@ -120,7 +122,7 @@ def _door(let_in: str, *, local: bool, encrypted: str = "no") -> Iterator[str]:
 def _let_in(settings: BrokerSettings, listener: Listener, users: ScramUsers) -> str:
     own = settings_for(settings, listener.name)
     if listener.sasl:
-        return "users, by " + ", ".join(_mechanisms(settings, listener, users))
+        return "users, by " + ", ".join(_mechanism_lines(settings, listener, users))
     if listener.tls and own.ssl_client_auth == "required":
         return "who has a certificate of an authority that is trusted"
     if listener.tls and own.ssl_client_auth == "requested":
@@ -128,7 +130,7 @@ def _let_in(settings: BrokerSettings, listener: Listener, users: ScramUsers) -> 
     return "everyone, as User:ANONYMOUS"
 
 
-def _mechanisms(settings: BrokerSettings, listener: Listener, users: ScramUsers) -> Iterator[str]:
+def _mechanism_lines(settings: BrokerSettings, listener: Listener, users: ScramUsers) -> Iterator[str]:
     for mechanism in parse_list(settings_for(settings, listener.name).sasl_enabled_mechanisms):
         special = settings_for(settings, listener.name, mechanism)
         if mechanism in HASHES:
@@ -194,7 +196,7 @@ def _sasl_warnings(settings: BrokerSettings, listener: Listener, users: ScramUse
                 yield "keys are fetched without TLS: anyone in between can forge tokens; use https:"
 
 
-def _rights(settings: BrokerSettings) -> str:
+def _rights_text(settings: BrokerSettings) -> str:
     if not settings.authorizer_class_name:
         return "every connected client may do everything: there are no access rules (authorizer.class.name)"
     besides = "everyone" if settings.allow_everyone_if_no_acl_found else "nobody"
@@ -202,7 +204,7 @@ def _rights(settings: BrokerSettings) -> str:
     return f"access rules decide; what none names is open to {besides}; super users: {supers}"
 
 
-def _limits(settings: BrokerSettings) -> Iterator[str]:
+def _limit_lines(settings: BrokerSettings) -> Iterator[str]:
     rate = settings.max_connection_creation_rate
     over = "waits" if settings.kohort_connections_over_limit == "wait" else "is closed"
     yield f"connections          {settings.max_connections}; one more {over}"
@@ -227,7 +229,7 @@ def _client_quotas(quotas: QuotaTable) -> Iterator[str]:
         yield f"not limited for clients that are not named here: {', '.join(free)}"
 
 
-def _warnings(settings: BrokerSettings) -> Iterator[str]:
+def _warning_lines(settings: BrokerSettings) -> Iterator[str]:
     if settings.authorizer_class_name:
         if "User:ANONYMOUS" in settings.super_users.split(";"):
             yield "User:ANONYMOUS is a super user: clients that do not authenticate may do everything"

@@ -39,7 +39,7 @@ class _Value(NamedTuple):
 def subject_name(certificate: bytes) -> str:
     """The subject of a DER certificate: ``CN=alice,OU=billing,O=Example``. Raises CertificateError."""
     try:
-        names = [_relative_name(item) for item in _values(_signed_values(certificate)[4].content)]
+        names = [_relative_name(item) for item in _der_values(_signed_values(certificate)[4].content)]
     except (IndexError, ValueError) as error:
         raise CertificateError(f"a certificate whose subject cannot be read: {error}") from None
     return ",".join(reversed(names))
@@ -48,7 +48,7 @@ def subject_name(certificate: bytes) -> str:
 def valid_until(certificate: bytes) -> float:
     """End of a DER certificate's validity, in seconds since 1970. Raises CertificateError."""
     try:
-        end = _values(_signed_values(certificate)[3].content)[1]
+        end = _der_values(_signed_values(certificate)[3].content)[1]
         text = end.content.decode("ascii")
         if end.tag == _UTC_TIME:
             # years of two digits: 1950 to 2049 (RFC 5280)
@@ -69,23 +69,23 @@ def ends_of(pem: str) -> list[float]:
 
 def _signed_values(certificate: bytes) -> list[_Value]:
     """Serial number, algorithm, issuer, validity, subject and so on, without the version."""
-    (whole,) = _values(certificate)
-    found = _values(_values(whole.content)[0].content)
+    (whole,) = _der_values(certificate)
+    found = _der_values(_der_values(whole.content)[0].content)
     return found[1:] if found[0].tag == _VERSION_TAG else found
 
 
 def _relative_name(item: _Value) -> str:
-    return "+".join(_attribute(*_values(pair.content)) for pair in _values(item.content))
+    return "+".join(_attribute_text(*_der_values(pair.content)) for pair in _der_values(item.content))
 
 
-def _attribute(kind: _Value, value: _Value) -> str:
-    name = _oid(kind.content)
+def _attribute_text(kind: _Value, value: _Value) -> str:
+    name = _oid_text(kind.content)
     if name not in _SHORT_NAMES or value.tag not in _STRINGS:
         return f"{_SHORT_NAMES.get(name, name)}=#{value.raw.hex()}"
-    return f"{_SHORT_NAMES[name]}={_escape(value.content.decode(_STRINGS[value.tag]))}"
+    return f"{_SHORT_NAMES[name]}={_escape_value(value.content.decode(_STRINGS[value.tag]))}"
 
 
-def _escape(text: str) -> str:
+def _escape_value(text: str) -> str:
     inner = text.strip(" \r")
     lead = len(text) - len(text.lstrip(" \r"))
     shown = "".join("\\" + char if char in _ESCAPED else "\\00" if char == "\0" else char for char in inner)
@@ -93,7 +93,7 @@ def _escape(text: str) -> str:
     return "".join("\\" + char for char in before) + shown + "".join("\\" + char for char in after)
 
 
-def _oid(content: bytes) -> str:
+def _oid_text(content: bytes) -> str:
     numbers, value = [], 0
     for byte in content:
         value = value << 7 | byte & 0x7F
@@ -104,7 +104,7 @@ def _oid(content: bytes) -> str:
     return ".".join(map(str, (first, numbers[0] - 40 * first, *numbers[1:])))
 
 
-def _values(data: bytes) -> list[_Value]:
+def _der_values(data: bytes) -> list[_Value]:
     """The consecutive DER values in ``data``."""
     found, at = [], 0
     while at < len(data):
@@ -151,7 +151,7 @@ class PrincipalRules:
                     f"ssl.principal.mapping.rules: {text[at:]!r} is not allowed: rules are DEFAULT or "
                     "RULE:pattern/replacement/ with an L or U behind it, with commas"
                 )
-            self._rules.append(_rule(match))
+            self._rules.append(_parse_rule(match))
             at = match.end()
 
     def user(self, name: str) -> str:
@@ -166,7 +166,7 @@ class PrincipalRules:
         raise CertificateError(f"no rule of ssl.principal.mapping.rules fits {name!r}: add one, or DEFAULT")
 
 
-def _rule(match: re.Match[str]) -> _Rule:
+def _parse_rule(match: re.Match[str]) -> _Rule:
     if match["default"]:
         return _Rule(None, "", "")
     try:

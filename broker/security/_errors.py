@@ -9,7 +9,7 @@ class CertificateError(KohortError):
     """A certificate cannot be read, or no mapping rule has a name for it."""
 
 
-class AuthenticationError(KohortError):
+class LoginFailedError(KohortError):
     """A client could not authenticate. The client reads the text: it has no secrets, and does not say who
     exists.
     """

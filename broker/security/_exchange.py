@@ -7,7 +7,7 @@ import hmac
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 
-from ._errors import AuthenticationError
+from ._errors import LoginFailedError
 
 #: The same text for a wrong name and a wrong password.
 NOT_RIGHT = "the user name or the password is not right"
@@ -41,19 +41,19 @@ class PlainExchange(Exchange):
             wanted, name, password = data.decode().split("\0")
         except ValueError:
             # neither cause nor text: both would contain the password
-            raise AuthenticationError("PLAIN: not a name and a password") from None
+            raise LoginFailedError("PLAIN: not a name and a password") from None
         self.claimed = name
         if not name or not password or wanted not in ("", name):
-            raise AuthenticationError("PLAIN: a name and its own password are asked for")
+            raise LoginFailedError("PLAIN: a name and its own password are asked for")
         expected = self._passwords.get(name)
         # compare something for unknown users, too: it must take as long
-        same = hmac.compare_digest(_digest(password), _digest(expected or ""))
+        same = hmac.compare_digest(_digest_of(password), _digest_of(expected or ""))
         if expected is None or not same:
-            raise AuthenticationError(NOT_RIGHT)
+            raise LoginFailedError(NOT_RIGHT)
         self.user, self.done = name, True
         return b""
 
 
-def _digest(text: str) -> bytes:
+def _digest_of(text: str) -> bytes:
     """A hash of fixed length, so that the comparison does not reveal the length either."""
     return hashlib.sha256(text.encode()).digest()

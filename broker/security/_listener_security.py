@@ -13,7 +13,7 @@ from ._settings import SecuritySettings
 
 if TYPE_CHECKING:
     from ._distinguished_names import PrincipalRules
-    from ._sasl import Sasl
+    from ._sasl import SaslMechanisms
     from ._tls import TlsContexts
 
 
@@ -24,11 +24,11 @@ class ListenerSecurity:
         self.settings = settings_for(settings, listener.name)
         self.listener = listener
         #: None without SASL.
-        self.sasl: Sasl | None = None
+        self.sasl: SaslMechanisms | None = None
         if listener.sasl:
-            from ._sasl import Sasl
+            from ._sasl import SaslMechanisms
 
-            self.sasl = Sasl(settings, listener, users)
+            self.sasl = SaslMechanisms(settings, listener, users)
         self._contexts: TlsContexts | None = None
         self._rules: PrincipalRules | None = None
         if listener.tls:

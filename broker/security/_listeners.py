@@ -22,7 +22,7 @@ _ADDRESS = re.compile(r"(?P<name>[^:/]+)://(?P<host>\[[^\]]*\]|[^:]*):(?P<port>\
 _META_ADDRESSES = ("", "0.0.0.0", "::")
 
 
-class Address(NamedTuple):
+class ListenAddress(NamedTuple):
     """``NAME://HOST:PORT``."""
 
     name: str
@@ -63,12 +63,12 @@ def listeners_of(settings: SecuritySettings, host: str = "127.0.0.1", port: int 
     """The listeners, the control listener last; by default PLAINTEXT on ``host:port``. Raises
     SettingsError.
     """
-    protocols = _protocols(settings.listener_security_protocol_map)
-    addresses = _addresses("listeners", settings.listeners) or [Address("PLAINTEXT", host, port)]
+    protocols = _parse_protocols(settings.listener_security_protocol_map)
+    addresses = _parse_addresses("listeners", settings.listeners) or [ListenAddress("PLAINTEXT", host, port)]
     _check_ports(addresses)
     names = [address.name for address in addresses]
     advertised = {
-        item.name: item for item in _addresses("advertised.listeners", settings.advertised_listeners)
+        item.name: item for item in _parse_addresses("advertised.listeners", settings.advertised_listeners)
     }
     for name in advertised:
         _check_known("advertised.listeners", name, names)
@@ -85,14 +85,14 @@ def listeners_of(settings: SecuritySettings, host: str = "127.0.0.1", port: int 
         _check_known("inter.broker.listener.name", inter, names)
     # with a single listener, all connections are clients'
     protected = (control, inter) if len(names) > 1 else ()
-    made = [_listener(address, protocols, advertised, control, protected) for address in addresses]
+    made = [_make_listener(address, protocols, advertised, control, protected) for address in addresses]
     return sorted(made, key=lambda listener: listener.control)
 
 
-def _listener(
-    address: Address,
+def _make_listener(
+    address: ListenAddress,
     protocols: Mapping[str, str],
-    advertised: Mapping[str, Address],
+    advertised: Mapping[str, ListenAddress],
     control: str,
     protected: Collection[str],
 ) -> Listener:
@@ -118,9 +118,9 @@ def _listener(
     )
 
 
-def _protocols(text: str) -> dict[str, str]:
+def _parse_protocols(text: str) -> dict[str, str]:
     found = {}
-    for item in _items(text):
+    for item in _split_items(text):
         name, colon, protocol = (part.strip().upper() for part in item.partition(":"))
         if not colon or not name or protocol not in PROTOCOLS:
             raise SettingsError(
@@ -131,20 +131,20 @@ def _protocols(text: str) -> dict[str, str]:
     return found
 
 
-def _addresses(setting: str, text: str) -> list[Address]:
+def _parse_addresses(setting: str, text: str) -> list[ListenAddress]:
     found = []
-    for item in _items(text):
+    for item in _split_items(text):
         match = _ADDRESS.fullmatch(item)
         if match is None or int(match["port"]) > 65_535:
             raise SettingsError(f"{setting}={text} is not allowed: it must be NAME://HOST:PORT, with commas")
-        found.append(Address(match["name"].upper(), match["host"].strip("[]"), int(match["port"])))
+        found.append(ListenAddress(match["name"].upper(), match["host"].strip("[]"), int(match["port"])))
     twice = [name for name, times in Counter(address.name for address in found).items() if times > 1]
     if twice:
         raise SettingsError(f"{setting}={text} is not allowed: {twice[0]} is there twice, give each its name")
     return found
 
 
-def _check_ports(addresses: list[Address]) -> None:
+def _check_ports(addresses: list[ListenAddress]) -> None:
     times = Counter((address.port, ":" in address.host) for address in addresses if address.port)
     for (port, _), count in times.items():
         if count > 1:
@@ -158,13 +158,13 @@ def _check_known(setting: str, name: str, names: list[str]) -> None:
         raise SettingsError(f"{setting}: {name} is not in listeners, which are {', '.join(names)}")
 
 
-def _items(text: str) -> Iterator[str]:
+def _split_items(text: str) -> Iterator[str]:
     return (item.strip() for item in text.split(",") if item.strip())
 
 
 def parse_list(text: str) -> list[str]:
     """The items of a comma-separated list, in upper case: names of listeners and mechanisms."""
-    return [item.upper() for item in _items(text)]
+    return [item.upper() for item in _split_items(text)]
 
 
 # the settings of one listener
@@ -189,13 +189,13 @@ def take_listener_settings(given: Mapping[str, object]) -> tuple[dict[str, objec
     for name, value in given.items():
         dotted = name.replace("listener_name_", PREFIX, 1)
         if dotted.startswith(PREFIX):
-            own[".".join(_override(dotted.removeprefix(PREFIX), name))] = as_text(value) or ""
+            own[".".join(_parse_override(dotted.removeprefix(PREFIX), name))] = as_text(value) or ""
         else:
             rest[name] = value
     return rest, own
 
 
-def _override(text: str, name: str) -> _Override:
+def _parse_override(text: str, name: str) -> _Override:
     words = text.replace(".", "_")
     found = next((field for field in _FIELDS if words.endswith("_" + field)), None)
     if found is None:

@@ -23,9 +23,9 @@ from ...protocol import (
     encode_response,
     response_type,
 )
-from ._errors import AuthenticationError
+from ._errors import LoginFailedError
 from ._exchange import Exchange
-from ._sasl import Sasl
+from ._sasl import SaslMechanisms
 
 #: Least time between two reauthentications, in seconds.
 RENEWAL_S = 1.0
@@ -50,7 +50,7 @@ class Login:
     the proved principal. ``failed`` is the reason why the connection has to be closed, "" if it has not.
     """
 
-    _sasl: Sasl
+    _sasl: SaslMechanisms
     _name: str
     _let_in: Callable[[str], None]
     _now: Callable[[], float] = time.monotonic
@@ -81,18 +81,18 @@ class Login:
         if self.failed:
             return None
         if self._raw:
-            return await self._bare(frame)
+            return await self._answer_bare_token(frame)
         header = decode_request_header(frame)
         if header.api_key == ApiKey.SASL_HANDSHAKE and self._may_begin():
-            return self._handshake(header, decode_request(frame, header))
+            return self._answer_handshake(header, decode_request(frame, header))
         if self._exchange is not None:
             if header.api_key == ApiKey.SASL_HANDSHAKE:
-                self._fail("another handshake in the middle of its authentication")
-                return _response(header, error_code=ErrorCode.ILLEGAL_SASL_STATE)
+                self._fail_login("another handshake in the middle of its authentication")
+                return _response_frame(header, error_code=ErrorCode.ILLEGAL_SASL_STATE)
             if header.api_key != ApiKey.SASL_AUTHENTICATE:
                 raise ProtocolError("another request in the middle of its authentication")
             body = decode_request(frame, header)
-            return await self._authenticate(header, bytes(body.auth_bytes or b""))
+            return await self._answer_authenticate(header, bytes(body.auth_bytes or b""))
         if self._principal:
             if not self.open and header.api_key != ApiKey.API_VERSIONS:
                 raise ProtocolError("its authentication has ended and was not renewed")
@@ -118,74 +118,80 @@ class Login:
         self._begun = now
         return True
 
-    def _handshake(self, header: RequestHeader, body: Any) -> bytes | bytearray:
+    def _answer_handshake(self, header: RequestHeader, body: Any) -> bytes | bytearray:
         exchange = self._sasl.begin(body.mechanism)
         offered = self._sasl.mechanisms
         if self._principal and body.mechanism != self._mechanism:
             # a client that reauthenticates has to use the same mechanism
             exchange, offered = None, [self._mechanism]
         if exchange is None:
-            self._fail(f"it asked for a SASL mechanism that is not offered here ({', '.join(offered)} are)")
-            return _response(header, error_code=ErrorCode.UNSUPPORTED_SASL_MECHANISM, mechanisms=offered)
+            self._fail_login(
+                f"it asked for a SASL mechanism that is not offered here ({', '.join(offered)} are)"
+            )
+            return _response_frame(
+                header, error_code=ErrorCode.UNSUPPORTED_SASL_MECHANISM, mechanisms=offered
+            )
         self._exchange, self._mechanism = exchange, body.mechanism
         self._raw = header.api_version == 0
-        return _response(header, mechanisms=offered)
+        return _response_frame(header, mechanisms=offered)
 
-    async def _authenticate(self, header: RequestHeader, data: bytes) -> bytes | bytearray:
+    async def _answer_authenticate(self, header: RequestHeader, data: bytes) -> bytes | bytearray:
         try:
-            answer = await self._step(data)
-        except AuthenticationError as error:
+            answer = await self._step_exchange(data)
+        except LoginFailedError as error:
             text = f"authentication by {self._mechanism} failed: {error}"
-            return _response(header, error_code=ErrorCode.SASL_AUTHENTICATION_FAILED, error_message=text)
-        lifetime_ms = self._complete() if self._exchange is not None and self._exchange.done else 0
-        return _response(header, error_message=None, auth_bytes=answer, session_lifetime_ms=lifetime_ms)
+            return _response_frame(
+                header, error_code=ErrorCode.SASL_AUTHENTICATION_FAILED, error_message=text
+            )
+        lifetime_ms = self._complete_login() if self._exchange is not None and self._exchange.done else 0
+        return _response_frame(header, error_message=None, auth_bytes=answer, session_lifetime_ms=lifetime_ms)
 
-    async def _bare(self, token: bytes) -> bytes | None:
+    async def _answer_bare_token(self, token: bytes) -> bytes | None:
         try:
-            answer = await self._step(token)
-        except AuthenticationError:
+            answer = await self._step_exchange(token)
+        except LoginFailedError:
             return None
         if self._exchange is not None and self._exchange.done:
-            self._complete()
+            self._complete_login()
         return len(answer).to_bytes(_PREFIX_BYTES, "big") + answer
 
-    async def _step(self, data: bytes) -> bytes:
+    async def _step_exchange(self, data: bytes) -> bytes:
         """One step of the exchange. Raises AuthenticationError, after a delay that makes guessing slow."""
         exchange = self._exchange
         assert exchange is not None, "a step follows a handshake"
         try:
             answer = await exchange.step(data)
-            if exchange.done and self._principal not in ("", _principal(exchange)):
-                raise AuthenticationError("it began as somebody else")
+            if exchange.done and self._principal not in ("", _principal_of(exchange)):
+                raise LoginFailedError("it began as somebody else")
             return answer
-        except AuthenticationError as error:
+        except LoginFailedError as error:
             await asyncio.sleep(self._sasl.delay_s)
-            self._fail(f"authentication by {self._mechanism} failed: {error}")
+            self._fail_login(f"authentication by {self._mechanism} failed: {error}")
             raise
 
-    def _complete(self) -> int:
+    def _complete_login(self) -> int:
         """Let the client in; return its session lifetime in ms."""
         exchange = self._exchange
         assert exchange is not None, "an exchange that is done"
         lifetime_ms = self._sasl.believed_ms(self._mechanism, exchange.expires_ms, int(time.time() * 1000))
         self._ends = self._now() + lifetime_ms / 1000 if lifetime_ms else None
         self._exchange, self._raw = None, False
-        self._principal = _principal(exchange)
+        self._principal = _principal_of(exchange)
         self._let_in(self._principal)
         return lifetime_ms
 
-    def _fail(self, reason: str) -> None:
+    def _fail_login(self, reason: str) -> None:
         self.failed = reason
         if self._exchange is not None:
             self._claimed = self._exchange.claimed
         self._exchange, self._principal = None, ""
 
 
-def _principal(exchange: Exchange) -> str:
+def _principal_of(exchange: Exchange) -> str:
     return f"User:{exchange.user}"
 
 
-def _response(header: RequestHeader, **fields: Any) -> bytes | bytearray:
+def _response_frame(header: RequestHeader, **fields: Any) -> bytes | bytearray:
     """The frame of a response; fields not named have the schema's defaults."""
     api_for(header.api_key).require(header.api_version)
     body = response_type(header.api_key)(**fields)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from ._errors import AuthenticationError
+from ._errors import LoginFailedError
 from ._exchange import Exchange
 
 if TYPE_CHECKING:
-    from ._tokens import Tokens
+    from ._tokens import TokenVerifier
 
 _SEPARATOR = "\x01"
 
@@ -17,9 +17,9 @@ _SEPARATOR = "\x01"
 class OauthExchange(Exchange):
     """One message with the token; a refused client sends another one to end the exchange."""
 
-    def __init__(self, tokens: Tokens) -> None:
+    def __init__(self, tokens: TokenVerifier) -> None:
         self._tokens = tokens
-        self._refused: AuthenticationError | None = None
+        self._refused: LoginFailedError | None = None
 
     async def step(self, data: bytes) -> bytes:
         if self._refused is not None:
@@ -27,10 +27,10 @@ class OauthExchange(Exchange):
         wanted, token = _parse_message(data)
         self.claimed = wanted
         try:
-            user, self.expires_ms = await self._tokens.verified(token)
+            user, self.expires_ms = await self._tokens.verify_token(token)
             if wanted not in ("", user):
-                raise AuthenticationError("OAUTHBEARER: the token is somebody else's")
-        except AuthenticationError as error:
+                raise LoginFailedError("OAUTHBEARER: the token is somebody else's")
+        except LoginFailedError as error:
             self._refused = error
             return json.dumps({"status": "invalid_token"}).encode()
         self.user, self.done = user, True
@@ -47,5 +47,5 @@ def _parse_message(data: bytes) -> tuple[str, str]:
         if flag != "n" or rest or end or last or kind.lower() != "bearer" or wanted[:2] not in ("", "a="):
             raise ValueError
     except (ValueError, KeyError):
-        raise AuthenticationError("OAUTHBEARER: not a message of this mechanism") from None
+        raise LoginFailedError("OAUTHBEARER: not a message of this mechanism") from None
     return wanted[2:], token.strip()

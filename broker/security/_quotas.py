@@ -31,7 +31,7 @@ class ConnectionSlot:
     def leave(self) -> None:
         if self.taken:
             self.taken = False
-            self._quotas.left(self)
+            self._quotas.on_slot_left(self)
 
 
 class ConnectionQuotas:
@@ -64,7 +64,7 @@ class ConnectionQuotas:
     def reconfigure(self, settings: SecuritySettings) -> None:
         """Apply these settings from now on. Raises SettingsError."""
         self._settings = settings
-        self._overrides = _overrides(settings.max_connections_per_ip_overrides)
+        self._overrides = _parse_overrides(settings.max_connections_per_ip_overrides)
         rates = {"": settings.max_connection_creation_rate}
         for name in self._by_listener:
             own = settings_for(settings, name)
@@ -85,10 +85,10 @@ class ConnectionQuotas:
 
     def wait_s(self, listener: Listener) -> float:
         """Seconds that this listener's acceptor has to wait; infinite: until a connection ends."""
-        if self._settings.kohort_connections_over_limit == "wait" and self._full(listener):
+        if self._settings.kohort_connections_over_limit == "wait" and self._is_full(listener):
             return math.inf
         now = self._now()
-        return max((pace.wait_s(now) for pace in self._paces(listener)), default=0.0)
+        return max((pace.wait_s(now) for pace in self._paces_of(listener)), default=0.0)
 
     def by_listener(self) -> dict[str, int]:
         """Connections of each listener."""
@@ -97,9 +97,9 @@ class ConnectionQuotas:
     def admit(self, listener: Listener, address: str) -> ConnectionSlot | None:
         """The slot for a new connection; None if it has to be closed."""
         now = self._now()
-        for pace in self._paces(listener):
+        for pace in self._paces_of(listener):
             pace.spend(now)
-        if self._full(listener):
+        if self._is_full(listener):
             self.refused["max.connections"] += 1
             return None
         limit = self._overrides.get(address, self._settings.max_connections_per_ip)
@@ -115,7 +115,7 @@ class ConnectionQuotas:
         self._tell_excess()
         return ConnectionSlot(listener, address, self)
 
-    def left(self, slot: ConnectionSlot) -> None:
+    def on_slot_left(self, slot: ConnectionSlot) -> None:
         """Called by a slot when its connection ends."""
         self.total -= 1
         self._counted -= not slot.listener.control
@@ -131,12 +131,12 @@ class ConnectionQuotas:
             for tell in self.on_excess:
                 tell()
 
-    def _full(self, listener: Listener) -> bool:
+    def _is_full(self, listener: Listener) -> bool:
         if self._by_listener[listener.name] >= self._own[listener.name]:
             return True
         return not listener.protected and self._counted >= self._settings.max_connections
 
-    def _paces(self, listener: Listener) -> list[_Pace]:
+    def _paces_of(self, listener: Listener) -> list[_Pace]:
         names = (listener.name,) if listener.protected else ("", listener.name)
         return [self._pace[name] for name in names if name in self._pace]
 
@@ -152,19 +152,19 @@ class _Pace:
         self._since = now
 
     def wait_s(self, now: float) -> float:
-        self._refill(now)
+        self._refill_tokens(now)
         return 0.0 if self._left >= 1 else (1 - self._left) / self._rate
 
     def spend(self, now: float) -> None:
-        self._refill(now)
+        self._refill_tokens(now)
         self._left -= 1
 
-    def _refill(self, now: float) -> None:
+    def _refill_tokens(self, now: float) -> None:
         self._left = min(float(self._rate), self._left + (now - self._since) * self._rate)
         self._since = now
 
 
-def _overrides(text: str) -> Mapping[str, int]:
+def _parse_overrides(text: str) -> Mapping[str, int]:
     """``ADDRESS:NUMBER`` with commas, by address. Raises SettingsError."""
     found = {}
     for item in filter(None, (part.strip() for part in text.split(","))):

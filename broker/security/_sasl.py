@@ -16,7 +16,7 @@ _OPTION = re.compile(r'(?P<name>[\w.]+)\s*=\s*(?:"(?P<quoted>(?:\\.|[^"\\])*)"|(
 _USER = "user_"
 
 
-class Sasl:
+class SaslMechanisms:
     """SASL of one listener. Raises SettingsError if its settings are missing or wrong."""
 
     def __init__(self, settings: SecuritySettings, listener: Listener, users: ScramUsers) -> None:
@@ -39,7 +39,7 @@ class Sasl:
                 )
             special = settings_for(settings, listener.name, mechanism)
             self._believed_ms[mechanism] = special.connections_max_reauth_ms
-            self._begin[mechanism] = self._beginning(mechanism, listener, special)
+            self._begin[mechanism] = self._exchange_maker(mechanism, listener, special)
 
     def __repr__(self) -> str:
         return f"Sasl({', '.join(self.mechanisms)})"
@@ -56,7 +56,7 @@ class Sasl:
             limits.append(max(1, expires_ms - now_ms))
         return min(limits, default=0)
 
-    def _beginning(
+    def _exchange_maker(
         self, mechanism: str, listener: Listener, settings: SecuritySettings
     ) -> Callable[[], Exchange]:
         if mechanism in HASHES:
@@ -71,9 +71,9 @@ class Sasl:
             passwords = plain_users(settings.sasl_jaas_config)
             return lambda: PlainExchange(passwords)
         from ._oauth import OauthExchange
-        from ._tokens import Tokens
+        from ._tokens import TokenVerifier
 
-        tokens = Tokens(settings)
+        tokens = TokenVerifier(settings)
         return lambda: OauthExchange(tokens)
 
 

@@ -11,7 +11,7 @@ import hashlib
 import hmac
 import secrets
 
-from ._errors import AuthenticationError
+from ._errors import LoginFailedError
 from ._exchange import NOT_RIGHT, Exchange
 from ._scram_users import HASHES, ScramCredential, ScramUsers
 
@@ -33,35 +33,37 @@ class ScramExchange(Exchange):
             text = data.decode()
             if self.done:
                 raise ValueError
-            return (self._first(text) if self._credential is None else self._last(text)).encode()
+            return (
+                self._answer_first(text) if self._credential is None else self._answer_last(text)
+            ).encode()
         except (ValueError, binascii.Error):
-            raise AuthenticationError(f"{self._mechanism}: not a message of this mechanism") from None
+            raise LoginFailedError(f"{self._mechanism}: not a message of this mechanism") from None
 
-    def _first(self, text: str) -> str:
+    def _answer_first(self, text: str) -> str:
         flag, wanted, bare = text.split(",", 2)
         if flag not in ("n", "y"):
-            raise AuthenticationError(f"{self._mechanism}: channel binding is not offered")
+            raise LoginFailedError(f"{self._mechanism}: channel binding is not offered")
         name, nonce, *more = bare.split(",")
         if not name.startswith("n=") or not nonce.startswith("r=") or not nonce[2:]:
             raise ValueError
-        user = self.claimed = _unescape(name[2:])
-        if wanted and (not wanted.startswith("a=") or _unescape(wanted[2:]) != user):
-            raise AuthenticationError(f"{self._mechanism}: one user cannot speak for another")
+        user = self.claimed = _unescape_name(name[2:])
+        if wanted and (not wanted.startswith("a=") or _unescape_name(wanted[2:]) != user):
+            raise LoginFailedError(f"{self._mechanism}: one user cannot speak for another")
         if "tokenauth=true" in more:
-            raise AuthenticationError(f"{self._mechanism}: delegation tokens are not offered")
+            raise LoginFailedError(f"{self._mechanism}: delegation tokens are not offered")
         found = self._users.get(self._mechanism, user)
         self._known = found is not None
         # made for existing users, too, so that it takes as long
         stand_in = self._users.stand_in(self._mechanism, user)
         self._credential = found or stand_in
         self._binding = base64.b64encode(f"{flag},{wanted},".encode()).decode()
-        self._nonce = nonce[2:] + _nonce()
+        self._nonce = nonce[2:] + _make_nonce()
         salt = base64.b64encode(self._credential.salt).decode()
         answer = f"r={self._nonce},s={salt},i={self._credential.iterations}"
         self._messages = f"{bare},{answer}"
         return answer
 
-    def _last(self, text: str) -> str:
+    def _answer_last(self, text: str) -> str:
         credential, hash_name = self._credential, HASHES[self._mechanism]
         assert credential is not None, "the second message comes after the first"
         without_proof, mark, encoded = text.rpartition(",p=")
@@ -76,16 +78,16 @@ class ScramExchange(Exchange):
         client_key = bytes(left ^ right for left, right in zip(proof, signature, strict=True))
         same = hmac.compare_digest(hashlib.new(hash_name, client_key).digest(), credential.stored_key)
         if not (same and self._known):
-            raise AuthenticationError(NOT_RIGHT)
+            raise LoginFailedError(NOT_RIGHT)
         self.user, self.done = self.claimed, True
         return "v=" + base64.b64encode(hmac.digest(credential.server_key, signed, hash_name)).decode()
 
 
-def _nonce() -> str:
+def _make_nonce() -> str:
     return base64.b64encode(secrets.token_bytes(_NONCE_BYTES)).decode()
 
 
-def _unescape(name: str) -> str:
+def _unescape_name(name: str) -> str:
     """Unescape a name: in messages a comma is ``=2C`` and an equals sign ``=3D``. Raises ValueError."""
     if not name or "=" in name.replace("=2C", "").replace("=3D", ""):
         raise ValueError

@@ -107,18 +107,18 @@ class ScramUsers:
             credentials, secret = found
             self._kept = secret is not None
             self._secret = secret or self._secret
-            self._take(credentials)
+            self._take_credentials(credentials)
 
     def add_missing(self, text: str) -> None:
         """Create those users of ``NAME=PASSWORD,...`` that do not exist. Raises SettingsError."""
-        made = self._made(text)
+        made = self._make_missing(text)
         # an older kohort kept no secret
         if made or (self._credentials and not self._kept):
             self.replace({**self._credentials, **made})
 
     async def add_missing_shared(self, text: str) -> None:
         """Do the same if brokers share their users: another may create them first. Also raises OSError."""
-        while made := self._made(text):
+        while made := self._make_missing(text):
             try:
                 await self.change({**self._credentials, **made})
             except ConflictError:
@@ -126,9 +126,9 @@ class ScramUsers:
 
     def add_in_memory(self, text: str) -> None:
         """Do the same in memory only, to show the result."""
-        self._take({**self._credentials, **self._made(text)})
+        self._take_credentials({**self._credentials, **self._make_missing(text)})
 
-    def _made(self, text: str) -> Credentials:
+    def _make_missing(self, text: str) -> Credentials:
         made: Credentials = {}
         for item in filter(None, text.split(",")):
             name, sign, password = item.partition("=")
@@ -152,7 +152,10 @@ class ScramUsers:
         """
         who = f"{mechanism}:{user}"
         shapes = self._shapes.get(mechanism) or {_Shape(MIN_ITERATIONS, _SALT_BYTES, letters=False): 1}
-        shape = min(shapes, key=lambda each: -math.log(self._share(f"{tuple(each)}:{who}")) / shapes[each])
+        shape = min(
+            shapes,
+            key=lambda each: -math.log(self._pseudo_random_fraction(f"{tuple(each)}:{who}")) / shapes[each],
+        )
         salt = self._draw_bytes(who, shape.salt_bytes)
         if shape.letters:
             salt = bytes(_LETTERS[byte % len(_LETTERS)] for byte in salt)
@@ -163,7 +166,7 @@ class ScramUsers:
         """Bytes that cannot be told from random ones without the secret."""
         return hashlib.shake_256(self._secret + text.encode()).digest(size)
 
-    def _share(self, text: str) -> float:
+    def _pseudo_random_fraction(self, text: str) -> float:
         return (int.from_bytes(self._draw_bytes(text, 6), "big") + 1) / 2**48
 
     def all(self) -> Iterator[tuple[str, str, ScramCredential]]:
@@ -177,22 +180,22 @@ class ScramUsers:
     async def change(self, credentials: dict[tuple[str, str], ScramCredential]) -> None:
         """Replace all credentials. Raises OSError, and then changes nothing."""
         if self._file is not None:
-            await self._file.save(self._stored(credentials))
+            await self._file.save(self._to_document(credentials))
             self._kept = True
-        self._take(credentials)
+        self._take_credentials(credentials)
 
     def replace(self, credentials: dict[tuple[str, str], ScramCredential]) -> None:
         """As ``change``, at the start and in commands, where no event loop runs."""
         if self._file is not None:
-            self._file.save_now(self._stored(credentials))
+            self._file.save_now(self._to_document(credentials))
             self._kept = True
-        self._take(credentials)
+        self._take_credentials(credentials)
 
-    def _stored(self, credentials: Credentials) -> dict[str, object]:
-        users = [_stored(*key, one) for key, one in credentials.items()]
+    def _to_document(self, credentials: Credentials) -> dict[str, object]:
+        users = [_user_document(*key, one) for key, one in credentials.items()]
         return {"secret": base64.b64encode(self._secret).decode(), "users": users}
 
-    def _take(self, credentials: Credentials) -> None:
+    def _take_credentials(self, credentials: Credentials) -> None:
         self._credentials = credentials
         shapes: dict[str, Counter[_Shape]] = {mechanism: Counter() for mechanism in HASHES}
         for (mechanism, _), one in credentials.items():
@@ -200,7 +203,7 @@ class ScramUsers:
         self._shapes = shapes
 
 
-def _stored(mechanism: str, user: str, credential: ScramCredential) -> dict[str, object]:
+def _user_document(mechanism: str, user: str, credential: ScramCredential) -> dict[str, object]:
     return {
         "user": user,
         "mechanism": mechanism,

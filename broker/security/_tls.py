@@ -47,7 +47,7 @@ class TlsContexts:
         self._client_auth: ClientAuth = client_auth
         self._now = now
         self._looked = now()
-        self._stamp = self._stamps()
+        self._stamp = self._file_stamps()
         self._complained: str | None = None
         #: When the first certificate of its own chain expires, in seconds since 1970; None: not known.
         self.end: float | None = None
@@ -61,12 +61,12 @@ class TlsContexts:
         now = self._now()
         if now - self._looked >= LOOK_S:
             self._looked = now
-            stamp = self._stamps()
+            stamp = self._file_stamps()
             if stamp != self._stamp:
-                self._renew(stamp)
+                self._renew_context(stamp)
         return self._context
 
-    def _renew(self, stamp: _Stamp) -> None:
+    def _renew_context(self, stamp: _Stamp) -> None:
         try:
             self._context = self._make_context()
         except SettingsError as error:
@@ -77,10 +77,10 @@ class TlsContexts:
         self._stamp, self._complained = stamp, None
         log.info("listener %s: certificates reloaded", self._listener)
 
-    def _stamps(self) -> _Stamp:
+    def _file_stamps(self) -> _Stamp:
         settings = self._settings
         return tuple(
-            _stamp(path)
+            _stamp_of(path)
             for path in (settings.ssl_keystore_location, settings.ssl_truststore_location)
             if path
         )
@@ -100,7 +100,9 @@ class TlsContexts:
         text = self._settings.ssl_enabled_protocols
         names = [name.strip() for name in text.split(",") if name.strip()]
         if not names or not _VERSIONS.keys() >= set(names):
-            raise self._wrong(f"ssl.enabled.protocols={text} is not allowed: TLSv1.2 and TLSv1.3 are offered")
+            raise self._wrong_setting(
+                f"ssl.enabled.protocols={text} is not allowed: TLSv1.2 and TLSv1.3 are offered"
+            )
         versions = sorted(_VERSIONS[name] for name in names)
         context.minimum_version, context.maximum_version = versions[0], versions[-1]
 
@@ -109,10 +111,10 @@ class TlsContexts:
         password = settings.ssl_key_password or None
         if settings.ssl_keystore_location:
             path = settings.ssl_keystore_location
-            self._load(context, path, path, password)
+            self._load_file(context, path, path, password)
             return
         if not (settings.ssl_keystore_key and settings.ssl_keystore_certificate_chain):
-            raise self._wrong(
+            raise self._wrong_setting(
                 "it has no certificate: set ssl.keystore.location to a PEM file with the private key and the "
                 "certificate chain"
             )
@@ -121,7 +123,7 @@ class TlsContexts:
             path = str(Path(folder) / "key.pem")
             with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
                 file.write(f"{settings.ssl_keystore_key}\n{settings.ssl_keystore_certificate_chain}\n")
-            self._load(context, path, "ssl.keystore.key", password)
+            self._load_file(context, path, "ssl.keystore.key", password)
 
     def _first_end(self) -> float | None:
         settings = self._settings
@@ -132,21 +134,21 @@ class TlsContexts:
         except (OSError, ValueError, CertificateError):
             return None  # OpenSSL takes it
 
-    def _load(self, context: ssl.SSLContext, path: str, shown: str, password: str | None) -> None:
+    def _load_file(self, context: ssl.SSLContext, path: str, shown: str, password: str | None) -> None:
         try:
             # without a password OpenSSL would ask for one on the terminal
             context.load_cert_chain(path, password=password or "")
         except OSError as error:
-            raise self._wrong(
-                f"{shown} cannot be used ({_reason(error)}): it must hold a private key in PEM form and the "
-                "certificates that belong to it, and ssl.key.password open it"
+            raise self._wrong_setting(
+                f"{shown} cannot be used ({_reason_of(error)}): it must hold a private key in PEM form and "
+                "the certificates that belong to it, and ssl.key.password open it"
             ) from None
 
     def _load_authorities(self, context: ssl.SSLContext) -> None:
         settings = self._settings
         path, text = settings.ssl_truststore_location, settings.ssl_truststore_certificates
         if not path and not text:
-            raise self._wrong(
+            raise self._wrong_setting(
                 f"ssl.client.auth={self._client_auth} needs the authorities of client certificates: set "
                 "ssl.truststore.location to a PEM file with them"
             )
@@ -154,15 +156,15 @@ class TlsContexts:
             context.load_verify_locations(path or None, cadata=None if path else text)
         except OSError as error:
             shown = path or "ssl.truststore.certificates"
-            raise self._wrong(
-                f"{shown} cannot be used ({_reason(error)}): it must hold PEM certificates"
+            raise self._wrong_setting(
+                f"{shown} cannot be used ({_reason_of(error)}): it must hold PEM certificates"
             ) from None
 
-    def _wrong(self, text: str) -> SettingsError:
+    def _wrong_setting(self, text: str) -> SettingsError:
         return SettingsError(f"listener {self._listener}: {text}")
 
 
-def _stamp(path: str) -> tuple[int, int, int]:
+def _stamp_of(path: str) -> tuple[int, int, int]:
     try:
         found = os.stat(path)
     except OSError:
@@ -170,5 +172,5 @@ def _stamp(path: str) -> tuple[int, int, int]:
     return found.st_mtime_ns, found.st_size, found.st_ino
 
 
-def _reason(error: OSError) -> str:
+def _reason_of(error: OSError) -> str:
     return getattr(error, "reason", None) or error.strerror or str(error)

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from ...settings import SettingsError
-from ._errors import AuthenticationError
+from ._errors import LoginFailedError
 from ._settings import SecuritySettings
 
 log = logging.getLogger("kohort.broker")
@@ -39,11 +39,11 @@ _SCHEMES = ("file", "http", "https")
 _FAR_S = 2**40
 
 
-class Tokens:
+class TokenVerifier:
     """Verifies tokens by a listener's settings. Raises SettingsError if these are missing or wrong."""
 
     def __init__(self, settings: SecuritySettings, steady: Callable[[], float] = time.monotonic) -> None:
-        if _library() is None:
+        if _import_jwt() is None:
             raise SettingsError("OAUTHBEARER needs PyJWT: pip install 'kohort[security]'")
         self._settings = settings
         self._keys = _Keys(settings, steady)
@@ -51,33 +51,33 @@ class Tokens:
             item.strip() for item in settings.sasl_oauthbearer_expected_audience.split(",") if item
         ]
 
-    async def verified(self, token: str) -> tuple[str, int]:
+    async def verify_token(self, token: str) -> tuple[str, int]:
         """The user that a token names, and its expiry in ms since 1970. Raises AuthenticationError."""
-        jwt = _library()
+        jwt = _import_jwt()
         try:
             head = jwt.get_unverified_header(token)
             algorithm, name = head.get("alg"), head.get("kid")
             if algorithm not in ALGORITHMS:
-                raise AuthenticationError("the token's signature is of a kind that is not believed")
-            key = await self._keys.find(name, algorithm)
-            claims = self._claims(token, key, algorithm)
+                raise LoginFailedError("the token's signature is of a kind that is not believed")
+            key = await self._keys.find_key(name, algorithm)
+            claims = self._claims_of(token, key, algorithm)
         except jwt.PyJWTError as error:
             # the library's texts name the error, not the token's content
-            raise AuthenticationError(f"the token is refused: {error}") from None
-        except AuthenticationError:
+            raise LoginFailedError(f"the token is refused: {error}") from None
+        except LoginFailedError:
             raise
         except Exception as error:
-            raise AuthenticationError(f"the token cannot be read: {type(error).__name__}") from None
+            raise LoginFailedError(f"the token cannot be read: {type(error).__name__}") from None
         user, end = claims.get(self._settings.sasl_oauthbearer_sub_claim_name), claims["exp"]
         if not isinstance(user, str) or not user:
-            raise AuthenticationError("the token names nobody")
+            raise LoginFailedError("the token names nobody")
         if not isinstance(end, int | float):
-            raise AuthenticationError("the token does not say in numbers when it ends")
+            raise LoginFailedError("the token does not say in numbers when it ends")
         return user, int(min(end, _FAR_S) * 1000)
 
-    def _claims(self, token: str, key: Any, algorithm: str) -> dict[str, Any]:
+    def _claims_of(self, token: str, key: Any, algorithm: str) -> dict[str, Any]:
         settings = self._settings
-        claims: dict[str, Any] = _library().decode(
+        claims: dict[str, Any] = _import_jwt().decode(
             token,
             key=key,
             algorithms=[algorithm],
@@ -109,22 +109,22 @@ class _Keys:
         self._stamp = (0, 0)
         self._renewal: asyncio.Task[None] | None = None
 
-    async def find(self, name: object, algorithm: str) -> object:
+    async def find_key(self, name: object, algorithm: str) -> object:
         """The key that signs with ``algorithm`` under this name. Raises AuthenticationError."""
         if self._path is not None:
-            while _stamp(self._path) != self._stamp and await self._renewed():
+            while _stamp_of(self._path) != self._stamp and await self._wait_for_keys():
                 pass  # it may have changed while it was read
         elif self._now() - self._fetched >= self._refresh_s:
             self._begin_renewal()
-        found = self._among(name, algorithm)
-        if found is None and self._path is None and await self._renewed():
-            found = self._among(name, algorithm)
+        found = self._find_among(name, algorithm)
+        if found is None and self._path is None and await self._wait_for_keys():
+            found = self._find_among(name, algorithm)
         if found is None:
-            raise AuthenticationError("the token is signed with a key that is not known")
+            raise LoginFailedError("the token is signed with a key that is not known")
         return found
 
-    def _among(self, name: object, algorithm: str) -> object:
-        fitting = [key for key in self._keys if _fits(key, algorithm)]
+    def _find_among(self, name: object, algorithm: str) -> object:
+        fitting = [key for key in self._keys if _fits_algorithm(key, algorithm)]
         if name is None:
             return fitting[0].key if len(fitting) == 1 else None
         return next((key.key for key in fitting if key.key_id == name), None)
@@ -133,9 +133,9 @@ class _Keys:
         """Read the keys, unless that is in progress or the URL was fetched a moment ago."""
         rests = self._path is None and self._now() - self._asked < self._backoff_s
         if self._renewal is None and not rests:
-            self._renewal = asyncio.create_task(self._renew())
+            self._renewal = asyncio.create_task(self._renew_keys())
 
-    async def _renewed(self) -> bool:
+    async def _wait_for_keys(self) -> bool:
         """Wait until the keys are read, or the time for that is over; return whether they were."""
         self._begin_renewal()
         if (renewal := self._renewal) is None:
@@ -144,10 +144,10 @@ class _Keys:
         await asyncio.wait({renewal}, timeout=FETCH_S)
         return self._keys is not before
 
-    async def _renew(self) -> None:
+    async def _renew_keys(self) -> None:
         try:
-            stamp = (0, 0) if self._path is None else _stamp(self._path)
-            data = await asyncio.to_thread(_read, self._url)
+            stamp = (0, 0) if self._path is None else _stamp_of(self._path)
+            data = await asyncio.to_thread(_read_url, self._url)
             self._keys = _parse_keys(data)
             self._stamp, self._fetched = stamp, self._now()
         except (OSError, ValueError, http.client.HTTPException) as error:
@@ -159,7 +159,7 @@ class _Keys:
             self._asked, self._renewal = self._now(), None
 
 
-def _library() -> Any:
+def _import_jwt() -> Any:
     """PyJWT, if it is installed."""
     try:
         import jwt
@@ -168,7 +168,7 @@ def _library() -> Any:
     return jwt
 
 
-def _fits(key: Any, algorithm: str) -> bool:
+def _fits_algorithm(key: Any, algorithm: str) -> bool:
     kinds = {"R": "RSA", "P": "RSA", "E": "OKP" if algorithm == "EdDSA" else "EC"}
     return (
         key.key_type == kinds[algorithm[0]]
@@ -179,7 +179,7 @@ def _fits(key: Any, algorithm: str) -> bool:
 
 def _parse_keys(data: bytes) -> list[Any]:
     """The keys of a set that can be used. Raises ValueError."""
-    jwt = _library()
+    jwt = _import_jwt()
     try:
         content = json.loads(data)
     except RecursionError as error:
@@ -197,7 +197,7 @@ def _parse_keys(data: bytes) -> list[Any]:
     return found
 
 
-def _read(url: str) -> bytes:
+def _read_url(url: str) -> bytes:
     # the scheme was checked when the settings were read
     ends = time.monotonic() + FETCH_S
     data = b""
@@ -212,7 +212,7 @@ def _read(url: str) -> bytes:
     return data
 
 
-def _stamp(path: str) -> tuple[int, int]:
+def _stamp_of(path: str) -> tuple[int, int]:
     try:
         found = os.stat(path)
     except OSError:

@@ -25,16 +25,16 @@ from .decisions import (
     reassign,
     reassign_partition,
     reassignments,
-    tidied,
+    tidy_partitions,
 )
-from .partitions import settled
-from .placement import place
+from .partitions import settle_state
+from .placement import place_replicas
 
 if TYPE_CHECKING:
     from ._controller import DELETIONS_KEPT_S, Controller
-    from .writes import steps
+    from .writes import steps_to_write
 
-_MODULES = {"DELETIONS_KEPT_S": "_controller", "Controller": "_controller", "steps": "writes"}
+_MODULES = {"DELETIONS_KEPT_S": "_controller", "Controller": "_controller", "steps_to_write": "writes"}
 
 
 def __getattr__(name: str) -> Any:
@@ -60,11 +60,11 @@ __all__ = [
     "delete_topics",
     "elect_leaders",
     "leaders_to_move",
-    "place",
+    "place_replicas",
     "reassign",
     "reassign_partition",
     "reassignments",
-    "settled",
-    "steps",
-    "tidied",
+    "settle_state",
+    "steps_to_write",
+    "tidy_partitions",
 ]

@@ -28,9 +28,9 @@ from ..layout import (
     stored_cluster_id,
     stored_controller,
 )
-from .decisions import Decision, Rules, balance_leaders, tidied
-from .partitions import moved, moved_replicas
-from .writes import MAX_TOPICS, restorations, steps
+from .decisions import Decision, Rules, balance_leaders, tidy_partitions
+from .partitions import moved_replicas, transition_of
+from .writes import MAX_TOPICS, steps_to_restore, steps_to_write
 
 log = logging.getLogger("kohort.cluster")
 
@@ -112,13 +112,13 @@ class Controller:
         self._store.on_session(self._session_changed)
         self._watch_controller(CONTROLLER)
         loop = asyncio.get_running_loop()
-        self._tasks = [loop.create_task(self._run()), loop.create_task(self._balance())]
+        self._tasks = [loop.create_task(self._run()), loop.create_task(self._balance_leaders())]
 
     def close(self) -> None:
         """Stop deciding; pending requests fail."""
         for task in self._tasks:
             task.cancel()
-        self._resign("the broker stops")
+        self._resign_control("the broker stops")
 
     def wake(self) -> None:
         """Called when the image or the rules have changed."""
@@ -145,7 +145,7 @@ class Controller:
 
     def _session_changed(self, state: SessionState) -> None:
         if state is SessionState.LOST:
-            self._resign("its session is over")
+            self._resign_control("its session is over")
             # an entry of this broker that can still be read is an old one
             self._value = {}
             there = self._view.image.brokers.items()
@@ -157,14 +157,14 @@ class Controller:
             loop.call_later(self._session_s, self._wake.set)
         self._wake.set()
 
-    def _resign(self, why: str) -> None:
+    def _resign_control(self, why: str) -> None:
         if self._epoch_version is not None:
             log.warning("broker %d is not controller any more: %s", self._node_id, why)
         self._epoch_version = None
         self._tidied = None
         self._give_up_asked(why)
 
-    async def _stand(self) -> None:
+    async def _stand_for_control(self) -> None:
         """Become controller, if there is none, and no other broker is to be."""
         if asyncio.get_running_loop().time() < self._yields_until:
             return
@@ -191,13 +191,13 @@ class Controller:
         controller = self._store.get(CONTROLLER)
         return controller is not None and controller.value == self._value
 
-    async def _yield(self, seconds: float) -> None:
+    async def _yield_control(self, seconds: float) -> None:
         """Let another broker be controller, and stand again only later."""
         loop = asyncio.get_running_loop()
         self._yields_until = loop.time() + seconds
         loop.call_later(seconds, self._wake.set)
-        await self._write([Delete(CONTROLLER)])
-        self._resign("most other brokers do not answer it")
+        await self._write_step([Delete(CONTROLLER)])
+        self._resign_control("most other brokers do not answer it")
 
     # -- decisions -------------------------------------------------------------------------------------------
 
@@ -208,21 +208,21 @@ class Controller:
             if self._store.session is not SessionState.CONNECTED:
                 continue
             if self._view.is_foreign:
-                self._resign("the metadata store is of another cluster")
+                self._resign_control("the metadata store is of another cluster")
                 continue
             if self.is_active and not self._is_named():
-                self._resign("its entry was removed")
+                self._resign_control("its entry was removed")
             try:
                 if self.is_active and (yields_s := self._yields_s()):
-                    await self._yield(yields_s)
+                    await self._yield_control(yields_s)
                 if not self.is_active:
-                    await self._stand()
+                    await self._stand_for_control()
                 if self.is_active:
-                    await self._work()
+                    await self._work_off()
             except ConflictError as error:
                 is_replaced = error.change.path == CONTROLLER_EPOCH
                 if not self.is_active or is_replaced:
-                    self._resign(f"another broker is ({error})")
+                    self._resign_control(f"another broker is ({error})")
                 else:
                     log.warning("the controller could not write: %s", error)
                 if self.is_active or is_replaced:
@@ -239,7 +239,7 @@ class Controller:
                 await asyncio.sleep(_AGAIN_SECONDS)
                 self._wake.set()
 
-    async def _balance(self) -> None:
+    async def _balance_leaders(self) -> None:
         """Return leadership to preferred leaders, at intervals."""
         while True:
             await asyncio.sleep(self._rules().balance_interval_s)
@@ -264,7 +264,7 @@ class Controller:
         try:
             for start in range(0, len(old), MAX_TOPICS):
                 step = [Delete(deleted_topic_path(each)) for each in old[start : start + MAX_TOPICS]]
-                await self._write([*step])
+                await self._write_step([*step])
         except (ConflictError, OSError) as error:
             log.info("finished deletions are not forgotten yet: %s", error)
 
@@ -274,25 +274,25 @@ class Controller:
             if not answered.done():
                 answered.set_exception(_not_controller(why))
 
-    async def _work(self) -> None:
+    async def _work_off(self) -> None:
         """Decide pending requests and adapt partitions to the image, until neither is left."""
         while self.is_active:
-            image, rules = self._image(), self._rules()
+            image, rules = self._usable_image(), self._rules()
             if unstored := self._view.unstored():
-                await self._restore(unstored)
+                await self._restore_topics(unstored)
             elif image.cluster_id and self._store.get(CLUSTER_ID) is None:
-                await self._write([Create(CLUSTER_ID, stored_cluster_id(image.cluster_id))])
+                await self._write_step([Create(CLUSTER_ID, stored_cluster_id(image.cluster_id))])
             elif self._is_waiting(image):
                 return
             elif image is not self._tidied or rules != self._tidied_by:
                 seen = self._without_returned(image)
-                decision = tidied(seen, self._untidy_topics(seen, rules), rules)
+                decision = tidy_partitions(seen, self._untidy_topics(seen, rules), rules)
                 await self._carry_out(image, decision)
                 if seen is not image or not decision.topics:
                     self._tidied, self._tidied_by = seen, rules
             elif self._asked:
                 decide, answered = self._asked[0]
-                await self._answer(image, decide, answered)
+                await self._answer_request(image, decide, answered)
                 self._asked = [each for each in self._asked if each[1] is not answered]
             else:
                 return
@@ -303,7 +303,7 @@ class Controller:
             self._awaited = frozenset()
         return bool(self._awaited)
 
-    async def _restore(self, topics: Collection[TopicImage]) -> None:
+    async def _restore_topics(self, topics: Collection[TopicImage]) -> None:
         """Write topics again whose entries are missing, or older than what is known."""
         names = sorted(topic.name for topic in topics)
         log.error(
@@ -312,10 +312,10 @@ class Controller:
             len(names),
             ", ".join(names[:_MAX_NAMED]),
         )
-        for step in restorations(topics, self._view.entries(), self._store.get):
-            await self._write(step)
+        for step in steps_to_restore(topics, self._view.entries(), self._store.get):
+            await self._write_step(step)
 
-    def _image(self) -> ClusterImage:
+    def _usable_image(self) -> ClusterImage:
         """The image, in which brokers that cannot be reached count as about to stop."""
         image = self._view.image
         if image is not self._seen_of or self._unreachable != self._seen_unreachable:
@@ -325,10 +325,10 @@ class Controller:
                 for node_id, broker in image.brokers.items()
                 if self._unreachable.get(node_id) == broker.epoch
             }
-            self._seen = image.changed(brokers={**image.brokers, **stopping}) if stopping else image
+            self._seen = image.with_changes(brokers={**image.brokers, **stopping}) if stopping else image
         return self._seen
 
-    async def _answer(
+    async def _answer_request(
         self,
         image: ClusterImage,
         decide: Callable[[ClusterImage, Rules], Decision[Any]],
@@ -362,7 +362,7 @@ class Controller:
             for node_id, broker in image.brokers.items()
             if node_id not in before or before[node_id].epoch == broker.epoch
         }
-        return image if len(staying) == len(image.brokers) else image.changed(brokers=staying)
+        return image if len(staying) == len(image.brokers) else image.with_changes(brokers=staying)
 
     def _untidy_topics(self, image: ClusterImage, rules: Rules) -> Iterable[TopicImage]:
         """Topics that have changed since all partitions were settled."""
@@ -374,11 +374,11 @@ class Controller:
     async def _carry_out(self, image: ClusterImage, decision: Decision[Any]) -> None:
         if not (decision.topics or decision.deleted):
             return
-        for step in steps(image, self._view.entries(), self._store.get, decision):
-            await self._write(step)
-        _tell(self._tidied or image, image, decision)
+        for step in steps_to_write(image, self._view.entries(), self._store.get, decision):
+            await self._write_step(step)
+        _log_changes(self._tidied or image, image, decision)
 
-    async def _write(self, step: list[Change]) -> None:
+    async def _write_step(self, step: list[Change]) -> None:
         assert self._epoch_version is not None, "only the controller decides"
         await self._store.commit(Check(CONTROLLER_EPOCH, self._epoch_version), *step)
 
@@ -387,14 +387,14 @@ def _not_controller(why: str) -> KafkaError:
     return KafkaError(ErrorCode.NOT_CONTROLLER, f"this broker is not the controller: {why}")
 
 
-def _tell(before: ClusterImage, image: ClusterImage, decision: Decision[Any]) -> None:
+def _log_changes(before: ClusterImage, image: ClusterImage, decision: Decision[Any]) -> None:
     """Log the changes of partitions: those without a leader, and unclean elections, one by one."""
     elected = replicas = 0
     for topic in decision.topics:
         there = image.topic(topic.name)
         known = there.partitions if there else ()
         for number, (was, now) in enumerate(zip(known, topic.partitions, strict=False)):
-            life = moved(was, now)
+            life = transition_of(was, now)
             elected += life is PartitionLife.ONLINE
             replicas += sum(1 for _ in moved_replicas(was, now, before.brokers, image.brokers))
             if life is PartitionLife.OFFLINE:

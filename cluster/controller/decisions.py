@@ -15,8 +15,8 @@ from uuid import UUID, uuid4
 
 from ...protocol import ErrorCode, KafkaError, TopicPartition
 from .._image import NO_LEADER, UNKNOWN_EPOCH, BrokerRegistration, ClusterImage, PartitionState, TopicImage
-from .partitions import settled
-from .placement import leaders_of, place
+from .partitions import settle_state
+from .placement import leaders_of, place_replicas
 
 A = TypeVar("A")
 K = TypeVar("K")
@@ -91,7 +91,7 @@ def new_topic_id() -> UUID:
 # -- brokers -------------------------------------------------------------------------------------------------
 
 
-def tidied(image: ClusterImage, topics: Iterable[TopicImage], rules: Rules) -> Decision[None]:
+def tidy_partitions(image: ClusterImage, topics: Iterable[TopicImage], rules: Rules) -> Decision[None]:
     """Adapt partitions to the live brokers: elect leaders, remove dead brokers from the in-sync replicas,
     complete reassignments.
     """
@@ -113,10 +113,10 @@ def _settle_partitions(
         assert topic is not None, "only topics of the image are changed"
         unclean = unclean_is_allowed(topic, rules)
         after = [
-            settled(
+            settle_state(
                 before,
                 states.get(number, before),
-                _usable(image, topic, number),
+                _usable_brokers(image, topic, number),
                 unclean=unclean,
                 newest_epoch=_newest_epoch(image, topic, number),
             )
@@ -130,7 +130,9 @@ def _settle_partitions(
     return changed
 
 
-def _usable(image: ClusterImage, topic: TopicImage, partition: int) -> Mapping[int, BrokerRegistration]:
+def _usable_brokers(
+    image: ClusterImage, topic: TopicImage, partition: int
+) -> Mapping[int, BrokerRegistration]:
     """The live brokers, without those whose replica of this partition cannot be used. Where every replica is
     lost there is nothing to wait for. Where the state is lost: those whose logs have the newest leader epoch.
     """
@@ -192,7 +194,7 @@ def add_partitions(image: ClusterImage, wanted: Sequence[NewPartitions]) -> Deci
         topic = image.topic(each.name)
         try:
             if topic is None:
-                raise _unknown(each.name)
+                raise _unknown_partition(each.name)
             if any(state.adding or state.removing for state in topic.partitions):
                 raise KafkaError(
                     ErrorCode.REASSIGNMENT_IN_PROGRESS,
@@ -226,7 +228,9 @@ def alter_configs(image: ClusterImage, wanted: Mapping[UUID, Mapping[str, Any]])
 def delete_topics(image: ClusterImage, names: Iterable[str]) -> Decision[Refusals[str]]:
     """Delete topics. UNKNOWN_TOPIC_OR_PARTITION."""
     found = {name: image.topic(name) for name in names}
-    answer: Refusals[str] = {name: _unknown(name) if topic is None else None for name, topic in found.items()}
+    answer: Refusals[str] = {
+        name: _unknown_partition(name) if topic is None else None for name, topic in found.items()
+    }
     return Decision(answer, (), [topic for topic in found.values() if topic is not None])
 
 
@@ -253,7 +257,7 @@ class _Placing:
         if count < 1:
             raise KafkaError(ErrorCode.INVALID_PARTITIONS, f"a topic cannot have {count} partitions")
         if assignments is None:
-            placed = place(self._may_lead, count, replication_factor, before=before, led=self._led)
+            placed = place_replicas(self._may_lead, count, replication_factor, before=before, led=self._led)
         else:
             placed = [_check_replicas(self._image, replicas) for replicas in assignments]
             sizes = {len(replicas) for replicas in (*before, *placed)}
@@ -268,7 +272,7 @@ class _Placing:
 
     def _new_state(self, replicas: tuple[int, ...]) -> PartitionState:
         new = PartitionState(NO_LEADER, UNKNOWN_EPOCH, (), replicas)
-        state = self._states[replicas] = settled(new, new, self._image.brokers)
+        state = self._states[replicas] = settle_state(new, new, self._image.brokers)
         if state.leader == NO_LEADER:
             raise _bad_assignment(f"of the brokers {list(replicas)} none is there, or all are about to stop")
         return state
@@ -289,7 +293,7 @@ def _bad_assignment(text: str) -> KafkaError:
     return KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)
 
 
-def _unknown(name: str, partition: int | None = None) -> KafkaError:
+def _unknown_partition(name: str, partition: int | None = None) -> KafkaError:
     what = f"topic {name!r}" if partition is None else f"partition {name}-{partition}"
     return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no {what}")
 
@@ -318,7 +322,7 @@ def elect_leaders(
     for key in partitions:
         topic = changed.get(key.topic) or image.topic(key.topic)
         if topic is None or not 0 <= key.partition < len(topic.partitions):
-            answer[key] = _unknown(*key)
+            answer[key] = _unknown_partition(*key)
             continue
         before = topic.partitions[key.partition]
         needed = before.leader == NO_LEADER if unclean else before.leader != before.replicas[0]
@@ -329,9 +333,9 @@ def elect_leaders(
                 )
             continue
         allowed = unclean or unclean_is_allowed(topic, rules)
-        brokers = _usable(image, topic, key.partition)
+        brokers = _usable_brokers(image, topic, key.partition)
         newest_epoch = _newest_epoch(image, topic, key.partition)
-        after = settled(
+        after = settle_state(
             before, before, brokers, unclean=allowed, prefer_first=not unclean, newest_epoch=newest_epoch
         )
         answer[key] = None
@@ -402,9 +406,9 @@ def alter_isr(
             if topic is None:
                 raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, f"there is no topic with id {change.topic_id}")
             if not 0 <= change.partition < len(topic.partitions):
-                raise _unknown(topic.name, change.partition)
+                raise _unknown_partition(topic.name, change.partition)
             before = topic.partitions[change.partition]
-            brokers = _usable(image, topic, change.partition)
+            brokers = _usable_brokers(image, topic, change.partition)
             _check_isr(brokers, node_id, before, change)
         except KafkaError as error:
             answer.append(error)
@@ -413,7 +417,7 @@ def alter_isr(
         # the order does not matter: an equal set changes nothing
         wanted = before if set(isr) == set(before.isr) else before._replace(isr=isr)
         wanted = wanted._replace(recovering=change.recovering)
-        after = settled(before, wanted, brokers, unclean=unclean_is_allowed(topic, rules))
+        after = settle_state(before, wanted, brokers, unclean=unclean_is_allowed(topic, rules))
         if after != before:
             states = list(topic.partitions)
             states[change.partition] = after
@@ -448,7 +452,7 @@ def _check_isr(
         code, why = ErrorCode.INVALID_REQUEST, "in-sync are the leader and other replicas, each named once"
     elif change.recovering and (len(asked) > 1 or not now.recovering):
         code, why = ErrorCode.INVALID_REQUEST, "a leader that recovers is alone in sync, and was before"
-    elif not all(_eligible(brokers, *each, is_new=each[0] not in now.isr) for each in change.isr):
+    elif not all(_is_eligible(brokers, *each, is_new=each[0] not in now.isr) for each in change.isr):
         why = "a broker is away, stops, cannot use its replica, or was registered anew since"
         code = ErrorCode.INELIGIBLE_REPLICA
     else:
@@ -456,7 +460,9 @@ def _check_isr(
     raise KafkaError(code, f"the in-sync replicas cannot be {asked}: {why}")
 
 
-def _eligible(brokers: Mapping[int, BrokerRegistration], node_id: int, epoch: int, *, is_new: bool) -> bool:
+def _is_eligible(
+    brokers: Mapping[int, BrokerRegistration], node_id: int, epoch: int, *, is_new: bool
+) -> bool:
     broker = brokers.get(node_id)
     if broker is None:
         return not is_new and epoch == -1
@@ -502,10 +508,10 @@ def reassign_partition(
     """
     topic = image.topic(key.topic)
     if topic is None or not 0 <= key.partition < len(topic.partitions):
-        raise _unknown(*key)
+        raise _unknown_partition(*key)
     before = topic.partitions[key.partition]
     if target is None:
-        return _revert(before)
+        return _reverted_state(before)
     replicas = _check_replicas(image, target)
     if same_factor and len(replicas) != len(set(before.replicas) - set(before.adding)):
         text = f"{len(replicas)} replicas are another replication factor: the request allows none"
@@ -525,7 +531,7 @@ def _aim_at(before: PartitionState, target: tuple[int, ...]) -> PartitionState:
     return before._replace(replicas=(*target, *removing), adding=adding, removing=removing)
 
 
-def _revert(before: PartitionState) -> PartitionState:
+def _reverted_state(before: PartitionState) -> PartitionState:
     if not (before.adding or before.removing):
         raise KafkaError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, "no reassignment is under way")
     isr = tuple(each for each in before.isr if each not in before.adding)

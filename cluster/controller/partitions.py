@@ -27,7 +27,7 @@ _TRIGGERS: Final = {
 Brokers: TypeAlias = Mapping[int, BrokerRegistration]
 
 
-def settled(
+def settle_state(
     before: PartitionState,
     wanted: PartitionState,
     brokers: Brokers,
@@ -60,7 +60,7 @@ def settled(
         return wanted._replace(leader=first[0], leader_epoch=0, isr=first, partition_epoch=0)
     now = wanted._replace(isr=_in_sync(wanted, brokers, may_lead))
     now = _after_reassignment(now, may_lead)
-    leader = _leader(now, brokers, may_lead, prefer_first=prefer_first)
+    leader = _choose_leader(now, brokers, may_lead, prefer_first=prefer_first)
     if leader == NO_LEADER and unclean:
         leader = next((each for each in now.replicas if each in may_lead), NO_LEADER)
         if leader != NO_LEADER:
@@ -90,7 +90,7 @@ def _after_reassignment(state: PartitionState, may_lead: set[int]) -> PartitionS
     return state._replace(replicas=replicas, isr=staying, adding=(), removing=())
 
 
-def _leader(state: PartitionState, brokers: Brokers, may_lead: set[int], *, prefer_first: bool) -> int:
+def _choose_leader(state: PartitionState, brokers: Brokers, may_lead: set[int], *, prefer_first: bool) -> int:
     candidates = [each for each in state.replicas if each in state.isr and each in may_lead]
     if prefer_first and candidates[:1] == [state.replicas[0]]:
         return candidates[0]
@@ -111,7 +111,7 @@ def replica_life_of(state: PartitionState, node_id: int, brokers: Brokers) -> Re
     return replica_state(is_there=node_id in brokers, is_being_added=node_id in state.adding)
 
 
-def moved(before: PartitionState, after: PartitionState | None) -> PartitionLife | None:
+def transition_of(before: PartitionState, after: PartitionState | None) -> PartitionLife | None:
     """The life-cycle state into which a partition has moved, None if it has not moved; ``after`` None: it is
     deleted. Raises IllegalTransitionError for a move that the table does not have.
     """

@@ -9,7 +9,7 @@ from ...protocol import ErrorCode, KafkaError
 from .._image import BrokerRegistration, TopicImage
 
 
-def place(
+def place_replicas(
     brokers: Mapping[int, BrokerRegistration],
     count: int,
     replication_factor: int,
@@ -31,7 +31,7 @@ def place(
         )
     if len(brokers) == 1:
         return [tuple(brokers)] * count
-    ring = _ring(brokers.values())
+    ring = _ring_of(brokers.values())
     leaders = Counter(replicas[0] for replicas in before)
     held = Counter(node_id for replicas in before for node_id in replicas)
     led = led or {}
@@ -42,19 +42,19 @@ def place(
         # another distance in each round, so that a leader's partitions do not all have the same followers
         distance = 1 + number // len(ring)
         replicas = [leader]
-        racks = Counter([_rack(brokers[leader])])
+        racks = Counter([_rack_of(brokers[leader])])
         while len(replicas) < replication_factor:
             others = (n for n, node_id in enumerate(ring) if node_id not in replicas)
             chosen = min(
                 others,
                 key=lambda n: (
-                    racks[_rack(brokers[ring[n]])],
+                    racks[_rack_of(brokers[ring[n]])],
                     held[ring[n]] - leaders[ring[n]],
                     (n - turn - distance) % len(ring),
                 ),
             )
             replicas.append(ring[chosen])
-            racks[_rack(brokers[ring[chosen]])] += 1
+            racks[_rack_of(brokers[ring[chosen]])] += 1
         leaders[leader] += 1
         held.update(replicas)
         placed.append(tuple(replicas))
@@ -66,17 +66,17 @@ def leaders_of(topics: Iterable[TopicImage]) -> Counter[int]:
     return Counter(state.replicas[0] for topic in topics for state in topic.partitions)
 
 
-def _rack(broker: BrokerRegistration) -> object:
+def _rack_of(broker: BrokerRegistration) -> object:
     # a broker without a rack counts as a rack of its own
     return broker.node_id if broker.rack is None else broker.rack
 
 
-def _ring(brokers: Iterable[BrokerRegistration]) -> list[int]:
+def _ring_of(brokers: Iterable[BrokerRegistration]) -> list[int]:
     """Order brokers so that those of one rack are far apart."""
     places: Counter[object] = Counter()
     order = []
     for broker in sorted(brokers):
-        rack = _rack(broker)
+        rack = _rack_of(broker)
         order.append((places[rack], str(rack), broker.node_id))
         places[rack] += 1
     if any(broker.rack is not None for broker in brokers):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Final
 
 from .._image import ClusterImage, PartitionState, TopicImage
-from .._store import Change, Create, Delete, Entry, Put
+from .._store import Change, Create, Delete, Put, StoreEntry
 from ..layout import (
     STATES_IN_ENTRY,
     PartitionKey,
@@ -29,8 +29,8 @@ MAX_ENTRIES: Final = 10
 Entries = Mapping[int, Mapping[PartitionKey, PartitionState]]
 
 
-def steps(
-    image: ClusterImage, entries: Entries, stored: Callable[[str], Entry | None], decision: Decision[Any]
+def steps_to_write(
+    image: ClusterImage, entries: Entries, stored: Callable[[str], StoreEntry | None], decision: Decision[Any]
 ) -> Iterator[list[Change]]:
     """Yield the steps to write, a topic with all its states in one step. ``entries`` are the stored
     states, ``stored`` returns the entry of a path.
@@ -47,7 +47,7 @@ def steps(
             changes.append(Delete(topic_path(topic.name)))
             # in the same step, as files go only by it
             deletion = TopicDeletion.of(topic)
-            changes.append(Create(deleted_topic_path(topic.id), deletion.stored()))
+            changes.append(Create(deleted_topic_path(topic.id), deletion.to_document()))
             if stored(topic_config_path(topic.name)) is not None:
                 changes.append(Delete(topic_config_path(topic.name)))
             for number in range(len(topic.partitions)):
@@ -68,8 +68,8 @@ def steps(
         yield changes + kept.take_changes()
 
 
-def restorations(
-    topics: Collection[TopicImage], entries: Entries, stored: Callable[[str], Entry | None]
+def steps_to_restore(
+    topics: Collection[TopicImage], entries: Entries, stored: Callable[[str], StoreEntry | None]
 ) -> Iterator[list[Change]]:
     """Yield the steps that write topics whole, as far as they are not stored or in another state, a topic
     with all its states in one step.
@@ -77,10 +77,10 @@ def restorations(
     kept = _States(entries)
     changes: list[Change] = []
     for count, topic in enumerate(topics, start=1):
-        assigned = TopicAssignment.of(topic.id, topic.partitions).stored()
-        changes.append(_put(topic_path(topic.name), assigned, stored))
+        assigned = TopicAssignment.of(topic.id, topic.partitions).to_document()
+        changes.append(_put_change(topic_path(topic.name), assigned, stored))
         if topic.configs or stored(topic_config_path(topic.name)) is not None:
-            changes.append(_put(topic_config_path(topic.name), stored_configs(topic.configs), stored))
+            changes.append(_put_change(topic_config_path(topic.name), stored_configs(topic.configs), stored))
         for number, state in enumerate(topic.partitions):
             kept.put((topic.id, number), state)
         if count == len(topics) or len(changes) >= MAX_TOPICS or len(kept.changed) >= MAX_ENTRIES:
@@ -88,21 +88,21 @@ def restorations(
             changes = []
 
 
-def _put(path: str, value: object, stored: Callable[[str], Entry | None]) -> Change:
+def _put_change(path: str, value: object, stored: Callable[[str], StoreEntry | None]) -> Change:
     return Create(path, value) if stored(path) is None else Put(path, value)
 
 
 def _topic_changes(
-    before: TopicImage | None, topic: TopicImage, stored: Callable[[str], Entry | None]
+    before: TopicImage | None, topic: TopicImage, stored: Callable[[str], StoreEntry | None]
 ) -> list[Change]:
     changes: list[Change] = []
     if before is None or _replicas_of(before) != _replicas_of(topic):
-        path, assigned = topic_path(topic.name), TopicAssignment.of(topic.id, topic.partitions).stored()
+        path, assigned = topic_path(topic.name), TopicAssignment.of(topic.id, topic.partitions).to_document()
         changes.append(Create(path, assigned) if before is None else Put(path, assigned))
     configs_before = {} if before is None else before.configs
     if topic.configs != configs_before:
         # configs that are reset keep their entry, empty: one that is missing means that it was lost
-        changes.append(_put(topic_config_path(topic.name), stored_configs(topic.configs), stored))
+        changes.append(_put_change(topic_config_path(topic.name), stored_configs(topic.configs), stored))
     return changes
 
 

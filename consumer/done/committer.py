@@ -23,7 +23,7 @@ from ...protocol import ApiKey, ErrorCode, KafkaError, KohortError, TopicPartiti
 from ..config import ConsumerConfig
 from ..errors import CommitFailedError
 from ..events import CommitFailed, CommitSucceeded, Event
-from ..group.errors import Reaction, reaction
+from ..group.errors import Reaction, reaction_to
 from ..group.member import GroupMember
 from . import done_ahead
 from .partition_session import PartitionSession
@@ -92,7 +92,7 @@ class _Job:
     lost: list[TopicPartition] = field(default_factory=list)
     failed: dict[TopicPartition, Exception] = field(default_factory=dict)
 
-    def fail(self, partitions: Iterable[TopicPartition], error: Exception) -> None:
+    def fail_partitions(self, partitions: Iterable[TopicPartition], error: Exception) -> None:
         self.failed.update(dict.fromkeys(partitions, error))
         self.left.difference_update(self.failed)
 
@@ -145,10 +145,10 @@ class Committer:
 
     async def commit(self, offsets: Offsets | None, timeout_ms: float) -> None:
         """Commit these offsets, or all that is done. Raises CommitFailedError."""
-        job = self._job(offsets, UNKNOWN_TOPIC_TRIES)
+        job = self._make_job(offsets, UNKNOWN_TOPIC_TRIES)
         if offsets is not None:
             job.given = {partition: self._to_offset(partition, value) for partition, value in offsets.items()}
-        await self._commit(job, timeout_ms)
+        await self._commit_job(job, timeout_ms)
 
     def _to_offset(self, partition: TopicPartition, value: int | CommittedOffset) -> CommittedOffset:
         """An offset of the user, up to which everything is done now."""
@@ -172,10 +172,10 @@ class Committer:
         With ``again``, also offsets that are committed already. ``giving``: the partitions that are given up
         with it. Returns whether everything was committed.
         """
-        job = self._job(self.tracker.committable(partitions, again=again), 1)
+        job = self._make_job(self.tracker.committable(partitions, again=again), 1)
         job.again, job.giving = again, giving
         try:
-            await self._commit(job, timeout_ms)
+            await self._commit_job(job, timeout_ms)
         except CommitFailedError as error:
             self.report(CommitFailed((*error.lost, *error.failed), error))
             return False
@@ -183,7 +183,7 @@ class Committer:
             return False
         return True
 
-    async def keep(self, starts: Mapping[TopicPartition, int], errors: Errors) -> bool:
+    async def keep_starts(self, starts: Mapping[TopicPartition, int], errors: Errors) -> bool:
         """Commit where the group begins in these partitions; ``errors`` has those that are to be tried again.
 
         Returns whether starts are kept: False if this consumer commits nothing by itself.
@@ -193,12 +193,12 @@ class Committer:
         if not starts:
             return True
         try:
-            job = self._job(starts, UNKNOWN_TOPIC_TRIES)
+            job = self._make_job(starts, UNKNOWN_TOPIC_TRIES)
             job.given = {
                 partition: self._to_offset(partition, offset) for partition, offset in starts.items()
             }
             job.are_starts = True
-            await self._commit(job, self.config.request_timeout_ms)
+            await self._commit_job(job, self.config.request_timeout_ms)
         except CommitFailedError as error:
             errors.update(dict.fromkeys((*error.failed, *error.lost), error))
             # of a missing right polls have to hear
@@ -217,13 +217,13 @@ class Committer:
                 repeat_at = now_ms() + REPEAT_MS
             await self.commit_done(None, self.config.request_timeout_ms, again=again)
 
-    def _job(self, partitions: Iterable[TopicPartition] | None, unknown_topic_tries: int) -> _Job:
+    def _make_job(self, partitions: Iterable[TopicPartition] | None, unknown_topic_tries: int) -> _Job:
         left = set(self.tracker.committable() if partitions is None else partitions)
         sessions = {p: session for p in left if (session := self.tracker.get(p)) is not None}
         self._numbers += 1
         return _Job(left, None, self._numbers, sessions, unknown_topic_tries=unknown_topic_tries)
 
-    async def _commit(self, job: _Job, timeout_ms: float) -> None:
+    async def _commit_job(self, job: _Job, timeout_ms: float) -> None:
         deadline = now_ms() + timeout_ms
         while True:
             self._set_aside_lost(job)
@@ -232,7 +232,7 @@ class Committer:
             left_ms = deadline - now_ms()
             if left_ms <= 0:
                 error = TimeoutError(f"not committed within {timeout_ms:.0f} ms; it may be tried again")
-                job.fail(job.left.copy(), error)
+                job.fail_partitions(job.left.copy(), error)
                 break
             if not self.membership.can_commit():
                 await self.settled.wait(left_ms)
@@ -242,7 +242,7 @@ class Committer:
                 # finding the coordinator may take longer than this call has
                 with suppress(TimeoutError):
                     async with asyncio.timeout(left_ms / 1000), self._one_at_a_time:
-                        await self._attempt(job)
+                        await self._attempt_job(job)
         job.raise_if_incomplete()
 
     def _set_aside_lost(self, job: _Job) -> None:
@@ -267,7 +267,7 @@ class Committer:
                 job.left.discard(partition)
                 job.lost.append(partition)
 
-    async def _attempt(self, job: _Job) -> None:
+    async def _attempt_job(self, job: _Job) -> None:
         """Send one request for what is left, unless that changed while this call waited for its turn."""
         await self._leave_out_others(job)
         self._set_aside_lost(job)
@@ -279,21 +279,23 @@ class Committer:
         self._numbers += 1
         number = self._numbers if job.given is None else job.number
         try:
-            answers = await self._send(offsets, generation, job.giving)
+            answers = await self._send_offsets(offsets, generation, job.giving)
         except ConsumerClosedError:
             raise
         except BrokerConnectionError:
-            self._pause()
+            self._start_backoff()
             return
         except KohortError as error:
-            job.fail(offsets, error)
+            job.fail_partitions(offsets, error)
             return
         committed, refused = self._sort_answers(job, offsets, answers)
         if committed:
             self._newest.update(
                 {p: _Sent(number, value.offset, job.given is not None) for p, value in committed.items()}
             )
-            self.tracker.committed({p: v for p, v in committed.items() if self.tracker.get(p) is sessions[p]})
+            self.tracker.note_committed(
+                {p: v for p, v in committed.items() if self.tracker.get(p) is sessions[p]}
+            )
             self.report(CommitSucceeded({partition: value.offset for partition, value in committed.items()}))
         if refused is not None:
             self._on_refusal(refused, generation)
@@ -301,7 +303,7 @@ class Committer:
             self._failures, self._retry_at = 0, 0.0
             self._succeeded.fire()
 
-    async def _send(
+    async def _send_offsets(
         self,
         offsets: Mapping[TopicPartition, CommittedOffset],
         generation: int,
@@ -333,7 +335,7 @@ class Committer:
             with suppress(KohortError):
                 await self.cluster.metadata(doubted)
             others = [p for p in job.left if p.topic in doubted and self._is_another(p)]
-            job.fail(
+            job.fail_partitions(
                 others, KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "the topic that was read is gone")
             )
 
@@ -394,7 +396,7 @@ class Committer:
             elif error.code in _PARTITION_ERRORS or (
                 self.manual and error.code in _GROUP_IN_USE and not fenced
             ):
-                job.fail([partition], error)
+                job.fail_partitions([partition], error)
             elif error.code in _UNKNOWN_TOPIC:
                 unknown.append((partition, error))
                 self._unknown.add(partition.topic)
@@ -404,20 +406,20 @@ class Committer:
             job.unknown_topic_tries -= 1
             if job.unknown_topic_tries <= 0:
                 for partition, error in unknown:
-                    job.fail([partition], error)
+                    job.fail_partitions([partition], error)
             else:
                 refused = refused or unknown[0][1].code
         return committed, refused
 
     def _on_refusal(self, code: ErrorCode, generation: int) -> None:
-        if reaction(ApiKey.OFFSET_COMMIT, code) is Reaction.FIND_COORDINATOR:
+        if reaction_to(ApiKey.OFFSET_COMMIT, code) is Reaction.FIND_COORDINATOR:
             self.cluster.forget_coordinator(self.config.group)
         self.membership.commit_refused(code, generation, now_ms())
         self.carry_out()
         if self.membership.can_commit():
-            self._pause()
+            self._start_backoff()
 
-    def _pause(self) -> None:
+    def _start_backoff(self) -> None:
         """Start the back-off after a failed attempt."""
         self._retry_at = now_ms() + self.backoff.delay_ms(self._failures)
         self._failures += 1

@@ -58,7 +58,7 @@ def decode(offset: int, metadata: str) -> list[Range]:
     try:
         text = metadata.removeprefix(PREFIX)
         data = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
-        numbers = _varints(data)
+        numbers = _read_varints(data)
     except (ValueError, binascii.Error):
         return []
     if not numbers or numbers[0] != offset or len(numbers) % 2 == 0:
@@ -73,7 +73,7 @@ def decode(offset: int, metadata: str) -> list[Range]:
     return ranges
 
 
-def _varints(data: bytes) -> list[int]:
+def _read_varints(data: bytes) -> list[int]:
     numbers, number, shift = [], 0, 0
     for byte in data:
         number |= (byte & 0x7F) << shift

@@ -25,7 +25,7 @@ class InHand:
     _reader: object = None
     _mark: Callable[[], None] | None = None
 
-    def gave(self, reader: object, mark: Callable[[], None]) -> None:
+    def note_given(self, reader: object, mark: Callable[[], None]) -> None:
         """The reader got records; ``mark`` marks them done."""
         self._reader, self._mark = reader, mark
 
@@ -61,5 +61,5 @@ class DoneWithNext(Generic[T]):
     async def __anext__(self) -> T:
         self.in_hand.on_asked(self)
         item = await anext(self.items)
-        self.in_hand.gave(self, lambda: self.done(item))
+        self.in_hand.note_given(self, lambda: self.done(item))
         return item

@@ -79,7 +79,9 @@ class PartitionSession:
 
     def to_commit(self) -> CommittedOffset:
         """The offset and metadata of a commit now."""
-        return CommittedOffset(self.first, self.leader_epoch, done_ahead.encode(self.first, self._ranges()))
+        return CommittedOffset(
+            self.first, self.leader_epoch, done_ahead.encode(self.first, self._done_ranges())
+        )
 
     def epoch_at(self, offset: int) -> int:
         """The leader epoch for a commit of this offset; -1 where the log was not read that far."""
@@ -101,15 +103,15 @@ class PartitionSession:
     # delivery
 
     def delivered_all(self, offsets: Sequence[int]) -> None:
-        """Records are delivered together; at least one. Offsets rise, and are ``fresh``."""
+        """Records are delivered together; at least one. Offsets rise, and are ``fresh_indexes``."""
         first, end = offsets[0], offsets[-1] + 1
         if end - first == len(offsets):
-            self._deliver(first, end)
+            self._deliver_range(first, end)
         else:
-            for start, stop in _runs(offsets):
-                self._deliver(start, stop)
+            for start, stop in _ranges_of(offsets):
+                self._deliver_range(start, stop)
 
-    def _deliver(self, start: int, end: int) -> None:
+    def _deliver_range(self, start: int, end: int) -> None:
         if start > self.position:
             self.pass_by(start)
         self._delivered += end - start
@@ -125,7 +127,7 @@ class PartitionSession:
         left = self.undone - undone
         self._delivered -= undone
         self.position = offset
-        self._settle(left)
+        self._restore_invariants(left)
 
     def pass_by(self, position: int) -> None:
         """No (more) records are to be delivered before this offset."""
@@ -143,7 +145,7 @@ class PartitionSession:
         else:
             undone = before - self.first - self._skipped
             self._close(before, position, hole=True)
-            self._settle(undone)
+            self._restore_invariants(undone)
 
     def cut(self, offset: int) -> None:
         """The log was truncated at this offset: forget what earlier sessions had done after it."""
@@ -151,17 +153,17 @@ class PartitionSession:
         at = bisect_left(bounds, offset, self._head)
         self._holes.difference_update(bounds[at:])
         bounds[at:] = [offset] if at % 2 else []
-        self._trim()
+        self._trim_ranges()
         if self.committed is not None and self.committed.offset > offset:
             self.committed = None
-        self._settle(self.undone)
+        self._restore_invariants(self.undone)
 
     def closed_beyond(self, offset: int) -> list[Range]:
         """Closed ranges that end after this offset."""
         at = bisect_right(self._bounds, offset, self._head) // 2 * 2
         return list(zip(self._bounds[at::2], self._bounds[at + 1 :: 2], strict=True))
 
-    def fresh(self, offsets: Sequence[int]) -> Sequence[int]:
+    def fresh_indexes(self, offsets: Sequence[int]) -> Sequence[int]:
         """Indexes, in these ascending offsets, of the ones that no earlier session has done."""
         bounds = self._bounds
         if not bounds or not offsets or bounds[-1] <= offsets[0]:
@@ -214,7 +216,7 @@ class PartitionSession:
         if end - start == len(offsets) and _in_a_row(offsets):
             self.done_range(start, end)
         else:
-            for first, stop in _runs(sorted(offsets)):
+            for first, stop in _ranges_of(sorted(offsets)):
                 self.done_range(first, stop)
 
     def done_range(self, start: int, end: int) -> int:
@@ -227,7 +229,7 @@ class PartitionSession:
             return end - start
         undone = self.undone
         news = end - start - self._close(start, end)
-        self._settle(undone - news)
+        self._restore_invariants(undone - news)
         return news
 
     def done_before(self, offset: int) -> None:
@@ -255,7 +257,7 @@ class PartitionSession:
         low = bisect_left(self._bounds, start, self._head)
         return _count_covered(self._bounds, low, bisect_right(self._bounds, end, low), start, end)
 
-    def _settle(self, undone: int) -> None:
+    def _restore_invariants(self, undone: int) -> None:
         """Restore the invariants after a change that leaves this many records undone."""
         if self._bounds and self._bounds[self._head] <= self.first:
             self._pass_closed()
@@ -276,12 +278,12 @@ class PartitionSession:
         else:
             self._head = head = head + 2
             if head > _TRIM or head == len(bounds):
-                self._trim()
+                self._trim_ranges()
         self._skipped -= end - self.first
         self.first = end
         self._set_limit()
 
-    def _trim(self) -> None:
+    def _trim_ranges(self) -> None:
         """Remove passed ranges, now and then, and all once all are passed."""
         head, size = self._head, len(self._bounds)
         if head == size or 2 * head > size:
@@ -292,7 +294,7 @@ class PartitionSession:
         position, bounds = self.position, self._bounds
         self.limit = bounds[self._head] - 1 if bounds and bounds[self._head] <= position else position
 
-    def _ranges(self) -> Iterator[Range]:
+    def _done_ranges(self) -> Iterator[Range]:
         """The closed ranges with records that are done."""
         bounds, holes = self._bounds, self._holes
         for at in range(self._head, len(bounds), 2):
@@ -306,7 +308,7 @@ def _count_covered(bounds: list[int], low: int, high: int, start: int, end: int)
     return sum(inside[1::2]) - sum(inside[::2])
 
 
-def _runs(offsets: Iterable[int]) -> Iterator[Range]:
+def _ranges_of(offsets: Iterable[int]) -> Iterator[Range]:
     """Ascending offsets as ranges."""
     start = end = -1
     for offset in offsets:

@@ -47,7 +47,7 @@ class Tracker:
     def __repr__(self) -> str:
         return f"Tracker({len(self._by_partition)} partitions, {self.undone()} records undone)"
 
-    def begin(
+    def begin_session(
         self,
         partition: TopicPartition,
         position: int,
@@ -60,7 +60,7 @@ class Tracker:
         With ``committed``, which must be at ``position``, records that its metadata says are done are not
         delivered again.
         """
-        before = self.end(partition)
+        before = self.end_session(partition)
         if committed is not None and committed.offset != position:
             committed = None
         # random, so that no record of another consumer fits, in this process or its parent
@@ -71,7 +71,7 @@ class Tracker:
         self._by_partition[partition] = self._by_id[session.session_id] = session
         return session
 
-    def end(self, partition: TopicPartition) -> PartitionSession | None:
+    def end_session(self, partition: TopicPartition) -> PartitionSession | None:
         """End the partition's session, which is returned."""
         session = self._by_partition.pop(partition, None)
         if session is not None:
@@ -143,15 +143,17 @@ class Tracker:
 
     def undone(self, partitions: Iterable[TopicPartition] | None = None) -> int:
         """Records delivered and not done, of these partitions or all."""
-        return sum(session.undone for session in self._of(partitions))
+        return sum(session.undone for session in self._sessions_of(partitions))
 
     def undone_by_partition(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """The numbers of undone records, of partitions that have any."""
-        return {session.partition: session.undone for session in self._of(partitions) if session.undone}
+        return {
+            session.partition: session.undone for session in self._sessions_of(partitions) if session.undone
+        }
 
     def _is_marking(self) -> bool:
         """Return whether the user is expected to mark records done; one with offsets elsewhere never does."""
-        self._marking = self._marking or any(session.any_done for session in self._of(None))
+        self._marking = self._marking or any(session.any_done for session in self._sessions_of(None))
         return self._marking or self.given_out < NEVER_MARKED
 
     def first_undone(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
@@ -162,7 +164,9 @@ class Tracker:
         """
         if not self._is_marking():
             return {}
-        return {s.partition: s.first_undone for s in self._of(partitions) if s.first_undone is not None}
+        return {
+            s.partition: s.first_undone for s in self._sessions_of(partitions) if s.first_undone is not None
+        }
 
     def committable(
         self, partitions: Iterable[TopicPartition] | None = None, *, again: bool = False
@@ -172,7 +176,7 @@ class Tracker:
         With ``again``, also those that do not differ.
         """
         found = {}
-        for session in self._of(partitions):
+        for session in self._sessions_of(partitions):
             offset = self.news(session) or (session.committed if again else None)
             if offset is not None:
                 found[session.partition] = offset
@@ -185,12 +189,12 @@ class Tracker:
             offset = CommittedOffset(offset.offset, offset.leader_epoch)
         return offset if _is_news(offset, session.committed) else None
 
-    def committed(self, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
+    def note_committed(self, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
         for partition, offset in offsets.items():
             if (session := self._by_partition.get(partition)) is not None:
                 session.committed = offset
 
-    def _of(self, partitions: Iterable[TopicPartition] | None) -> list[PartitionSession]:
+    def _sessions_of(self, partitions: Iterable[TopicPartition] | None) -> list[PartitionSession]:
         if partitions is None:
             return list(self._by_partition.values())
         return [s for partition in partitions if (s := self._by_partition.get(partition)) is not None]

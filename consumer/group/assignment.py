@@ -140,7 +140,7 @@ class WrongAssignmentError(KohortError):
         return tuple(sorted({problem.partition for problem in self.problems if problem.partition}))
 
 
-def assign(
+def assign_group(
     assignor: Assignor, protocol: RebalanceProtocol, led: LedGroup, topics: Mapping[str, TopicInfo]
 ) -> dict[str, bytes]:
     """The assignment of each member, encoded. Raises what the assignor raises, and WrongAssignmentError."""
@@ -151,7 +151,7 @@ def assign(
         if problems := validate_assignment(topics, staying, given, protocol):
             raise WrongAssignmentError(assignor.name, problems)
         if led.leaving:
-            given = _withheld(given, led)
+            given = _without_moving(given, led)
     note = b""
     if protocol is RebalanceProtocol.COOPERATIVE:
         wanted = {topic for member in staying.values() for topic in member.topics}
@@ -161,7 +161,7 @@ def assign(
     return {member: encode_assignment(given.get(member, ()), note=note) for member in led.members}
 
 
-def _withheld(
+def _without_moving(
     given: Mapping[str, Sequence[TopicPartition]], led: LedGroup
 ) -> dict[str, list[TopicPartition]]:
     """The assignment without the partitions that leaving members still read, until they are gone (KIP-429).
@@ -254,11 +254,11 @@ class MemberAssignors:
     def assign(self, name: str, led: LedGroup, topics: Mapping[str, TopicInfo]) -> dict[str, bytes]:
         """Make the assignment, as the leader; encoded, by member id."""
         try:
-            assignments = assign(self._assignors[name], self.protocol, led, topics)
+            assignments = assign_group(self._assignors[name], self.protocol, led, topics)
         except Exception as error:  # an assignor is anyone's code
             cooperative = self.protocol is RebalanceProtocol.COOPERATIVE
             stand_in = CooperativeStickyAssignor() if cooperative else RangeAssignor()
-            assignments = assign(stand_in, self.protocol, led, topics)
+            assignments = assign_group(stand_in, self.protocol, led, topics)
             self._on_failure(name, error, stand_in.name)
         for member, why in led.unreadable.items():
             self._report(AssignmentRefused(f"the subscription of {member} cannot be read: {why}"))

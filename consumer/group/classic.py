@@ -27,7 +27,7 @@ from ..events import AssignmentRefused, RebalanceCompleted, RebalanceRetried, Re
 from . import messages as group_messages
 from .assignment import ANOTHER_ROUND, LISTENING, LedGroup, MemberAssignors, size_in
 from .effects import Assign, ForgetCoordinator, NeedTopics, Send
-from .errors import Reaction, mismatch_text, reaction
+from .errors import Reaction, mismatch_text, reaction_to
 from .heartbeat import interval_ms
 from .member import MOVES, GroupMember
 
@@ -51,7 +51,7 @@ class Membership(GroupMember):
         super().__init__(config, rng)
         #: Name of the assignor the group agreed on; empty before the first generation.
         self.protocol = ""
-        self._assignors = MemberAssignors(assignors, self._report)
+        self._assignors = MemberAssignors(assignors, self._report_event)
         self._owned_generation = -1
         # the rebalance: why and when to join, and how far it is
         self._rejoin_reason: str | None = None
@@ -100,7 +100,7 @@ class Membership(GroupMember):
         return self._assignors.measuring(self.protocol) if waiting else None
 
     def next_deadline(self) -> float | None:
-        """The latest time to call ``advance``; None while only a response can change anything."""
+        """The latest time to call ``do_due``; None while only a response can change anything."""
         times = [self._rejoin_at] if self._may_begin_round() else []
         if self.state.heartbeats and (beat := self._heartbeats.deadline()) is not None:
             times.append(beat)
@@ -184,22 +184,22 @@ class Membership(GroupMember):
             return
         if request is not self._heartbeats.under_way and request is not self._request:
             return
-        if not self._unreachable(request, error):
+        if not self._on_unreachable(request, error):
             return
         if request is self._request and request.api_key is ApiKey.DESCRIBE_GROUPS:
             self._request = None
-            self._fail(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+            self._fail_member(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
         elif request is self._request:
             self._request = None
-            self._retry(f"{request.api_key.name} had no answer: {error}", now)
+            self._retry_join(f"{request.api_key.name} had no answer: {error}", now)
         else:
             self._heartbeats.under_way = None
-            self._heartbeats.retry(now)
+            self._heartbeats.retry_later(now)
 
-    def _proceed(self, now: float) -> None:
-        self.advance(now)
+    def _go_on(self, now: float) -> None:
+        self.do_due(now)
 
-    def topics(
+    def on_topics(
         self,
         topics: Mapping[str, TopicInfo],
         now: float,
@@ -215,7 +215,7 @@ class Membership(GroupMember):
         known = {name: topics[name] for name in self._led_group.topics if name in topics}
         self._topics, self._topics_at = known, now
         if self.state is MemberState.COMPLETING and self._request is None:
-            self._assign(self._led_group, known)
+            self._assign_as_leader(self._led_group, known)
         elif self.state.heartbeats:
             before = self._led_topics
             left = {name: info for name, info in (before or {}).items() if name not in gone}
@@ -256,27 +256,27 @@ class Membership(GroupMember):
         """An OffsetCommit with ``generation`` was refused with a group error."""
         if generation != self.generation or self._request is not None:
             return
-        match reaction(ApiKey.OFFSET_COMMIT, code):
+        match reaction_to(ApiKey.OFFSET_COMMIT, code):
             case Reaction.NEW_GENERATION | Reaction.NEW_MEMBER as how:
                 self._lost_generation(how, f"a commit was refused: {code.name}", now)
             case Reaction.REJOIN if self.state is MemberState.STABLE:
-                self._ask_rejoin("a commit was told of a rebalance", now, self._spread())
+                self._ask_rejoin("a commit was told of a rebalance", now, self._draw_spread())
             case Reaction.FATAL if code is ErrorCode.FENCED_INSTANCE_ID:
-                self._fail(code)
+                self._fail_member(code)
 
-    def advance(self, now: float) -> None:
+    def do_due(self, now: float) -> None:
         """Do what is due: begin to join, send a heartbeat, notice that the session is at risk."""
         if self._leave_at is not None and now >= self._leave_at:
             self._may_leave, self._leave_at = True, None
         if self._round_overdue_at is not None and now >= self._round_overdue_at:
             self._round_overdue_at = None
             if self.state is MemberState.STABLE:
-                self._ask_rejoin("partitions wait for their new owners", now, self._spread())
+                self._ask_rejoin("partitions wait for their new owners", now, self._draw_spread())
         if self._may_begin_round() and now >= self._rejoin_at:
             self._begin_round(now)
         if self.state.heartbeats:
             if self._heartbeats.due(now):
-                beat = group_messages.heartbeat(self._config, self.generation, self.member_id)
+                beat = group_messages.make_heartbeat(self._config, self.generation, self.member_id)
                 self._heartbeats.on_sent(beat, self.generation, now)
             self._heartbeats.check_session(now)
 
@@ -299,19 +299,19 @@ class Membership(GroupMember):
         if self._rejoin_reason is None:
             self._rejoin_reason = reason
             self._rejoin_at = now + delay_ms
-        self.advance(now)
+        self.do_due(now)
 
     def _begin_round(self, now: float) -> None:
         reason = self._rejoin_reason or ""
         if self._round_began is None:
             self._round_began = now
-            self._report(RebalanceStarted(self.generation, reason))
+            self._report_event(RebalanceStarted(self.generation, reason))
         if not self._prepared:
             self._prepared = True
             if gone := self._given_up_before_joining():
                 self.owned -= frozenset(gone)
                 why, self._moving = MOVES if self._moving else reason, frozenset()
-                self._revoke(gone, lost=False, reason=why)
+                self._revoke_partitions(gone, lost=False, reason=why)
                 return
         self._send_join(reason)
 
@@ -323,7 +323,7 @@ class Membership(GroupMember):
     def _send_join(self, reason: str) -> None:
         self._rejoin_reason, self._join_reason = None, reason
         if self.state is not MemberState.PREPARING:
-            self._fire(MemberTrigger.JOIN, reason)
+            self._change_state(MemberTrigger.JOIN, reason)
         self._said_so = self._leaving is not None
         protocols = self._assignors.offer(
             self._subscription,
@@ -333,7 +333,7 @@ class Membership(GroupMember):
             leaving=self._said_so,
         )
         self._request = group_messages.join_group(self._config, self.member_id, protocols, reason)
-        self._emit(self._request)
+        self._emit_effect(self._request)
 
     def _join_answered(self, response: Any, now: float) -> None:
         if response.error_code:
@@ -352,7 +352,7 @@ class Membership(GroupMember):
         self._led_group = self._led_topics = self._describe = self._taken_over = None
         self._asks_owners = False
         self._heartbeats.on_joined(now)
-        self._fire(MemberTrigger.JOINED, f"joined generation {self.generation}")
+        self._change_state(MemberTrigger.JOINED, f"joined generation {self.generation}")
         if self.protocol not in self._assignors:
             self._refuse_for_good(
                 f"the group agreed on the protocol {self.protocol!r}, which this member does not have"
@@ -363,9 +363,9 @@ class Membership(GroupMember):
                 # the coordinator keeps what it has; we still watch the topics for the group (KIP-814)
                 self._send_sync({})
             elif self._knows_topics(self._led_group, now):
-                self._assign(self._led_group, self._topics)
+                self._assign_as_leader(self._led_group, self._topics)
             # at once in either case: metadata that comes later would hide changes made meanwhile
-            self._emit(NeedTopics(self._led_group.topics))
+            self._emit_effect(NeedTopics(self._led_group.topics))
             if response.skip_assignment:
                 self._asks_owners = True
                 self._ask_owners()
@@ -374,7 +374,7 @@ class Membership(GroupMember):
 
     def _ask_owners(self) -> None:
         self._describe = group_messages.describe_group(self._config)
-        self._emit(self._describe)
+        self._emit_effect(self._describe)
 
     def _knows_topics(self, led: LedGroup, now: float) -> bool:
         """Return whether the topics are known from the last rebalance, and the assignor needs no weights."""
@@ -385,7 +385,7 @@ class Membership(GroupMember):
             and self._assignors.measuring(self.protocol) is None
         )
 
-    def _assign(self, led: LedGroup, topics: dict[str, TopicInfo]) -> None:
+    def _assign_as_leader(self, led: LedGroup, topics: dict[str, TopicInfo]) -> None:
         self._led_topics = {name: topics[name] for name in led.topics if name in topics}
         self._send_sync(self._assignors.assign(self.protocol, led, self._led_topics))
 
@@ -400,10 +400,10 @@ class Membership(GroupMember):
         if code is ErrorCode.INCONSISTENT_GROUP_PROTOCOL:
             # the error is final: first ask what would have fitted
             self._request = group_messages.describe_group(self._config)
-            self._emit(self._request)
+            self._emit_effect(self._request)
             return
         if code is ErrorCode.FENCED_INSTANCE_ID and not self.member_id and self._may_wait_for_seat(now):
-            self._retry("another member holds the instance id", now)
+            self._retry_join("another member holds the instance id", now)
             return
         self._on_refusal(ApiKey.JOIN_GROUP, code, now)
 
@@ -411,7 +411,7 @@ class Membership(GroupMember):
         """Fail with what the group has instead of this member's assignors."""
         offers = ", ".join(repr(name) for name in self._assignors.names)
         found = "" if row.error_code else mismatch_text(row, offers)
-        self._fail(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, found or None)
+        self._fail_member(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, found or None)
 
     # syncing
 
@@ -419,27 +419,27 @@ class Membership(GroupMember):
         self._request = group_messages.sync_group(
             self._config, self.generation, self.member_id, self.protocol, assignments
         )
-        self._emit(self._request)
+        self._emit_effect(self._request)
 
     def _sync_answered(self, response: Any, now: float) -> None:
         if response.error_code:
             self._on_refusal(ApiKey.SYNC_GROUP, KafkaError(response.error_code).code, now)
             return
         self._heartbeats.on_heard(now)
-        self._fire(MemberTrigger.SYNCED, f"synced generation {self.generation}")
+        self._change_state(MemberTrigger.SYNCED, f"synced generation {self.generation}")
         self._attempts = 0
         self._prepared = False
         try:
             # some leaders send zero bytes to a member without partitions
             share = decode_assignment(bytes(response.assignment or b""))
         except MalformedMessageError as error:
-            self._reject(f"the assignment cannot be read: {error}", now)
+            self._reject_assignment(f"the assignment cannot be read: {error}", now)
             return
         given = self.owned if self._said_so else frozenset(share.partitions)
         if outside := sorted(p for p in given if p.topic not in self._subscription):
-            self._reject(f"assigned {outside[0]}, which is not subscribed to", now)
+            self._reject_assignment(f"assigned {outside[0]}, which is not subscribed to", now)
             return
-        self._adopt(given, now)
+        self._adopt_assignment(given, now)
         note = share.note
         announced = note.startswith(ANOTHER_ROUND)
         self._heard_by_leader = announced or note.startswith(LISTENING)
@@ -447,11 +447,11 @@ class Membership(GroupMember):
         self._set_pace(now)
         self._ask_next_round(announced, now)
 
-    def _reject(self, reason: str, now: float) -> None:
-        self._report(AssignmentRefused(reason))
-        self._retry(reason, now)
+    def _reject_assignment(self, reason: str, now: float) -> None:
+        self._report_event(AssignmentRefused(reason))
+        self._retry_join(reason, now)
 
-    def _adopt(self, given: frozenset[TopicPartition], now: float) -> None:
+    def _adopt_assignment(self, given: frozenset[TopicPartition], now: float) -> None:
         added, kept = given - self.owned, self.owned & given
         self._moving = self.owned - given
         self.owned |= given
@@ -459,7 +459,7 @@ class Membership(GroupMember):
         self._assignors.on_assigned(self.protocol, given, self.generation)
         began = now if self._round_began is None else self._round_began
         self._round_began = None
-        self._report(
+        self._report_event(
             RebalanceCompleted(
                 generation=self.generation,
                 member_id=self.member_id,
@@ -471,7 +471,7 @@ class Membership(GroupMember):
                 duration_ms=now - began,
             )
         )
-        self._emit(Assign(self.generation, tuple(sorted(added)), tuple(sorted(kept))))
+        self._emit_effect(Assign(self.generation, tuple(sorted(added)), tuple(sorted(kept))))
 
     def _ask_next_round(self, announced: bool, now: float) -> None:
         """Join the rebalance that assigns moved partitions to their new owners, once revoked (KIP-429).
@@ -491,7 +491,7 @@ class Membership(GroupMember):
         elif first:
             self._ask_rejoin("partitions wait for their new owners", now, NEXT_ROUND_MS)
         elif announced:
-            self._heartbeats.expect(now)
+            self._heartbeats.expect_rebalance(now)
             self._round_overdue_at = now + self._config.session_timeout_ms
         elif self._assignors.worth_another_round(self.protocol):
             self._ask_rejoin(f"assignor {self.protocol} failed", now, 0.0)
@@ -510,49 +510,49 @@ class Membership(GroupMember):
             size = round(total / max(1, len(self.owned))) or None
         interval = interval_ms(size, self._config.heartbeat_interval_ms)
         if interval != self._heartbeats.interval_ms:
-            self._heartbeats.change(interval, now)
+            self._heartbeats.change_interval(interval, now)
 
     def _heartbeat_answered(self, number: int, now: float) -> None:
         if self._heartbeats.generation != self.generation or not self.state.heartbeats:
             return
         code = KafkaError(number).code if number else ErrorCode.NONE
-        how = reaction(ApiKey.HEARTBEAT, code) if number else Reaction.OK
+        how = reaction_to(ApiKey.HEARTBEAT, code) if number else Reaction.OK
         if how in (Reaction.OK, Reaction.REJOIN):
             self._heartbeats.on_heard(now)
         if how is Reaction.OK and self._asks_owners and self._describe is None:
             self._ask_owners()
         match how:
             case Reaction.REJOIN if self.state is MemberState.STABLE:
-                self._ask_rejoin("the group is rebalancing", now, self._spread())
+                self._ask_rejoin("the group is rebalancing", now, self._draw_spread())
             case Reaction.NEW_GENERATION | Reaction.NEW_MEMBER:
                 self._lost_generation(how, f"a heartbeat was refused: {code.name}", now)
             case Reaction.FATAL:
-                self._fail(code)
+                self._fail_member(code)
             case Reaction.RETRY if self._heartbeats.is_final(code):
-                self._fail(code)
+                self._fail_member(code)
             case Reaction.RETRY | Reaction.FIND_COORDINATOR:
                 if how is Reaction.FIND_COORDINATOR:
-                    self._emit(ForgetCoordinator())
-                self._heartbeats.retry(now)
+                    self._emit_effect(ForgetCoordinator())
+                self._heartbeats.retry_later(now)
 
     # refusals
 
     def _on_refusal(self, api_key: ApiKey, code: ErrorCode, now: float) -> None:
         text = f"{api_key.name} was refused: {code.name}"
-        match reaction(api_key, code):
+        match reaction_to(api_key, code):
             case Reaction.FATAL:
-                self._fail(code)
+                self._fail_member(code)
             case Reaction.NEW_GENERATION | Reaction.NEW_MEMBER as how:
                 self._lost_generation(how, text, now)
             case Reaction.FIND_COORDINATOR:
-                self._emit(ForgetCoordinator())
-                self._retry(text, now)
+                self._emit_effect(ForgetCoordinator())
+                self._retry_join(text, now)
             case Reaction.REJOIN:
-                self._retry(text, now, self._spread())
+                self._retry_join(text, now, self._draw_spread())
             case _:
-                self._retry(text, now)
+                self._retry_join(text, now)
 
-    def _retry(self, reason: str, now: float, delay_ms: float | None = None) -> None:
+    def _retry_join(self, reason: str, now: float, delay_ms: float | None = None) -> None:
         """Join again after a back-off; what was revoked for this rebalance need not be revoked again."""
         if delay_ms is None:
             delay_ms = self._backoff.delay_ms(self._attempts)
@@ -560,13 +560,13 @@ class Membership(GroupMember):
         self._led_group = self._led_topics = None
         self._rejoin_reason = reason
         self._rejoin_at = now + delay_ms
-        self._report(RebalanceRetried(reason, delay_ms))
+        self._report_event(RebalanceRetried(reason, delay_ms))
 
     def _lost_generation(self, how: Reaction, reason: str, now: float) -> None:
         if how is Reaction.NEW_MEMBER:
             self.member_id = ""
-        self._lose(reason)
-        self._retry(reason, now)
+        self._lose_membership(reason)
+        self._retry_join(reason, now)
 
     def _forget_generation(self, reason: str) -> None:
         self.generation = self._owned_generation = -1
@@ -578,15 +578,15 @@ class Membership(GroupMember):
         self._heartbeats.stop()
         self._prepared = False
         if self.state not in (MemberState.UNJOINED, MemberState.FAILED):
-            self._fire(MemberTrigger.RESET, reason)
+            self._change_state(MemberTrigger.RESET, reason)
 
     # small things
 
-    def _depart(self, reason: str) -> None:
+    def _send_leave(self, reason: str) -> None:
         if self.member_id and self._config.group_instance_id is None:
-            self._emit(group_messages.leave_group(self._config, self.member_id, reason))
+            self._emit_effect(group_messages.leave_group(self._config, self.member_id, reason))
             self.member_id = ""
 
-    def _spread(self) -> float:
+    def _draw_spread(self) -> float:
         # partitions wait for the announced rebalance
         return 0.0 if self.another_round_follows else self._rng.random() * REJOIN_SPREAD_MS

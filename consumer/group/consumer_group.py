@@ -26,7 +26,7 @@ from ..config import ConsumerConfig
 from ..events import RebalanceCompleted, RebalanceRetried, RebalanceStarted
 from . import messages as group_messages
 from .effects import Assign, ForgetCoordinator, NeedTopics, ResolvePattern, Send, SpeakClassic
-from .errors import NO_COORDINATOR_FOR_US, Reaction, reaction
+from .errors import NO_COORDINATOR_FOR_US, Reaction, reaction_to
 from .heartbeat import FIRST_PAUSE_MS, MEMBER_MS, interval_ms
 from .member import MOVES, GroupMember
 
@@ -148,28 +148,28 @@ class ConsumerMembership(GroupMember):
     # what the user wants
 
     def subscribe(self, topics: Iterable[str], now: float) -> None:
-        self._subscribe(tuple(sorted(set(topics))), "", now)
+        self._change_subscription(tuple(sorted(set(topics))), "", now)
 
     def subscribe_pattern(self, regex: str, now: float) -> None:
         """Subscribe to the topics that the coordinator finds to match, instead of earlier ones."""
-        self._subscribe((), regex, now)
+        self._change_subscription((), regex, now)
 
-    def _subscribe(self, topics: tuple[str, ...], regex: str, now: float) -> None:
+    def _change_subscription(self, topics: tuple[str, ...], regex: str, now: float) -> None:
         if (topics, regex) == (self._subscription, self._regex):
             return
         self._subscription, self._regex = topics, regex
         if self.generation >= 0:
             self._why = "the subscription changed"
-            self._tell(now)
+            self._send_news(now)
         elif self._join_at is None:
-            self._join("first join", now)
-        self.advance(now)
+            self._begin_join("first join", now)
+        self.do_due(now)
 
     def resume(self, now: float) -> None:
         if self.paused:
             self.paused = False
-            self._join("polled again", now)
-            self.advance(now)
+            self._begin_join("polled again", now)
+            self.do_due(now)
 
     def announce_leave(self, reason: str, now: float) -> bool:  # noqa: ARG002 - told with the next heartbeat
         """Subscribe to nothing, so that the coordinator gives the partitions to others, who wait for them
@@ -178,13 +178,13 @@ class ConsumerMembership(GroupMember):
         if not self.owned or self.paused or self._config.group_instance_id is not None:
             return False
         self._leaving = reason
-        self._look()
+        self._describe_group()
         return True
 
-    def _look(self) -> None:
+    def _describe_group(self) -> None:
         """Describe the group: its members, and their progress."""
         self._describe = group_messages.describe_consumer_group(self._config)
-        self._emit(self._describe)
+        self._emit_effect(self._describe)
 
     # what happens
 
@@ -197,14 +197,14 @@ class ConsumerMembership(GroupMember):
                 self._on_refusal(KafkaError(response.error_code).code, response.error_message, now)
             else:
                 self._on_heartbeat(request, response, now)
-            self.advance(now)
+            self.do_due(now)
         elif request is self._overtaken:
             self._overtaken = None
             # the one behind it may have been answered before, over another connection
             if not response.error_code and response.member_epoch >= self.generation:
-                self._learn(response, now)
+                self._on_response(response, now)
             # an error also counts as the next response
-            self.advance(now)
+            self.do_due(now)
 
     def on_failure(self, request: Send, error: Exception, now: float) -> None:
         if request is self._describe:
@@ -215,22 +215,22 @@ class ConsumerMembership(GroupMember):
         elif request is self._heartbeats.under_way:
             if isinstance(error, UnsupportedVersionError):
                 self._not_offered(str(error))
-            elif self._unreachable(request, error):
+            elif self._on_unreachable(request, error):
                 self._heartbeats.under_way = None
-                self._again(f"{request.api_key.name} had no answer: {error}", now)
+                self._retry_later(f"{request.api_key.name} had no answer: {error}", now)
 
-    def _proceed(self, now: float) -> None:
+    def _go_on(self, now: float) -> None:
         if self._turns_classic and not self._revocations:
             if self._leaving is None:
-                self._emit(SpeakClassic())
+                self._emit_effect(SpeakClassic())
             return
         if not self._revocations and self.generation >= 0:
             self._giving, self.given_up = {}, frozenset()
             if self._held.keys() - self.owned:
                 self._held = {p: topic for p, topic in self._held.items() if p in self.owned}
                 self._tell_owned(now)
-            self._reconcile(now)
-        self.advance(now)
+            self._reconcile_assignment(now)
+        self.do_due(now)
 
     def gives_up(
         self,
@@ -243,14 +243,14 @@ class ConsumerMembership(GroupMember):
         """
         if self.generation < 0 or not self._tells_offsets:
             return
-        gone = self._ids() - self._target
+        gone = self._partitions_by_id() - self._target
         ids = {(self._held[p], p.partition): offsets.get(p) for p in partitions if p in self._held}
         self._giving |= {at: said for at, said in ids.items() if at in gone}
         if gone and gone <= self._giving.keys():
-            self._tell(now)
-            self.advance(now)
+            self._send_news(now)
+            self.do_due(now)
 
-    def topics(
+    def on_topics(
         self,
         topics: Mapping[str, TopicInfo],
         now: float,
@@ -259,13 +259,13 @@ class ConsumerMembership(GroupMember):
     ) -> None:
         """Learn the names of assigned topics."""
         self._partition_counts = {name: info.partition_count for name, info in topics.items()}
-        unknown, wanted = self._unknown(), self._subscription
+        unknown, wanted = self._unknown_topics(), self._subscription
         self._names |= {t: name for t, name in (ids or {}).items() if t in unknown or name in wanted}
-        if self._unknown() != unknown:
-            self._reconcile(now)
+        if self._unknown_topics() != unknown:
+            self._reconcile_assignment(now)
 
     def commit_refused(self, code: ErrorCode, generation: int, now: float) -> None:
-        how = reaction(_API, code)
+        how = reaction_to(_API, code)
         if generation != self.generation:
             return
         if code in _NOT_A_MEMBER:
@@ -273,25 +273,25 @@ class ConsumerMembership(GroupMember):
         if how in (Reaction.NEW_GENERATION, Reaction.NEW_MEMBER):
             self._on_fenced(f"a commit was refused: {code.name}", now)
         elif code is ErrorCode.FENCED_INSTANCE_ID:
-            self._fail(code)
+            self._fail_member(code)
         elif code is ErrorCode.STALE_MEMBER_EPOCH:
             self._heartbeats.at_once(now)
-        self.advance(now)
+        self.do_due(now)
 
-    def advance(self, now: float) -> None:
+    def do_due(self, now: float) -> None:
         if self._leave_at is not None and now >= self._leave_at:
             self._may_leave, self._leave_at, self._look_at = True, None, None
         if self._look_at is not None and now >= self._look_at:
             self._look_at = None
-            self._look()
+            self._describe_group()
         if self._may_join() and self._join_at is not None and now >= self._join_at:
             if self.state is MemberState.UNJOINED:
-                self._fire(MemberTrigger.JOIN, self._why)
-            self._begin(self._why, now)
-            self._beat(group_messages.JOIN, now)
+                self._change_state(MemberTrigger.JOIN, self._why)
+            self._begin_rebalance(self._why, now)
+            self._send_heartbeat(group_messages.JOIN, now)
         elif self.generation >= 0:
             if self._heartbeats.due(now):
-                self._beat(self.generation, now)
+                self._send_heartbeat(self.generation, now)
             self._heartbeats.check_session(now)
 
     # heartbeats
@@ -305,14 +305,14 @@ class ConsumerMembership(GroupMember):
             and self.state is not MemberState.FAILED
         )
 
-    def _join(self, reason: str, now: float, delay_ms: float = 0.0) -> None:
+    def _begin_join(self, reason: str, now: float, delay_ms: float = 0.0) -> None:
         self._why, self._join_at = reason, now + delay_ms
 
-    def _beat(self, epoch: int, now: float) -> None:
+    def _send_heartbeat(self, epoch: int, now: float) -> None:
         wanted = ((), "") if self._withdrawn else (self._subscription, self._regex)
-        told, known = _Told(*wanted, self._ids()), self._known
+        told, known = _Told(*wanted, self._partitions_by_id()), self._known
         # the names of topics are asked for with every heartbeat as long as they are not known
-        may_wait = told == known and not self._unknown() and not self._giving
+        may_wait = told == known and not self._unknown_topics() and not self._giving
         send = group_messages.consumer_heartbeat(
             self._config,
             self.member_id,
@@ -340,17 +340,17 @@ class ConsumerMembership(GroupMember):
         self._attempts, self._first_refused, self._missed = 0, None, False
         if joined:
             beats.on_joined(now)
-            self._fire(MemberTrigger.JOINED, f"joined at epoch {response.member_epoch}")
+            self._change_state(MemberTrigger.JOINED, f"joined at epoch {response.member_epoch}")
         else:
             # the session restarted when the request arrived
             beats.on_heard(beats.sent_at)
         if had_news:
             # one that has none may be held, and is answered when there is some
             beats.at_once(now)
-        self._learn(response, now)
+        self._on_response(response, now)
         if gave_up and response.assignment is None:
             # who gets it comes first, in the coordinator too
-            beats.expect(now, self._first_pause_ms(), GROWTH)
+            beats.expect_rebalance(now, self._first_pause_ms(), GROWTH)
 
     def _gave_up(self, gone: AbstractSet[tuple[UUID, int]]) -> None:
         """The coordinator has the commits of these partitions, and gives them to others."""
@@ -363,14 +363,14 @@ class ConsumerMembership(GroupMember):
     def _knows_owned(self) -> None:
         """The coordinator knows what is owned now without being told."""
         if self._known is not None and self._known.owned is not None:
-            self._known = self._known._replace(owned=self._ids())
+            self._known = self._known._replace(owned=self._partitions_by_id())
 
-    def _learn(self, response: Any, now: float) -> None:
+    def _on_response(self, response: Any, now: float) -> None:
         """Process a response without an error."""
         beats = self._heartbeats
         if response.member_epoch != self.generation:
             self.generation = response.member_epoch
-            beats.expect(now, self._first_pause_ms(), GROWTH)
+            beats.expect_rebalance(now, self._first_pause_ms(), GROWTH)
             if self._leaving is None:
                 beats.at_once(now)
         interval = self._interval_ms(response.heartbeat_interval_ms)
@@ -393,16 +393,16 @@ class ConsumerMembership(GroupMember):
                 for topic, partitions in response.offsets
                 for number, offset, epoch, metadata in partitions
             }
-            taken = self._ids()
+            taken = self._partitions_by_id()
             self._tells_offsets = self._tells_offsets or bool(told)
             self._starts |= told
             self._starts = {p: self._starts[p] for p in target & self._starts.keys() - taken}
             topics, wanted = {topic for topic, _ in target}, self._subscription
             self._names = {t: name for t, name in self._names.items() if t in topics or name in wanted}
-            if gone and not gone & self._ids():
+            if gone and not gone & self._partitions_by_id():
                 self._tell_owned(now)
         if response.assignment is not None or self.state is MemberState.RECONCILING:
-            self._reconcile(now)
+            self._reconcile_assignment(now)
 
     def _interval_ms(self, longest_ms: float) -> float:
         """The time between heartbeats; the broker's is the longest.
@@ -411,13 +411,15 @@ class ConsumerMembership(GroupMember):
         """
         if self._config.heartbeat_is_set:
             return min(longest_ms, self._config.heartbeat_interval_ms)
-        return interval_ms(round(self._size()) if self._held and self._size() else None, longest_ms)
+        return interval_ms(
+            round(self._share_of_load()) if self._held and self._share_of_load() else None, longest_ms
+        )
 
     def _first_pause_ms(self) -> float:
         """The first pause after a new epoch; a member that has nothing takes the group for the largest."""
-        return max(FIRST_PAUSE_MS, self._size() * MEMBER_MS / MOST_AT_ONCE)
+        return max(FIRST_PAUSE_MS, self._share_of_load() * MEMBER_MS / MOST_AT_ONCE)
 
-    def _size(self) -> float:
+    def _share_of_load(self) -> float:
         """Members that read the same topics, by the number of their partitions; 0 if that is not known."""
         topics = {*self._subscription, *self._names.values()}
         total = sum(self._partition_counts.get(topic, 0) for topic in topics)
@@ -429,9 +431,9 @@ class ConsumerMembership(GroupMember):
         """Report owned partitions at once: the coordinator waits for that, even if nothing else is new."""
         if self._known is not None:
             self._known = self._known._replace(owned=None)
-        self._tell(now)
+        self._send_news(now)
 
-    def _tell(self, now: float) -> None:
+    def _send_news(self, now: float) -> None:
         """Send a heartbeat with news at once, or when the pending one is answered; if that may be held, not
         even then: the coordinator answers both.
         """
@@ -444,15 +446,15 @@ class ConsumerMembership(GroupMember):
                 self._known = self._known._replace(owned=None)
         beats.at_once(now)
 
-    def _ids(self) -> _Partitions:
+    def _partitions_by_id(self) -> _Partitions:
         """The partitions owned or being revoked, by topic id."""
         return frozenset((topic, p.partition) for p, topic in self._held.items())
 
-    def _unknown(self) -> frozenset[UUID]:
+    def _unknown_topics(self) -> frozenset[UUID]:
         """Assigned topics whose names are not known."""
         return frozenset(topic for topic, _ in self._target if topic not in self._names)
 
-    def _reconcile(self, now: float) -> None:
+    def _reconcile_assignment(self, now: float) -> None:
         """Revoke what is no longer assigned; when that is done, take what is new.
 
         Nothing while partitions are being revoked, and nothing on the way out.
@@ -466,20 +468,20 @@ class ConsumerMembership(GroupMember):
             for topic, number in self._target
             if topic in self._names
         }
-        added, unknown = tuple(sorted(new.keys() - self._held.keys())), self._unknown()
+        added, unknown = tuple(sorted(new.keys() - self._held.keys())), self._unknown_topics()
         if self.state is MemberState.STABLE and (gone or added or unknown):
-            self._begin(self._why or "the coordinator assigns other partitions", now)
-            self._fire(MemberTrigger.ASSIGNED, f"assigned at epoch {self.generation}")
+            self._begin_rebalance(self._why or "the coordinator assigns other partitions", now)
+            self._change_state(MemberTrigger.ASSIGNED, f"assigned at epoch {self.generation}")
         if gone:
             self.owned = frozenset(kept)
             self._given_up += gone
             wanted = self._regex or any(p.topic in self._subscription for p in gone)
-            self._revoke(gone, lost=False, reason=MOVES if wanted else "the subscription changed")
+            self._revoke_partitions(gone, lost=False, reason=MOVES if wanted else "the subscription changed")
             # the next one that matters says what was given up
             self._heartbeats.put_off(now)
             return
         if unknown:
-            self._emit(NeedTopics(frozenset(), unknown))
+            self._emit_effect(NeedTopics(frozenset(), unknown))
         if self._unsure:
             return
         if added or (self._first and not unknown):
@@ -491,19 +493,21 @@ class ConsumerMembership(GroupMember):
             self.given_up -= new.keys()
             at = {p: (new[p], p.partition) for p in added}
             starts = {p: self._starts.pop(at[p]) for p in added if at[p] in self._starts}
-            self._emit(Assign(self.generation, added, tuple(sorted(kept)), starts))
+            self._emit_effect(Assign(self.generation, added, tuple(sorted(kept)), starts))
         if not unknown and self.state is MemberState.RECONCILING:
             self._on_reconciled(now)
 
-    def _begin(self, why: str, now: float) -> None:
+    def _begin_rebalance(self, why: str, now: float) -> None:
         self._why = ""
         if self._began is None:
             self._began = now
-            self._report(RebalanceStarted(self.generation, why))
+            self._report_event(RebalanceStarted(self.generation, why))
 
     def _on_reconciled(self, now: float) -> None:
-        self._fire(MemberTrigger.RECONCILED, f"has all that it is assigned at epoch {self.generation}")
-        self._report(
+        self._change_state(
+            MemberTrigger.RECONCILED, f"has all that it is assigned at epoch {self.generation}"
+        )
+        self._report_event(
             RebalanceCompleted(
                 generation=self.generation,
                 member_id=self.member_id,
@@ -530,22 +534,22 @@ class ConsumerMembership(GroupMember):
                 self._may_leave = True
             elif self.generation >= 0:
                 self._withdrawn = True
-                self._report(RebalanceStarted(self.generation, f"about to leave: {self._leaving}"))
-                self._tell(now)
+                self._report_event(RebalanceStarted(self.generation, f"about to leave: {self._leaving}"))
+                self._send_news(now)
         elif others and row.assignment_epoch == row.group_epoch == min(m.member_epoch for m in others):
             self._may_leave, self._leave_at = True, None
         elif self._leave_at is not None:
             self._look_at = now + max(LOOK_MS, MEMBER_MS * len(others))
-        self.advance(now)
+        self.do_due(now)
 
-    def _depart(self, reason: str) -> None:  # noqa: ARG002 - heartbeats carry none
+    def _send_leave(self, reason: str) -> None:  # noqa: ARG002 - heartbeats carry none
         if self._may_be_known:
             self._may_be_known = False
-            self._emit(group_messages.leave_consumer_group(self._config, self.member_id))
+            self._emit_effect(group_messages.leave_consumer_group(self._config, self.member_id))
 
     def _on_refusal(self, code: ErrorCode, message: str | None, now: float) -> None:
         text = f"{_API.name} was refused: {code.name}" + (f": {message}" if message else "")
-        how, joined = reaction(_API, code), self.generation >= 0
+        how, joined = reaction_to(_API, code), self.generation >= 0
         if code in _NOT_A_MEMBER:
             self._may_be_known = False
         if code is ErrorCode.UNSUPPORTED_VERSION:
@@ -557,42 +561,42 @@ class ConsumerMembership(GroupMember):
         if joined and how in (Reaction.NEW_GENERATION, Reaction.NEW_MEMBER):
             self._on_fenced(text, now)
         elif too_late or (how is Reaction.FATAL and not may_pass):
-            self._fail(code, message)
+            self._fail_member(code, message)
         else:
             if how is Reaction.FIND_COORDINATOR:
-                self._emit(ForgetCoordinator())
+                self._emit_effect(ForgetCoordinator())
             elif code is ErrorCode.INVALID_REGULAR_EXPRESSION:
                 self._regex = ""
-                self._emit(ResolvePattern(message or code.name))
-            self._again(text, now)
+                self._emit_effect(ResolvePattern(message or code.name))
+            self._retry_later(text, now)
 
     def _not_offered(self, message: str | None) -> None:
         """The brokers do not support this protocol (any more)."""
         if not self._config.may_turn_classic:
-            self._fail(ErrorCode.UNSUPPORTED_VERSION, message)
+            self._fail_member(ErrorCode.UNSUPPORTED_VERSION, message)
             return
         text = "the brokers do not offer the consumer protocol any more"
         if self._may_be_known and self._config.group_instance_id is None:
             # the classic request removes members of either protocol: nobody waits for the end of its session
-            self._emit(group_messages.leave_group(self._config, self.member_id, text))
+            self._emit_effect(group_messages.leave_group(self._config, self.member_id, text))
         self._may_be_known, self._turns_classic = False, True
-        self._lose(text)
+        self._lose_membership(text)
 
-    def _again(self, text: str, now: float) -> None:
+    def _retry_later(self, text: str, now: float) -> None:
         """Send the next request after a back-off, with all fields."""
         self._known = None
         self._starts.clear()
         if self.generation >= 0:
-            self._heartbeats.retry(now)
+            self._heartbeats.retry_later(now)
             return
         delay_ms = self._backoff.delay_ms(self._attempts)
         self._attempts += 1
-        self._join(text, now, delay_ms)
-        self._report(RebalanceRetried(text, delay_ms))
+        self._begin_join(text, now, delay_ms)
+        self._report_event(RebalanceRetried(text, delay_ms))
 
     def _on_fenced(self, text: str, now: float) -> None:
-        self._lose(text)
-        self._join(text, now)
+        self._lose_membership(text)
+        self._begin_join(text, now)
 
     def _forget_generation(self, reason: str) -> None:
         self.generation = -1
@@ -603,4 +607,4 @@ class ConsumerMembership(GroupMember):
         self._first, self._began, self._added, self._given_up = True, None, [], []
         self._heartbeats.stop()
         if self.state not in (MemberState.UNJOINED, MemberState.FAILED):
-            self._fire(MemberTrigger.RESET, reason)
+            self._change_state(MemberTrigger.RESET, reason)

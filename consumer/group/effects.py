@@ -87,7 +87,7 @@ class SessionAtRisk(Effect):
     at_risk: bool
 
 
-class Report(Effect):
+class ReportEvent(Effect):
     """Publish an event."""
 
     event: Event

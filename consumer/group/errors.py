@@ -69,7 +69,7 @@ _MEMBERS_NAMED: Final = 3
 _CONSUMER: Final = "consumer"
 
 
-def reaction(api_key: ApiKey, code: ErrorCode) -> Reaction:
+def reaction_to(api_key: ApiKey, code: ErrorCode) -> Reaction:
     """The reaction to ``code`` in a response of this API."""
     own = _OWN.get(api_key, {}).get(code) or _COMMON.get(code)
     if own is not None:

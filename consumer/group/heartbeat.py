@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ...client.waiting import Backoff
 from ...protocol import ErrorCode
 from ..events import SessionInDoubt, SessionResumed
-from .effects import Effect, Report, Send, SessionAtRisk
+from .effects import Effect, ReportEvent, Send, SessionAtRisk
 from .errors import NO_COORDINATOR_FOR_US
 
 #: Before an announced rebalance the first heartbeat comes this soon, and each pause is longer by half: the
@@ -78,12 +78,12 @@ class Heartbeats:
         self._pause_ms = self.interval_ms
         self._next = now + self.interval_ms
 
-    def change(self, interval_ms: float, now: float) -> None:
+    def change_interval(self, interval_ms: float, now: float) -> None:
         """Send them at another interval from now on."""
         self.interval_ms = self._pause_ms = interval_ms
         self._next = min(self._next, now + interval_ms)
 
-    def expect(self, now: float, pause_ms: float = FIRST_PAUSE_MS, growth: float = _GROWTH) -> None:
+    def expect_rebalance(self, now: float, pause_ms: float = FIRST_PAUSE_MS, growth: float = _GROWTH) -> None:
         """Another rebalance, or assignment, is about to follow."""
         self._pause_ms, self._growth = min(pause_ms, self.interval_ms), growth
         self._next = now + self._pause_ms
@@ -96,7 +96,7 @@ class Heartbeats:
         """There is nothing to tell yet, and soon there will be."""
         self._next = now + self.interval_ms
 
-    def retry(self, now: float) -> None:
+    def retry_later(self, now: float) -> None:
         """A heartbeat failed: send the next one after a growing back-off."""
         self._next = now + self.backoff.delay_ms(self._failures)
         self._failures += 1
@@ -116,7 +116,7 @@ class Heartbeats:
         if not self.at_risk and now >= self._last_heard + self.session_timeout_ms:
             self.at_risk = True
             self.emit(SessionAtRisk(True))
-            self.emit(Report(SessionInDoubt(now - self._last_heard)))
+            self.emit(ReportEvent(SessionInDoubt(now - self._last_heard)))
 
     def stop(self) -> None:
         """Called when the generation is over."""
@@ -127,4 +127,4 @@ class Heartbeats:
         if self.at_risk:
             self.at_risk = False
             self.emit(SessionAtRisk(False))
-            self.emit(Report(SessionResumed()))
+            self.emit(ReportEvent(SessionResumed()))

@@ -24,20 +24,20 @@ class ManualAssignment(GroupMember):
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
         """Read these partitions from now on; others that were assigned before are revoked."""
         self._chosen = frozenset(partitions)
-        self._follow()
+        self._follow_positions()
 
-    def _proceed(self, now: float) -> None:  # noqa: ARG002 - nothing here depends on the time
-        self._follow()
+    def _go_on(self, now: float) -> None:  # noqa: ARG002 - nothing here depends on the time
+        self._follow_positions()
 
-    def _follow(self) -> None:
+    def _follow_positions(self) -> None:
         wanted = self._chosen
         if self._revocations or wanted == self.owned:
             return
         added, gone = sorted(wanted - self.owned), sorted(self.owned - wanted)
         kept, self.owned = self.owned & wanted, wanted
-        self._emit(Assign(self.generation, tuple(added), tuple(sorted(kept))))
+        self._emit_effect(Assign(self.generation, tuple(added), tuple(sorted(kept))))
         if gone:
-            self._revoke(tuple(gone), lost=False, reason="no longer assigned")
+            self._revoke_partitions(tuple(gone), lost=False, reason="no longer assigned")
 
     def leave(self, reason: str) -> None:
         self._chosen = frozenset()
@@ -52,10 +52,10 @@ class ManualAssignment(GroupMember):
     def next_deadline(self) -> float | None:
         return None
 
-    def advance(self, now: float) -> None:
+    def do_due(self, now: float) -> None:
         """Do nothing: there are no heartbeats and no session."""
 
-    def topics(
+    def on_topics(
         self,
         topics: Mapping[str, TopicInfo],
         now: float,
@@ -82,7 +82,7 @@ class ManualAssignment(GroupMember):
     def on_failure(self, request: Send, error: Exception, now: float) -> None:  # noqa: ARG002 - never called
         raise AssertionError("manual assignment sends no requests")
 
-    def _depart(self, reason: str) -> None:
+    def _send_leave(self, reason: str) -> None:
         """Do nothing: it is no member."""
 
     def _forget_generation(self, reason: str) -> None:

@@ -1,7 +1,7 @@
 """The common part of all memberships: the driver's interface, and the handling of owned partitions. No I/O.
 
 Requests go out as :class:`~.effects.Send`; responses and the time come in. All times are milliseconds of one
-monotonic clock. After each call, take the effects; call ``advance`` when ``next_deadline`` has come.
+monotonic clock. After each call, take the effects; call ``do_due`` when ``next_deadline`` has come.
 
 Nothing is owned without a generation. When the group has gone on without this member, everything it owned is
 revoked as lost, in whatever state that news arrives.
@@ -22,7 +22,7 @@ from ...statemachine import LifeCycle, MemberState, MemberTrigger
 from ..config import ConsumerConfig
 from ..errors import FatalGroupError
 from ..events import BrokerUnavailable, Event, StateChanged
-from .effects import Effect, Fail, ForgetCoordinator, Report, Revoke, Send
+from .effects import Effect, Fail, ForgetCoordinator, ReportEvent, Revoke, Send
 from .errors import NO_COORDINATOR_FOR_US, fatal_text
 from .heartbeat import Heartbeats
 
@@ -54,7 +54,7 @@ class GroupMember(ABC):
         self._rng = rng
         self._backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms, rng=rng)
         self._heartbeats = Heartbeats(
-            config.heartbeat_interval_ms, config.session_timeout_ms, self._backoff, self._emit
+            config.heartbeat_interval_ms, config.session_timeout_ms, self._backoff, self._emit_effect
         )
         self._effects: list[Effect] = []
         self._subscription: tuple[str, ...] = ()
@@ -107,7 +107,7 @@ class GroupMember(ABC):
 
     @abstractmethod
     def next_deadline(self) -> float | None:
-        """The latest time to call ``advance``; None while only a response can change anything."""
+        """The latest time to call ``do_due``; None while only a response can change anything."""
 
     @abstractmethod
     def can_commit(self) -> bool:
@@ -129,8 +129,8 @@ class GroupMember(ABC):
         A static member stays in the group until its session ends (KIP-345).
         """
         self.paused = True
-        self._depart(reason)
-        self._lose(reason)
+        self._send_leave(reason)
+        self._lose_membership(reason)
 
     @abstractmethod
     def announce_leave(self, reason: str, now: float) -> bool:
@@ -145,7 +145,7 @@ class GroupMember(ABC):
         Call it when nothing is owned.
         """
         self.paused = True
-        self._depart(reason)
+        self._send_leave(reason)
         self.owned = frozenset()
         self._forget_generation(reason)
 
@@ -163,7 +163,7 @@ class GroupMember(ABC):
         """A Revoke has been carried out."""
         self._revocations -= 1
         assert self._revocations >= 0, "more revocations done than asked for"
-        self._proceed(now)
+        self._go_on(now)
 
     def gives_up(  # noqa: B027 - only where the coordinator can make use of it
         self,
@@ -174,7 +174,7 @@ class GroupMember(ABC):
         """The commit is being sent with which these partitions are given up; ``offsets`` has what it says."""
 
     @abstractmethod
-    def topics(
+    def on_topics(
         self,
         topics: Mapping[str, TopicInfo],
         now: float,
@@ -191,17 +191,17 @@ class GroupMember(ABC):
         """An OffsetCommit with ``generation`` was refused with a group error."""
 
     @abstractmethod
-    def advance(self, now: float) -> None:
+    def do_due(self, now: float) -> None:
         """Do what is due: begin to join, send a heartbeat, notice that the session is at risk."""
 
     # what both do
 
     @abstractmethod
-    def _proceed(self, now: float) -> None:
+    def _go_on(self, now: float) -> None:
         """Do what could not be done before a revocation had been carried out."""
 
     @abstractmethod
-    def _depart(self, reason: str) -> None:
+    def _send_leave(self, reason: str) -> None:
         """Tell the coordinator that this member leaves, if it is one."""
 
     @abstractmethod
@@ -210,19 +210,19 @@ class GroupMember(ABC):
         handled.
         """
 
-    def _lose(self, reason: str) -> None:
+    def _lose_membership(self, reason: str) -> None:
         """The group goes on without this member: what it owns or is about to revoke is lost."""
         lost, self.owned = tuple(sorted(self.owned)), frozenset()
         self._forget_generation(reason)
-        self._revoke(lost, lost=True, reason=reason)
+        self._revoke_partitions(lost, lost=True, reason=reason)
 
-    def _unreachable(self, request: Send, error: Exception) -> bool:
+    def _on_unreachable(self, request: Send, error: Exception) -> bool:
         """Look for the coordinator, which did not answer; returns False if that would be of no use."""
         if isinstance(error, KafkaError) and error.code in NO_COORDINATOR_FOR_US:
-            self._fail(error.code)
+            self._fail_member(error.code)
             return False
-        self._emit(ForgetCoordinator())
-        self._report(BrokerUnavailable(request.api_key.name, error))
+        self._emit_effect(ForgetCoordinator())
+        self._report_event(BrokerUnavailable(request.api_key.name, error))
         return True
 
     def _may_wait_for_seat(self, now: float, session_ms: float = 0) -> bool:
@@ -233,27 +233,27 @@ class GroupMember(ABC):
             self._first_refused = now
         return now < self._first_refused + max(session_ms, self._config.session_timeout_ms)
 
-    def _fail(self, code: ErrorCode, message: str | None = None) -> None:
+    def _fail_member(self, code: ErrorCode, message: str | None = None) -> None:
         text = fatal_text(code, self._config.group, self._config.group_instance_id)
         self._refuse_for_good(f"{text}: {message}" if message else text, code)
 
     def _refuse_for_good(self, text: str, code: ErrorCode | None = None) -> None:
-        self._lose(text)
-        self._fire(MemberTrigger.FAIL, text)
+        self._lose_membership(text)
+        self._change_state(MemberTrigger.FAIL, text)
         error = FatalGroupError(text)
         error.__cause__ = None if code is None else KafkaError(code)
-        self._emit(Fail(error))
+        self._emit_effect(Fail(error))
 
-    def _revoke(self, partitions: tuple[TopicPartition, ...], *, lost: bool, reason: str) -> None:
+    def _revoke_partitions(self, partitions: tuple[TopicPartition, ...], *, lost: bool, reason: str) -> None:
         self._revocations += 1
-        self._emit(Revoke(partitions, lost, reason))
+        self._emit_effect(Revoke(partitions, lost, reason))
 
-    def _fire(self, trigger: MemberTrigger, reason: str) -> None:
+    def _change_state(self, trigger: MemberTrigger, reason: str) -> None:
         self.life.fire(self, trigger)
-        self._report(StateChanged(self.state, reason))
+        self._report_event(StateChanged(self.state, reason))
 
-    def _report(self, event: Event) -> None:
-        self._emit(Report(event))
+    def _report_event(self, event: Event) -> None:
+        self._emit_effect(ReportEvent(event))
 
-    def _emit(self, effect: Effect) -> None:
+    def _emit_effect(self, effect: Effect) -> None:
         self._effects.append(effect)

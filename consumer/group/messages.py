@@ -66,7 +66,7 @@ def sync_group(
     return Send(ApiKey.SYNC_GROUP, body, Channel.GROUP, config.round_timeout_ms)
 
 
-def heartbeat(config: ConsumerConfig, generation: int, member_id: str) -> Send:
+def make_heartbeat(config: ConsumerConfig, generation: int, member_id: str) -> Send:
     """A heartbeat, on a connection of its own: it must not wait for a pending JoinGroup or SyncGroup."""
     body = HeartbeatRequest(config.group, generation, member_id, config.group_instance_id)
     timeout_ms = min(config.request_timeout_ms, config.session_timeout_ms)

@@ -42,7 +42,7 @@ Topics = Mapping[str, int]
 
 class RegistryEffect(Effect, eq=False):
     """An action on the registry. Carry them out one after another, and report each to ``done`` or
-    ``undone``.
+    ``on_uncertain``.
     """
 
 
@@ -53,7 +53,7 @@ class Register(RegistryEffect, eq=False):
     topics: tuple[str, ...]
 
 
-class Claim(RegistryEffect, eq=False):
+class ClaimPartitions(RegistryEffect, eq=False):
     """Become the owner of these partitions; the outcome is the ones that this member owns."""
 
     partitions: tuple[TopicPartition, ...]
@@ -71,7 +71,7 @@ class Withdraw(RegistryEffect, eq=False):
     partitions: tuple[TopicPartition, ...]
 
 
-class Check(RegistryEffect, eq=False):
+class CheckRegistry(RegistryEffect, eq=False):
     """Check that the session lives; the outcome is those of the partitions that this member owns."""
 
     partitions: tuple[TopicPartition, ...]
@@ -141,7 +141,7 @@ class RegistryMembership(GroupMember):
 
     def next_deadline(self) -> float | None:
         times = [at for at in (self._over_at, self._look_at) if at is not None]
-        if (due := self._next()) is not None:
+        if (due := self._next_effect()) is not None:
             times.append(due[0])
         if self._may_doubt():
             times.append(self._doubtful_at())
@@ -160,12 +160,12 @@ class RegistryMembership(GroupMember):
             # members that know the old registration read the new one, because its name differs
             self.member_id = f"{self._id}.{self._earlier}" if self._earlier else self._id
             self._registered = False
-            self._proceed(now)
+            self._go_on(now)
 
     def resume(self, now: float) -> None:
         if self.paused:
             self.paused = False
-            self._proceed(now)
+            self._go_on(now)
 
     def announce_leave(self, reason: str, now: float) -> bool:  # noqa: ARG002 - nobody would hear it
         return False
@@ -180,7 +180,7 @@ class RegistryMembership(GroupMember):
         self._over_at = None
         self._heard_at = self._again_at = now
         self._attempts = 0
-        self._proceed(now)
+        self._go_on(now)
 
     def on_suspended(self, now: float) -> None:
         """Called when the connection broke, or was given up after a long silence: this side cannot know how
@@ -198,7 +198,7 @@ class RegistryMembership(GroupMember):
         if self._in_doubt:
             # the partitions that were in doubt are lost
             self._in_doubt = False
-            self._emit(SessionAtRisk(False))
+            self._emit_effect(SessionAtRisk(False))
 
     def members_changed(self, members: Mapping[str, Topics], now: float) -> None:
         """Called with the registered members and their topics."""
@@ -211,18 +211,20 @@ class RegistryMembership(GroupMember):
                 self._on_lost("this member was removed from ZooKeeper")
             # or the reader did not see it yet: registering once more changes nothing
             self._registered = False
-        self._follow("the members changed", now)
-        self._proceed(now)
+        self._follow_share("the members changed", now)
+        self._go_on(now)
 
     def on_freed(self, partition: TopicPartition, now: float) -> None:
         """Called when a partition has no owner, or another one. If a claim for it was refused, it may be free
         now; others that follow at once are claimed together with it.
         """
         # the outcome of the pending effect says it for partitions that are being claimed or released
-        asked = self._asking.partitions if isinstance(self._asking, Claim | Release | Withdraw) else ()
+        asked = (
+            self._asking.partitions if isinstance(self._asking, ClaimPartitions | Release | Withdraw) else ()
+        )
         self._on_robbed(frozenset({partition}).difference(asked))
         self._claim_at = min(self._claim_at, now + FREED_MS)
-        self._proceed(now)
+        self._go_on(now)
 
     def _on_robbed(self, gone: frozenset[TopicPartition]) -> None:
         """Handle partitions that others may own: those that were read, or were being given up, are lost."""
@@ -240,20 +242,20 @@ class RegistryMembership(GroupMember):
         match effect:
             case Register(member_id) if member_id == self.member_id and not self.paused:
                 self._registered = self._session
-                self._follow("registered again" if self._rounds else "first join", now)
-            case Claim(partitions):
+                self._follow_share("registered again" if self._rounds else "first join", now)
+            case ClaimPartitions(partitions):
                 self._on_claimed(frozenset(partitions), outcome, now)
             case Release(partitions):
                 self._held -= frozenset(partitions)
             case Withdraw():
                 self._present, self._held = False, frozenset()
-            case Check(partitions):
+            case CheckRegistry(partitions):
                 self._on_robbed(frozenset(partitions) - outcome)
                 if self._session:
                     self._on_doubt(False, now)
-        self._proceed(now)
+        self._go_on(now)
 
-    def undone(self, effect: RegistryEffect, error: Exception, now: float) -> None:
+    def on_uncertain(self, effect: RegistryEffect, error: Exception, now: float) -> None:
         """An effect may have been carried out or not: the connection broke, or it was refused."""
         if effect is self._asking:
             self._asking = None
@@ -268,7 +270,7 @@ class RegistryMembership(GroupMember):
     def on_failure(self, request: Send, error: Exception, now: float) -> None:  # noqa: ARG002 - never called
         raise AssertionError("this member sends no requests to brokers")
 
-    def topics(
+    def on_topics(
         self,
         topics: Mapping[str, TopicInfo],
         now: float,
@@ -279,69 +281,69 @@ class RegistryMembership(GroupMember):
         # a topic that is missing in one answer may be in the next
         kept = {name: count for name, count in (self._counts or {}).items() if name not in gone}
         self._counts = {**kept, **known}
-        self._follow("the partitions changed", now)
+        self._follow_share("the partitions changed", now)
 
     def commit_refused(self, code: ErrorCode, generation: int, now: float) -> None:
         if generation == self.generation and code is ErrorCode.ILLEGAL_GENERATION:
             self._on_lost("another member has gone on from its partitions")
-            self._proceed(now)
+            self._go_on(now)
 
-    def advance(self, now: float) -> None:
+    def do_due(self, now: float) -> None:
         if self._over_at is not None and now >= self._over_at:
             self._over_at = None
             self._on_lost("ZooKeeper did not answer for the time of a session")
         if self._look_at is not None and now >= self._look_at:
             self._look_at = None
-            self._emit(NeedTopics(frozenset()))
+            self._emit_effect(NeedTopics(frozenset()))
         if self._may_doubt() and now >= self._doubtful_at():
             # also when this process stood still: its session may be over
             self._on_doubt(True, now)
-        self._proceed(now)
+        self._go_on(now)
 
     # what is asked of the registry
 
-    def _proceed(self, now: float) -> None:
+    def _go_on(self, now: float) -> None:
         """Continue as far as possible now. A rebalance waits until everything is revoked."""
         if self.state is MemberState.PREPARING and not self._revocations:
             self.generation = self._rounds
             self._rounds += 1
-            self._fire(MemberTrigger.JOINED, f"its share is {len(self._target)} partitions")
+            self._change_state(MemberTrigger.JOINED, f"its share is {len(self._target)} partitions")
         if self.state is MemberState.COMPLETING and self._target == self.owned:
             self._on_settled(now)
-        if (due := self._next()) is not None and now >= due[0]:
-            self._ask(due[1], now)
+        if (due := self._next_effect()) is not None and now >= due[0]:
+            self._ask_effect(due[1], now)
 
-    def _next(self) -> tuple[float, RegistryEffect] | None:
+    def _next_effect(self) -> tuple[float, RegistryEffect] | None:
         """The next effect, and its time; None if none is needed."""
         if not self._session or self._asking is not None:
             return None
         if self.paused:
-            return (self._again_at, self._withdrawal()) if self._present else None
+            return (self._again_at, self._make_withdrawal()) if self._present else None
         if not self._registered:
             wanted = Register(self.member_id, self._subscription)
             return (self._again_at, wanted) if self._earlier >= 0 else None
         if self._in_doubt:
-            return self._again_at, self._check()
+            return self._again_at, self._make_check()
         extra, missing = self._held - self._target - self.owned, self._target - self.owned
         if extra and not self._revocations:
             return self._again_at, Release(tuple(sorted(extra)))
         if self.state is MemberState.COMPLETING:
-            return max(self._again_at, self._claim_at), Claim(tuple(sorted(missing)))
+            return max(self._again_at, self._claim_at), ClaimPartitions(tuple(sorted(missing)))
         check_at = self._heard_at + self._config.session_timeout_ms * _SILENT / 2
-        return max(self._again_at, check_at), self._check()
+        return max(self._again_at, check_at), self._make_check()
 
-    def _check(self) -> Check:
-        return Check(tuple(sorted(self._held)))
+    def _make_check(self) -> CheckRegistry:
+        return CheckRegistry(tuple(sorted(self._held)))
 
-    def _withdrawal(self) -> Withdraw:
+    def _make_withdrawal(self) -> Withdraw:
         return Withdraw(tuple(sorted(self._held)))
 
-    def _ask(self, effect: RegistryEffect, now: float) -> None:
+    def _ask_effect(self, effect: RegistryEffect, now: float) -> None:
         self._asking, self._asked_at = effect, now
         self._present = self._present or not isinstance(effect, Withdraw)
-        if isinstance(effect, Claim):
+        if isinstance(effect, ClaimPartitions):
             self._held |= frozenset(effect.partitions)
-        self._emit(effect)
+        self._emit_effect(effect)
 
     def _may_doubt(self) -> bool:
         return self.generation >= 0 and not self._in_doubt
@@ -351,7 +353,7 @@ class RegistryMembership(GroupMember):
 
     # a rebalance
 
-    def _follow(self, reason: str, now: float) -> None:
+    def _follow_share(self, reason: str, now: float) -> None:
         """Begin a rebalance if this member's share is another one."""
         if not self._registered or self.member_id not in self._members or self._counts is None:
             return
@@ -362,14 +364,14 @@ class RegistryMembership(GroupMember):
         if self.state is not MemberState.PREPARING:
             if self.state is not MemberState.COMPLETING:
                 self._began, self._added, self._revoked = now, [], ()
-            self._fire(MemberTrigger.JOIN, reason)
-            self._report(RebalanceStarted(self.generation, reason))
+            self._change_state(MemberTrigger.JOIN, reason)
+            self._report_event(RebalanceStarted(self.generation, reason))
         if gone := tuple(sorted(self.owned - share)):
             self.owned &= share
             self._revoked += gone
-            self._revoke(gone, lost=False, reason=MOVES)
+            self._revoke_partitions(gone, lost=False, reason=MOVES)
         self._claim_at = now
-        self._proceed(now)
+        self._go_on(now)
 
     def _on_claimed(
         self, asked: frozenset[TopicPartition], mine: frozenset[TopicPartition], now: float
@@ -381,7 +383,7 @@ class RegistryMembership(GroupMember):
             kept = tuple(sorted(self.owned))
             self.owned |= frozenset(added)
             self._added += added
-            self._emit(Assign(self.generation, added, kept))
+            self._emit_effect(Assign(self.generation, added, kept))
         if left := sorted(asked & self._target - mine):
             first = ", ".join(f"{topic}-{number}" for topic, number in left[:_NAMED])
             more = f" and {len(left) - _NAMED} more" if len(left) > _NAMED else ""
@@ -391,10 +393,10 @@ class RegistryMembership(GroupMember):
 
     def _on_settled(self, now: float) -> None:
         self._attempts = 0
-        self._fire(MemberTrigger.SYNCED, f"it owns its share of {len(self.owned)} partitions")
+        self._change_state(MemberTrigger.SYNCED, f"it owns its share of {len(self.owned)} partitions")
         if not self._added:
-            self._emit(Assign(self.generation, (), tuple(sorted(self.owned))))
-        self._report(
+            self._emit_effect(Assign(self.generation, (), tuple(sorted(self.owned))))
+        self._report_event(
             RebalanceCompleted(
                 generation=self.generation,
                 member_id=self.member_id,
@@ -410,7 +412,7 @@ class RegistryMembership(GroupMember):
     def _pause_ms(self, reason: str) -> float:
         delay_ms = self._backoff.delay_ms(self._attempts)
         self._attempts += 1
-        self._report(RebalanceRetried(reason, delay_ms))
+        self._report_event(RebalanceRetried(reason, delay_ms))
         return delay_ms
 
     # the end
@@ -418,23 +420,23 @@ class RegistryMembership(GroupMember):
     def _on_lost(self, reason: str) -> None:
         self._registered = False
         if self.state is not MemberState.UNJOINED:
-            self._lose(reason)
+            self._lose_membership(reason)
 
-    def _depart(self, reason: str) -> None:  # noqa: ARG002 - nobody is told why
+    def _send_leave(self, reason: str) -> None:  # noqa: ARG002 - nobody is told why
         """Withdraw now, even if an effect is pending: it is carried out after that."""
         self._registered, self._look_at = False, None
         if self._session and self._present:
-            self._asking = self._withdrawal()
-            self._emit(self._asking)
+            self._asking = self._make_withdrawal()
+            self._emit_effect(self._asking)
 
     def _forget_generation(self, reason: str) -> None:
         self.generation = -1
         self._target = frozenset()
         if self.state is not MemberState.UNJOINED:
-            self._fire(MemberTrigger.RESET, reason)
+            self._change_state(MemberTrigger.RESET, reason)
 
     def _on_doubt(self, in_doubt: bool, now: float) -> None:
         if in_doubt != self._in_doubt:
             self._in_doubt = in_doubt
-            self._emit(SessionAtRisk(in_doubt))
-            self._report(SessionInDoubt(now - self._heard_at) if in_doubt else SessionResumed())
+            self._emit_effect(SessionAtRisk(in_doubt))
+            self._report_event(SessionInDoubt(now - self._heard_at) if in_doubt else SessionResumed())

@@ -30,7 +30,16 @@ from ...client.pool import SURROUNDINGS
 from ...client.waiting import now_ms
 from ...client.zookeeper import ZooKeeperSession, ZooKeeperSettings, outage_error
 from ...protocol import ErrorCode, TopicPartition
-from .registry import Check, Claim, Register, RegistryEffect, RegistryMembership, Release, Topics, Withdraw
+from .registry import (
+    CheckRegistry,
+    ClaimPartitions,
+    Register,
+    RegistryEffect,
+    RegistryMembership,
+    Release,
+    Topics,
+    Withdraw,
+)
 
 #: Session timeout of a client that only reads.
 _READING_SESSION_MS = 10_000
@@ -156,9 +165,9 @@ class ZooKeeperRegistry:
 
         offsets = {}
         try:
-            entries = await self._entries("ids")
-            for topic in await self._below("offsets"):
-                for number, data in (await self._entries(f"offsets/{topic}")).items():
+            entries = await self._read_entries("ids")
+            for topic in await self._names_below("offsets"):
+                for number, data in (await self._read_entries(f"offsets/{topic}")).items():
                     # what is written otherwise than by a client is no partition's
                     if _PARTITION.fullmatch(number):
                         partition = TopicPartition(topic, int(number))
@@ -168,21 +177,21 @@ class ZooKeeperRegistry:
             raise self._no_answer(error) from error
         return Registered({name: _topics_in(name, data) for name, data in entries.items()}, offsets)
 
-    async def _entries(self, path: str) -> dict[str, bytes | None]:
+    async def _read_entries(self, path: str) -> dict[str, bytes | None]:
         """The entries below another, by name; without those that go meanwhile."""
         from kazoo.exceptions import NoNodeError
 
         entries = {}
-        for name in await self._below(path):
+        for name in await self._names_below(path):
             with suppress(NoNodeError):
-                entries[name], _ = await self._call("get", f"{self._root}/{path}/{name}")
+                entries[name], _ = await self._call_client("get", f"{self._root}/{path}/{name}")
         return entries
 
-    async def _below(self, path: str) -> list[str]:
+    async def _names_below(self, path: str) -> list[str]:
         from kazoo.exceptions import NoNodeError
 
         try:
-            return list(await self._call("get_children", f"{self._root}/{path}"))
+            return list(await self._call_client("get_children", f"{self._root}/{path}"))
         except NoNodeError:
             return []
 
@@ -199,15 +208,15 @@ class ZooKeeperRegistry:
         if state == "CONNECTED":
             self._on_connected()
         elif state == "SUSPENDED":
-            self._tell(self._member.on_suspended)
+            self._report_change(self._member.on_suspended)
             self._start(self._forget_last_change())
         else:
             self._stored.clear()
-            self._tell(self._member.on_expired)
+            self._report_change(self._member.on_expired)
 
     def _on_connected(self) -> None:
         self._watched.clear()  # watches end with the connection
-        self._tell(self._member.on_connected)
+        self._report_change(self._member.on_connected)
         self._read_members()
 
     async def _forget_last_change(self) -> None:
@@ -219,11 +228,11 @@ class ZooKeeperRegistry:
         if self._session.client.client_id is None:
             self._session.client.last_zxid = 0
 
-    def _tell(self, what: Callable[[float], None]) -> None:
+    def _report_change(self, what: Callable[[float], None]) -> None:
         what(now_ms())
         self._told()
 
-    def _call(self, request: str, path: str, *arguments: Any) -> asyncio.Future[Any]:
+    def _call_client(self, request: str, path: str, *arguments: Any) -> asyncio.Future[Any]:
         assert self._session is not None, "it is open"
         return self._session.call(getattr(self._session.client, f"{request}_async"), path, *arguments)
 
@@ -265,7 +274,7 @@ class ZooKeeperRegistry:
                 return  # a later read is newer, even if its response came earlier
             self._members = known
             shown: dict[str, Topics] = known | {name: {} for name in refused}
-            self._tell(lambda now: self._member.members_changed(shown, now))
+            self._report_change(lambda now: self._member.members_changed(shown, now))
         if refused:
             await asyncio.sleep(_READ_AGAIN_S)
             if number == self._reads:
@@ -281,14 +290,18 @@ class ZooKeeperRegistry:
         path = f"{self._root}/ids"
         while True:
             try:
-                names = await self._call("get_children", path, self._ids_changed)
+                names = await self._call_client("get_children", path, self._ids_changed)
                 break
             except NoNodeError:
-                await self._call("ensure_path", path)  # there never was a member, or the node was removed
+                await self._call_client(
+                    "ensure_path", path
+                )  # there never was a member, or the node was removed
         known = {name: self._members[name] for name in names if name in self._members}
         missing = [name for name in names if name not in known]
         refused = []
-        for name, read in (await self._each("get", {name: f"{path}/{name}" for name in missing})).items():
+        for name, read in (
+            await self._call_each("get", {name: f"{path}/{name}" for name in missing})
+        ).items():
             if isinstance(read, NoNodeError):
                 continue  # it is gone meanwhile: the watch reports it
             if isinstance(read, Exception):
@@ -318,54 +331,56 @@ class ZooKeeperRegistry:
             try:
                 match effect:
                     case Register(member_id, topics):
-                        await self._register(member_id, topics)
-                    case Claim(partitions):
-                        return await self._claim(partitions)
+                        await self._register_member(member_id, topics)
+                    case ClaimPartitions(partitions):
+                        return await self._claim_partitions(partitions)
                     case Release(partitions):
-                        await self._release(partitions)
+                        await self._release_partitions(partitions)
                     case Withdraw(partitions):
-                        await self._release(partitions)
-                        await self._unregister(self._ids)
-                    case Check(partitions):
+                        await self._release_partitions(partitions)
+                        await self._unregister_members(self._ids)
+                    case CheckRegistry(partitions):
                         return await self._owned_among(partitions)
             except (KazooException, OSError) as error:
                 raise self._no_answer(error) from error
         return frozenset()
 
-    async def _register(self, member_id: str, topics: tuple[str, ...]) -> None:
+    async def _register_member(self, member_id: str, topics: tuple[str, ...]) -> None:
         subscription = dict.fromkeys(topics, 1)
         entry = {"version": 1, "subscription": subscription, "pattern": "static"}
         entry["timestamp"] = str(SURROUNDINGS.get().time_ms())
         self._me = member_id
         self._ids.add(member_id)
-        await self._create(f"{self._root}/ids/{member_id}", json.dumps(entry).encode())
-        await self._unregister(self._ids - {member_id})
+        await self._create_entry(f"{self._root}/ids/{member_id}", json.dumps(entry).encode())
+        await self._unregister_members(self._ids - {member_id})
 
-    async def _unregister(self, ids: Iterable[str]) -> None:
+    async def _unregister_members(self, ids: Iterable[str]) -> None:
         for name in list(ids):
-            await self._remove(f"{self._root}/ids/{name}")
+            await self._remove_entry(f"{self._root}/ids/{name}")
             self._ids.discard(name)
 
-    async def _claim(self, partitions: Iterable[TopicPartition]) -> frozenset[TopicPartition]:
-        paths = {partition: self._owner(partition) for partition in partitions}
-        claims = await self._each(self._create, paths, f"{self._me}-0".encode())
+    async def _claim_partitions(self, partitions: Iterable[TopicPartition]) -> frozenset[TopicPartition]:
+        paths = {partition: self._owner_path(partition) for partition in partitions}
+        claims = await self._call_each(self._create_entry, paths, f"{self._me}-0".encode())
         mine = [partition for partition, claim in claims.items() if claim is None]
         # the offset may have changed since this member last owned the partition
-        fences = await self._each(self._fence, {partition: partition for partition in mine})
+        fences = await self._call_each(self._fence_partition, {partition: partition for partition in mine})
         # what a watch told during the claim, the member took for a part of it: it is watched from its end on
         self._watched.difference_update(mine)
-        self._watch(claims)
+        self._watch_owners(claims)
         if unread := [partition for partition, fence in fences.items() if fence is not None]:
-            await self._release(unread)
+            await self._release_partitions(unread)
         return frozenset(mine).difference(unread)
 
     async def _owned_among(self, partitions: Iterable[TopicPartition]) -> frozenset[TopicPartition]:
-        await self._call("exists", self._root)
-        owners = await self._each("exists", {partition: self._owner(partition) for partition in partitions})
-        self._watch(owners)
+        await self._call_client("exists", self._root)
+        owners = await self._call_each(
+            "exists", {partition: self._owner_path(partition) for partition in partitions}
+        )
+        self._watch_owners(owners)
         return frozenset(partition for partition, stat in owners.items() if self._is_mine(stat))
 
-    async def _each(
+    async def _call_each(
         self, call: str | Callable[..., Any], of: Mapping[Key, Any], *more: Any
     ) -> dict[Key, Any]:
         """ZooKeeper's response to each call, or the exception if it refuses one. If it does not answer, that
@@ -374,7 +389,8 @@ class ZooKeeperRegistry:
         from kazoo.exceptions import NodeExistsError, NoNodeError
 
         calls = [
-            self._call(call, each) if isinstance(call, str) else call(each, *more) for each in of.values()
+            self._call_client(call, each) if isinstance(call, str) else call(each, *more)
+            for each in of.values()
         ]
         results = dict(zip(of, await asyncio.gather(*calls, return_exceptions=True), strict=True))
         for key, result in results.items():
@@ -386,22 +402,22 @@ class ZooKeeperRegistry:
                     self._warn_once(f"ZooKeeper refuses {name} of {self._root}: {result!r}")
         return results
 
-    async def _create(self, path: str, data: bytes) -> None:
+    async def _create_entry(self, path: str, data: bytes) -> None:
         """Create an ephemeral entry, unless this session has it already. Raises NodeExistsError."""
         from kazoo.exceptions import NodeExistsError, NoNodeError
 
         while True:
             try:
-                await self._call("create", path, data, None, True, False, True)
+                await self._call_client("create", path, data, None, True, False, True)
             except NodeExistsError:
-                stat = await self._call("exists", path)
+                stat = await self._call_client("exists", path)
                 if stat is None:
                     continue
                 if not self._is_mine(stat):
                     self._look_for_remnant(path, stat)
                     raise
                 try:
-                    await self._call("set", path, data)
+                    await self._call_client("set", path, data)
                 except NoNodeError:
                     continue
             return
@@ -417,7 +433,7 @@ class ZooKeeperRegistry:
             self._warned.add(text)
             log.warning(text)
 
-    def _watch(self, partitions: Iterable[TopicPartition]) -> None:
+    def _watch_owners(self, partitions: Iterable[TopicPartition]) -> None:
         for partition in set(partitions) - self._watched:
             self._watched.add(partition)
             self._start(self._watch_owner(partition))
@@ -432,51 +448,51 @@ class ZooKeeperRegistry:
                 self._session.hand_over(self._owner_changed, partition, event.type)
 
         try:
-            stat = await self._call("exists", self._owner(partition), changed)
+            stat = await self._call_client("exists", self._owner_path(partition), changed)
             free = stat is None or (partition in self._member.owned and not self._is_mine(stat))
         except (KazooException, OSError) as error:
             self._watched.discard(partition)
             log.debug("the owner of %s-%d is not watched: %r", *partition, error)
         else:
             if free:
-                self._tell(lambda now: self._member.on_freed(partition, now))
+                self._report_change(lambda now: self._member.on_freed(partition, now))
 
     def _owner_changed(self, partition: TopicPartition, how: str) -> None:
         if how == "DELETED":
             self._watched.discard(partition)
-            self._tell(lambda now: self._member.on_freed(partition, now))
+            self._report_change(lambda now: self._member.on_freed(partition, now))
         else:
             self._start(self._watch_owner(partition))
 
-    async def _release(self, partitions: Iterable[TopicPartition]) -> None:
+    async def _release_partitions(self, partitions: Iterable[TopicPartition]) -> None:
         for partition in partitions:
             self._stored.pop(partition, None)
-        await asyncio.gather(*(self._remove(self._owner(partition)) for partition in partitions))
+        await asyncio.gather(*(self._remove_entry(self._owner_path(partition)) for partition in partitions))
 
-    async def _remove(self, path: str) -> None:
+    async def _remove_entry(self, path: str) -> None:
         """Remove an entry, if it is of this session: it may be another session's by now."""
         from kazoo.exceptions import NoNodeError
 
         with suppress(NoNodeError):
-            if self._is_mine(await self._call("exists", path)):
-                await self._call("delete", path)
+            if self._is_mine(await self._call_client("exists", path)):
+                await self._call_client("delete", path)
 
     # -- offsets ---------------------------------------------------------------------------------------------
 
-    async def _fence(self, partition: TopicPartition) -> None:
+    async def _fence_partition(self, partition: TopicPartition) -> None:
         """Read the offset of a newly owned partition, and change its entry's version."""
         from kazoo.exceptions import BadVersionError, NodeExistsError, NoNodeError
 
-        path = self._offset(partition)
+        path = self._offset_path(partition)
         while True:
             # the former owner may be committing, or somebody removing the entry
             with suppress(BadVersionError, NodeExistsError):
                 try:
-                    data, stat = await self._call("get", path)
-                    stat = await self._call("set", path, data, stat.version)
+                    data, stat = await self._call_client("get", path)
+                    stat = await self._call_client("set", path, data, stat.version)
                 except NoNodeError:
                     data = _NO_OFFSET
-                    _, stat = await self._call("create", path, data, None, False, False, True, True)
+                    _, stat = await self._call_client("create", path, data, None, False, False, True, True)
                 break
         _offset_of(partition, data)
         self._stored[partition] = _Stored(stat.version, data)
@@ -490,7 +506,9 @@ class ZooKeeperRegistry:
         from kazoo.exceptions import KazooException
 
         try:
-            read = await self._each("get", {partition: self._offset(partition) for partition in partitions})
+            read = await self._call_each(
+                "get", {partition: self._offset_path(partition) for partition in partitions}
+            )
         except (KazooException, OSError) as error:
             raise self._no_answer(error) from error
         offsets = {
@@ -516,8 +534,8 @@ class ZooKeeperRegistry:
         from kazoo.exceptions import KazooException
 
         try:
-            codes = await self._each(
-                lambda partition: self._store(partition, b"%d" % offsets[partition].offset),
+            codes = await self._call_each(
+                lambda partition: self._store_offset(partition, b"%d" % offsets[partition].offset),
                 {partition: partition for partition in offsets},
             )
         except (KazooException, OSError) as error:
@@ -525,21 +543,21 @@ class ZooKeeperRegistry:
         refused = ErrorCode.GROUP_AUTHORIZATION_FAILED
         return {p: refused if isinstance(code, Exception) else code for p, code in codes.items()}
 
-    async def _store(self, partition: TopicPartition, data: bytes) -> ErrorCode:
+    async def _store_offset(self, partition: TopicPartition, data: bytes) -> ErrorCode:
         from kazoo.exceptions import BadVersionError, NodeExistsError, NoNodeError
 
-        path = self._offset(partition)
+        path = self._offset_path(partition)
         try:
-            if (stored := await self._certain(partition)) is None:
+            if (stored := await self._certain_offset(partition)) is None:
                 return ErrorCode.ILLEGAL_GENERATION
             self._stored[partition] = stored._replace(tried=data)
             try:
-                stat = await self._call("set", path, data, stored.version)
+                stat = await self._call_client("set", path, data, stored.version)
             except NoNodeError:
                 # the offset was removed, but not its owner
-                if not self._is_mine(await self._call("exists", self._owner(partition))):
+                if not self._is_mine(await self._call_client("exists", self._owner_path(partition))):
                     raise
-                _, stat = await self._call("create", path, data, None, False, False, True, True)
+                _, stat = await self._call_client("create", path, data, None, False, False, True, True)
         except (BadVersionError, NoNodeError, NodeExistsError):
             self._stored.pop(partition, None)
             return ErrorCode.ILLEGAL_GENERATION
@@ -547,7 +565,7 @@ class ZooKeeperRegistry:
             self._stored[partition] = _Stored(stat.version, data)
         return ErrorCode.NONE
 
-    async def _certain(self, partition: TopicPartition) -> _Stored | None:
+    async def _certain_offset(self, partition: TopicPartition) -> _Stored | None:
         """The stored offset; after a write without a response, look up whether it was made."""
         from kazoo.exceptions import NoNodeError
 
@@ -555,7 +573,7 @@ class ZooKeeperRegistry:
         if stored is None or stored.tried is None:
             return stored
         try:
-            data, stat = await self._call("get", self._offset(partition))
+            data, stat = await self._call_client("get", self._offset_path(partition))
         except NoNodeError:
             return stored
         if (stat.version, data) in ((stored.version + 1, stored.tried), (0, stored.tried)):
@@ -567,10 +585,10 @@ class ZooKeeperRegistry:
 
     # -- paths -----------------------------------------------------------------------------------------------
 
-    def _owner(self, partition: TopicPartition) -> str:
+    def _owner_path(self, partition: TopicPartition) -> str:
         return f"{self._root}/owners/{partition.topic}/{partition.partition}"
 
-    def _offset(self, partition: TopicPartition) -> str:
+    def _offset_path(self, partition: TopicPartition) -> str:
         return f"{self._root}/offsets/{partition.topic}/{partition.partition}"
 
 

@@ -26,7 +26,7 @@ from ...protocol import (
 )
 from ...protocol.messages.fetch import AbortedTransaction
 from ...protocol.records import HEADER_NUMBERS, RECORD_NUMBERS, locate_headers, locate_records
-from .fetched_records import RUN_BYTES, Batch, ChunkReader
+from .fetched_records import RUN_BYTES, ChunkReader, FetchedBatch
 
 Ints = npt.NDArray[np.int64]
 #: Positions in the data, and sizes, below 0 for null.
@@ -59,7 +59,7 @@ _MICROS_PER_MILLI = 1000
 _AT_ONCE = 1024
 
 
-class _Scratch(threading.local):
+class _ArrowScratch(threading.local):
     """Memory in which a thread decodes runs: new memory would cost more than the work in it."""
 
     room = bytearray()
@@ -73,7 +73,7 @@ class _Scratch(threading.local):
         return self.room
 
 
-_scratch = _Scratch()
+_scratch = _ArrowScratch()
 
 
 def decode(
@@ -119,7 +119,7 @@ def next_offset(records: bytes | bytearray | memoryview, otherwise: int) -> int:
 
 
 def decode_run(
-    run: Sequence[Batch],
+    run: Sequence[FetchedBatch],
     partition: TopicPartition,
     start: int,
     end: int | None,
@@ -127,13 +127,13 @@ def decode_run(
     rows_per_batch: int,
 ) -> Iterator[pa.RecordBatch]:
     """The records of a reader's run with ``start <= offset < end``, as ``decode``."""
-    made = _arrow(run, partition, start, end, include_headers)
+    made = _arrow_batch(run, partition, start, end, include_headers)
     for first in range(0, made.num_rows, rows_per_batch):
         yield made.slice(first, rows_per_batch)
 
 
-def _arrow(
-    run: Sequence[Batch], partition: TopicPartition, start: int, end: int | None, include_headers: bool
+def _arrow_batch(
+    run: Sequence[FetchedBatch], partition: TopicPartition, start: int, end: int | None, include_headers: bool
 ) -> pa.RecordBatch:
     batches = [batch.header for batch in run]
     pieces = [(len(batch.payload), batch.header.record_count) for batch in run]
@@ -157,7 +157,7 @@ def _arrow(
         count = rows.stop - rows.start
         columns = [
             *_binary_columns(data, [(key_at[rows], key_size[rows]), (value_at[rows], value_size[rows])]),
-            _constant(partition.topic, count),
+            _constant_array(partition.topic, count),
             pa.array(np.full(count, partition.partition, np.int32)),
             pa.array(offsets[rows]),
             pa.array(times[rows] * _MICROS_PER_MILLI).view(pa.timestamp("us", tz="UTC")),
@@ -181,11 +181,11 @@ def _rows_between(offsets: Ints, start: int, end: int | None) -> slice:
 def _binary_columns(data: memoryview, columns: list[Pieces]) -> list[pa.Array]:
     """Keys and values, both cut from one array over the raw bytes, so that nothing is copied twice."""
     if all(not sizes.size or (sizes == sizes[0]).all() for _, sizes in columns):
-        return [_alike(data, at, int(sizes[0]) if sizes.size else 0) for at, sizes in columns]
-    return _pieces(data, columns)
+        return [_equal_pieces(data, at, int(sizes[0]) if sizes.size else 0) for at, sizes in columns]
+    return _piece_arrays(data, columns)
 
 
-def _alike(data: memoryview, at: Ints, length: int) -> pa.Array:
+def _equal_pieces(data: memoryview, at: Ints, length: int) -> pa.Array:
     """Pieces of one length, all or none of them null."""
     count = len(at)
     if not count or length < 0:
@@ -200,7 +200,7 @@ def _alike(data: memoryview, at: Ints, length: int) -> pa.Array:
     return pa.Array.from_buffers(pa.binary(), count, [None, pa.py_buffer(ends), content])
 
 
-def _pieces(data: memoryview, columns: list[Pieces]) -> list[pa.Array]:
+def _piece_arrays(data: memoryview, columns: list[Pieces]) -> list[pa.Array]:
     """One array per column. Within a row and from row to row the pieces must follow each other."""
     count = len(columns[0][0])
     if not count:
@@ -213,18 +213,18 @@ def _pieces(data: memoryview, columns: list[Pieces]) -> list[pa.Array]:
     raw = pa.py_buffer(data)
     return [
         pa.Array.from_buffers(pa.binary(), size, [None, pa.py_buffer(bounds), raw]).take(
-            _indexes(2 * nth, bounds.shape[1], count, sizes < 0)
+            _index_array(2 * nth, bounds.shape[1], count, sizes < 0)
         )
         for nth, (_, sizes) in enumerate(columns)
     ]
 
 
-def _indexes(first: int, step: int, count: int, null: npt.NDArray[np.bool_]) -> pa.Array:
+def _index_array(first: int, step: int, count: int, null: npt.NDArray[np.bool_]) -> pa.Array:
     places = np.arange(first, first + step * count, step, dtype=np.int64)
     return pa.array(places, mask=null) if null.any() else pa.array(places)
 
 
-def _constant(text: str, count: int) -> pa.Array:
+def _constant_array(text: str, count: int) -> pa.Array:
     raw = text.encode()
     ends = np.arange(0, (count + 1) * len(raw), len(raw) or 1, dtype=np.int32)
     return pa.Array.from_buffers(pa.string(), count, [None, pa.py_buffer(ends), pa.py_buffer(raw * count)])
@@ -240,12 +240,12 @@ def _header_column(data: memoryview, at: Ints, ends: Ints) -> pa.Array:
         name_at, name_size, content_at, content_size = (
             np.frombuffer(numbers, np.int64).reshape(-1, HEADER_NUMBERS).T
         )
-        names, contents = _pieces(data, [(name_at, name_size), (content_at, content_size)])
-        items = pa.StructArray.from_arrays([_text(names), contents], fields=list(_HEADER))
+        names, contents = _piece_arrays(data, [(name_at, name_size), (content_at, content_size)])
+        items = pa.StructArray.from_arrays([_text_array(names), contents], fields=list(_HEADER))
     return pa.ListArray.from_arrays(pa.array(ends_of_rows), items, type=pa.list_(_HEADER))
 
 
-def _text(names: pa.Array) -> pa.Array:
+def _text_array(names: pa.Array) -> pa.Array:
     """Header names as strings; bytes that are not UTF-8 are replaced, as in Java's clients."""
     try:
         return names.cast(pa.string())

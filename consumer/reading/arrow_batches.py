@@ -25,7 +25,7 @@ _KEY = b"kohort"
 _OFFSET = arrow.SCHEMA.get_field_index("offset")
 
 
-def prepare() -> None:
+def prepare_pyarrow() -> None:
     """Make pyarrow look for pandas and import it, which it does for its first array."""
     pa.array(np.empty(0, np.int64))
 
@@ -63,19 +63,19 @@ def batches_of(chunk: Chunk, form: ArrowForm) -> list[Made]:
         batches = _decode_batches(reader, form)
         end = reader.next_offset
         session.read_under(reader.leader_epoch)
-    fresh = [batch for batch in (_fresh(session, batch) for batch in batches) if batch.num_rows]
+    fresh = [batch for batch in (_fresh_records(session, batch) for batch in batches) if batch.num_rows]
     if not fresh:
         session.pass_by(end)
     firsts = [batch.column(_OFFSET)[0].as_py() for batch in fresh]
     made = []
     for batch, first, behind in zip(fresh, firsts, [*firsts, end][1:], strict=True):
         mark = b"%d %d %d" % (session.session_id, first, behind)
-        runs = _runs(batch.column(_OFFSET).to_numpy())
+        runs = _runs_of(batch.column(_OFFSET).to_numpy())
         made.append(Made(batch.replace_schema_metadata({_KEY: mark}), runs, behind))
     return made
 
 
-def _runs(offsets: npt.NDArray[np.int64]) -> list[range]:
+def _runs_of(offsets: npt.NDArray[np.int64]) -> list[range]:
     """The offsets without the holes between them."""
     runs = np.split(offsets, np.flatnonzero(np.diff(offsets) != 1) + 1)
     return [range(int(run[0]), int(run[-1]) + 1) for run in runs]
@@ -87,7 +87,7 @@ def _decode_batches(reader: ChunkReader, form: ArrowForm) -> list[pa.RecordBatch
     return list(arrow.decode_run(run, reader.partition, start, None, *form)) if run else []
 
 
-def _fresh(session: PartitionSession, batch: pa.RecordBatch) -> pa.RecordBatch:
+def _fresh_records(session: PartitionSession, batch: pa.RecordBatch) -> pa.RecordBatch:
     """The batch without the records that an earlier session has done."""
     closed = session.closed_beyond(session.position)
     if not closed or not batch.num_rows:

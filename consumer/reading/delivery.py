@@ -100,7 +100,7 @@ class Delivery:
         if buffer is not None and moved_by_reset and position.fetch_offset >= buffer.session.position:
             return
         self.drop([partition])
-        session = self.tracker.begin(
+        session = self.tracker.begin_session(
             partition,
             position.fetch_offset,
             committed=position.committed,
@@ -167,7 +167,7 @@ class Delivery:
     def end(self, partition: TopicPartition) -> None:
         """``drop``, and end the session: its records can no longer be marked done, nor be committed."""
         self.drop([partition])
-        self.tracker.end(partition)
+        self.tracker.end_session(partition)
 
     def halt(self, halted: bool) -> None:
         """Deliver nothing at all, or go on."""
@@ -192,7 +192,7 @@ class Delivery:
             if self.halted:
                 break
             buffer = self._turn[0]
-            while len(taken) < limit and self._ready(buffer):
+            while len(taken) < limit and self._is_ready(buffer):
                 mean = buffer.batch.size / len(buffer.batch)
                 records = self._take_from(buffer, limit - len(taken))
                 taken += records
@@ -224,12 +224,12 @@ class Delivery:
             while not self.halted and buffer.position.readable and not self._window_full(buffer):
                 if buffer.made:
                     return [self._deliver_made(buffer)]
-                if not self._make(buffer, form, make):
+                if not self._make_batches(buffer, form, make):
                     break
             self._turn.rotate(-1)
         return []
 
-    def _make(self, buffer: FetchBuffer, form: ArrowForm, make: MakeBatches) -> bool:
+    def _make_batches(self, buffer: FetchBuffer, form: ArrowForm, make: MakeBatches) -> bool:
         """Make batches of the next chunk; returns whether there was one."""
         if buffer.index < len(buffer.batch):
             made = make(Chunk(buffer.session, None, buffer.batch.records(buffer.index)), form)
@@ -249,10 +249,10 @@ class Delivery:
             made = make(Chunk(buffer.session, reader, []), form)
         except UNREADABLE as error:
             # batches before the bad one that hold no records were passed
-            self.held.read(before - reader.size)
-            self._corrupt(buffer, error)
+            self.held.count_read(before - reader.size)
+            self._on_corrupt(buffer, error)
             return []
-        self.held.read(before - reader.size)
+        self.held.count_read(before - reader.size)
         buffer.position.unreadable = 0
         if not reader.size:
             self.held.remove(buffer.readers.popleft())
@@ -351,7 +351,7 @@ class Delivery:
     def _next_buffer(self) -> FetchBuffer | None:
         """The next buffer with a record to deliver now; it gets the turn."""
         for _ in range(0 if self.halted else len(self._turn)):
-            if self._ready(self._turn[0]):
+            if self._is_ready(self._turn[0]):
                 return self._turn[0]
             self._turn.rotate(-1)
         return None
@@ -366,7 +366,7 @@ class Delivery:
             self._end_batch(buffer)
         return some
 
-    def _ready(self, buffer: FetchBuffer) -> bool:
+    def _is_ready(self, buffer: FetchBuffer) -> bool:
         """Return whether the buffer has a record to deliver now; decodes the next batch if necessary."""
         if not buffer.position.readable or self._window_full(buffer):
             return False
@@ -375,7 +375,7 @@ class Delivery:
         while buffer.index >= len(buffer.batch):
             if not buffer.readers:
                 return False
-            self._decode(buffer)
+            self._decode_next(buffer)
         return True
 
     def _window_full(self, buffer: FetchBuffer) -> bool:
@@ -390,21 +390,21 @@ class Delivery:
         self.tracker.awaited += full - buffer.full
         buffer.full = full
 
-    def _decode(self, buffer: FetchBuffer) -> None:
+    def _decode_next(self, buffer: FetchBuffer) -> None:
         reader = buffer.readers[0]
         before = reader.size
         try:
             batch = reader.read_batch()
         except UNREADABLE as error:
-            self.held.read(before - reader.size)
-            self._corrupt(buffer, error)
+            self.held.count_read(before - reader.size)
+            self._on_corrupt(buffer, error)
             return
-        self.held.read(before - reader.size)
+        self.held.count_read(before - reader.size)
         buffer.index = 0
         buffer.position.unreadable = 0
         buffer.session.read_under(reader.leader_epoch)
         if batch is not None:
-            fresh = buffer.session.fresh(batch.rows.offsets)
+            fresh = buffer.session.fresh_indexes(batch.rows.offsets)
             if fresh:
                 self._set_batch(buffer, batch if len(fresh) == len(batch) else batch.only(fresh))
         if not len(buffer.batch):
@@ -423,7 +423,7 @@ class Delivery:
         self.held.decoded += batch.size - buffer.batch.size
         buffer.batch, buffer.index = batch, 0
 
-    def _corrupt(self, buffer: FetchBuffer, error: CorruptBatchError | BatchTooLargeError) -> None:
+    def _on_corrupt(self, buffer: FetchBuffer, error: CorruptBatchError | BatchTooLargeError) -> None:
         """Fetch the same offset again; after DECODE_TRIES times the partition fails.
 
         What is over a limit is so each time, and fails at once.
@@ -433,7 +433,7 @@ class Delivery:
         position.unreadable += 1
         self.report(PartitionFailed(position.partition, error))
         if position.unreadable >= DECODE_TRIES or isinstance(error, BatchTooLargeError):
-            self.positions.fail(position, error)
+            self.positions.fail_position(position, error)
 
     def _fetch_again(self, buffer: FetchBuffer) -> None:
         """Drop what is buffered, and fetch from the next record to deliver on."""

@@ -94,20 +94,20 @@ class HeldBytes:
 
     def add(self, reader: ChunkReader) -> None:
         self.unread += reader.size
-        self._keep(reader)
+        self._keep_reader(reader)
         if self._in_answers - self.unread > self._limit:
             self._copy_out()
 
-    def read(self, count: int) -> None:
+    def count_read(self, count: int) -> None:
         """Count bytes of a reader as read."""
         self.unread -= count
 
     def remove(self, reader: ChunkReader) -> None:
         """Stop counting a reader that is at its end, or dropped."""
         self.unread -= reader.size
-        self._release(reader)
+        self._release_reader(reader)
 
-    def _keep(self, reader: ChunkReader) -> None:
+    def _keep_reader(self, reader: ChunkReader) -> None:
         memory = reader.memory
         answer = self._answers.get(id(memory))
         if answer is None:
@@ -115,7 +115,7 @@ class HeldBytes:
             self._in_answers += answer.size
         answer.readers[id(reader)] = reader
 
-    def _release(self, reader: ChunkReader) -> None:
+    def _release_reader(self, reader: ChunkReader) -> None:
         key = id(reader.memory)
         answer = self._answers[key]
         del answer.readers[id(reader)]
@@ -127,6 +127,6 @@ class HeldBytes:
         for answer in list(self._answers.values()):
             if answer.unread <= answer.size * _UNREAD_SHARE:
                 for reader in list(answer.readers.values()):
-                    self._release(reader)
+                    self._release_reader(reader)
                     reader.copy_out()
-                    self._keep(reader)
+                    self._keep_reader(reader)

@@ -38,7 +38,7 @@ _MARKER = struct.Struct(">hh")
 _ABORT_MARKER = 0
 
 
-class Batch(NamedTuple):
+class FetchedBatch(NamedTuple):
     """A batch to deliver: ``payload`` is decompressed. The last two are the reader's before the batch."""
 
     header: BatchHeader
@@ -104,19 +104,19 @@ class ChunkReader:
     def read_batch(self) -> RecordBatch | None:
         """The records of the next run that has any; None at the end. Raises what ``next_run`` raises."""
         while run := self.next_run():
-            if (rows := self._rows(run)).offsets:
+            if (rows := self._rows_of(run)).offsets:
                 size = sum(len(batch.payload) for batch in run)
                 return RecordBatch(self.partition, rows, self.generation, self.session_id, size)
         return None
 
-    def next_run(self, most: int = RUN_RECORDS, end: int | None = None) -> list[Batch]:
+    def next_run(self, most: int = RUN_RECORDS, end: int | None = None) -> list[FetchedBatch]:
         """The next batches: ``most`` records or RUN_BYTES, or a few more. [] at the end, or at offset
         ``end``.
 
         Raises ``damage``, or CorruptBatchError with the position in these bytes, if the next batch is bad;
         batches before it are returned first.
         """
-        run: list[Batch] = []
+        run: list[FetchedBatch] = []
         records = size = 0
         while records < most and size < RUN_BYTES and (self.size or self.damage):
             try:
@@ -126,7 +126,7 @@ class ChunkReader:
                 if header is None or (end is not None and header.base_offset >= end):
                     self._position = len(self._data)
                     break
-                batch = self._find(header)
+                batch = self._find_batch(header)
             except CorruptBatchError:
                 if run:
                     break
@@ -146,7 +146,7 @@ class ChunkReader:
         header = parse_batch_header(self._data, self._position)
         return header if header.size <= self.size else None
 
-    def _find(self, header: BatchHeader) -> Batch | None:
+    def _find_batch(self, header: BatchHeader) -> FetchedBatch | None:
         """The batch at this position, decompressed; None if nothing of it is to be delivered."""
         if self.check_crcs:
             verify_batch(self._data, header, self._position)
@@ -162,24 +162,24 @@ class ChunkReader:
             return None
         return self._unpack_batch(header)
 
-    def _unpack_batch(self, header: BatchHeader) -> Batch:
+    def _unpack_batch(self, header: BatchHeader) -> FetchedBatch:
         if header.record_count < 0:
             raise CorruptBatchError(f"a batch of {header.record_count} records", self._position)
         raw = self._data[self._position : self._position + header.size]
         try:
             payload = decompress(header.codec, raw[BATCH_OVERHEAD:], self.max_batch_bytes)
         except Exception as error:
-            raise self._unreadable(header, self._position, error) from error
-        return Batch(header, payload, self._position, self.next_offset)
+            raise self._unreadable_error(header, self._position, error) from error
+        return FetchedBatch(header, payload, self._position, self.next_offset)
 
-    def _rows(self, run: list[Batch]) -> Rows:
+    def _rows_of(self, run: list[FetchedBatch]) -> Rows:
         start = run[0].next_offset
         columns = RecordColumns([], [], [], [], [])
         for batch in run:
             try:
                 read_records(batch.payload, batch.header, columns)
             except CorruptBatchError as error:
-                unreadable = self._unreadable(batch.header, batch.position, error)
+                unreadable = self._unreadable_error(batch.header, batch.position, error)
                 self._position, self.next_offset = batch.position, batch.next_offset
                 if not columns.offsets:
                     raise unreadable from error
@@ -191,7 +191,7 @@ class ChunkReader:
         rows = Rows(*columns[:-1], headers or None)
         return rows if offsets[0] >= start else rows.part(bisect_left(offsets, start))
 
-    def _unreadable(self, header: BatchHeader, position: int, error: Exception) -> CorruptBatchError:
+    def _unreadable_error(self, header: BatchHeader, position: int, error: Exception) -> CorruptBatchError:
         """One error for all that keeps a batch from being read."""
         return CorruptBatchError(
             f"records of {self.partition.topic}-{self.partition.partition} from offset "
@@ -199,15 +199,15 @@ class ChunkReader:
             position,
         )
 
-    def _is_abort(self, marker: Batch) -> bool:
+    def _is_abort(self, marker: FetchedBatch) -> bool:
         try:
             _, _, key, _, _ = next(iter_records(bytes(marker.payload), marker.header))
             return bool(_MARKER.unpack_from(key or b"")[1] == _ABORT_MARKER)
         except Exception as error:
-            raise self._unreadable(marker.header, marker.position, error) from error
+            raise self._unreadable_error(marker.header, marker.position, error) from error
 
 
-def prepare() -> None:
+def prepare_checksum() -> None:
     """Load the checksum, which takes long, before the first records come."""
     crc32c_function()
 

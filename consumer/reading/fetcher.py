@@ -24,7 +24,7 @@ from ..errors import BatchTooLargeError
 from ..events import BrokerUnavailable, PartitionFailed
 from .fetched_records import ChunkReader, end_of_run
 from .positions import Phase, Position
-from .start_offsets import Reading, StartOffsets
+from .start_offsets import ReadingContext, StartOffsets
 from .too_large import Suspects
 
 #: Longest wait of a Fetch while other partitions have enough buffered, or are fetched beside a long poll:
@@ -39,7 +39,7 @@ _FATAL = frozenset({ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.INVALID_TOPI
 class Fetcher:
     """Start ``run`` as a task; call ``wake`` after every change of positions or buffers."""
 
-    reading: Reading
+    reading: ReadingContext
     config: ConsumerConfig
     sessions: dict[int, FetchSession] = field(default_factory=lambda: defaultdict(FetchSession))
     _starts: StartOffsets = field(init=False)
@@ -68,7 +68,7 @@ class Fetcher:
     def wake(self) -> None:
         self._changed.fire()
 
-    def look(self) -> None:
+    def fetch_now(self) -> None:
         """As ``wake``, before other tasks run: partitions without a reader may now be read."""
         if self._runs:
             self._start_what_is_due()
@@ -99,7 +99,7 @@ class Fetcher:
         seeking = []
         for position in self.reading.positions.in_phase(Phase.SEEKING, now):
             if position.told:
-                self._starts.found(position, position.committed)
+                self._starts.on_committed(position, position.committed)
             else:
                 seeking.append(position)
         if seeking:
@@ -107,7 +107,10 @@ class Fetcher:
         self._look_at_metadata(now)
         resetting = self.reading.positions.to_reset(now)
         validating = self.reading.positions.in_phase(Phase.VALIDATING, now)
-        for due, work in ((resetting, self._starts.reset), (validating, self._starts.validate)):
+        for due, work in (
+            (resetting, self._starts.reset_positions),
+            (validating, self._starts.validate_positions),
+        ):
             tasks: dict[str, list[Position]] = defaultdict(list)
             # one task for each leader: one that does not answer delays no others; nor does the coordinator,
             # which those wait for that begin with a commit
@@ -123,9 +126,9 @@ class Fetcher:
             if now < self._node_retry_at.get(node, 0.0):
                 continue
             if node not in self._busy:
-                self._start(node, partial(self._fetch, node, positions, enough))
+                self._start(node, partial(self._fetch_from, node, positions, enough))
             elif self._came_up(node, positions):
-                self._start(_beside(node), partial(self._fetch_beside, node))
+                self._start(_short_poll_name(node), partial(self._fetch_beside, node))
 
     def _by_leader(self, positions: Iterable[Position]) -> dict[int, list[Position]]:
         """Group by leader. Positions without one are retried later, with fresh metadata."""
@@ -133,7 +136,7 @@ class Fetcher:
         for position in positions:
             node = self.reading.cluster.leader(position.partition)
             if node is None:
-                self._starts.delay(position)
+                self._starts.delay_position(position)
                 self._metadata_is_stale()
             else:
                 by_node[node].append(position)
@@ -194,7 +197,7 @@ class Fetcher:
                 hungry.append(position)
         for leader, positions in self._by_leader(hungry).items():
             for position in positions:
-                node = self._nearest(position, leader, now)
+                node = self._nearest_node(position, leader, now)
                 if node not in self._beside or not _is_asked(position, self._beside[node]):
                     by_node[node].append(position)
         return by_node, enough
@@ -204,7 +207,7 @@ class Fetcher:
         asked = self._long_polls.get(node)
         return [] if asked is None else [p for p in positions if not _is_asked(p, asked)]
 
-    def _nearest(self, position: Position, leader: int, now: float) -> int:
+    def _nearest_node(self, position: Position, leader: int, now: float) -> int:
         """The preferred replica that the leader named, while that is valid (KIP-392); else the leader."""
         replica = position.read_replica
         if replica >= 0 and (
@@ -213,7 +216,7 @@ class Fetcher:
             position.read_replica = replica = -1
         return replica if replica >= 0 else leader
 
-    def _room(self) -> int:
+    def _room_bytes(self) -> int:
         """Limit of a response: what prefetching leaves alongside the other pending requests."""
         config = self.config
         others = sum(self._asked_bytes.values())
@@ -227,7 +230,7 @@ class Fetcher:
             buffered > 0 and whole >= self.config.prefetch_max_bytes
         )
 
-    async def _fetch(self, node: int, positions: list[Position], others_wait: bool) -> None:
+    async def _fetch_from(self, node: int, positions: list[Position], others_wait: bool) -> None:
         """Fetch from this node for as long as it has wanted partitions.
 
         The next request is sent before the last response is decoded, so that the broker works meanwhile.
@@ -235,8 +238,8 @@ class Fetcher:
         # some may have been revoked between the creation of the task and its start
         positions = [p for p in positions if p.readable and self.reading.positions.get(p.partition) is p]
         while positions:
-            asked = self._ask(self._suspects.part(node, positions))
-            max_wait_ms = 0 if self._suspects.seeks(node) else self.config.fetch_max_wait_ms
+            asked = self._send_fetch(self._suspects.next_part(node, positions))
+            max_wait_ms = 0 if self._suspects.is_seeking(node) else self.config.fetch_max_wait_ms
             if others_wait or node in self._beside:
                 max_wait_ms = min(max_wait_ms, BUSY_WAIT_MS)
             if max_wait_ms > BUSY_WAIT_MS:
@@ -246,7 +249,7 @@ class Fetcher:
                     return
             finally:
                 self._long_polls.pop(node, None)
-            positions, others_wait = self._next(node)
+            positions, others_wait = self._next_positions(node)
 
     async def _fetch_beside(self, node: int) -> None:
         """Fetch what came up after the node's long poll began, until that is answered.
@@ -259,10 +262,10 @@ class Fetcher:
             # the pool tries again later; until then the long poll is waited for
             return
         max_wait_ms, before = 0, frozenset[Position]()
-        while positions := self._came_up(node, self._next(node)[0]):
+        while positions := self._came_up(node, self._next_positions(node)[0]):
             max_wait_ms = min(2 * max_wait_ms + 1, BUSY_WAIT_MS) if before.issuperset(positions) else 0
             before = frozenset(positions)
-            self._beside[node] = self._ask(self._suspects.part(_beside(node), positions))
+            self._beside[node] = self._send_fetch(self._suspects.next_part(_short_poll_name(node), positions))
             try:
                 if not await self._fetch_once(node, self._beside[node], max_wait_ms, beside=True):
                     return
@@ -271,7 +274,7 @@ class Fetcher:
             # the reader first: these partitions had none until now
             await asyncio.sleep(0)
 
-    def _next(self, node: int) -> tuple[list[Position], bool]:
+    def _next_positions(self, node: int) -> tuple[list[Position], bool]:
         """The positions to fetch from this node now, and whether other partitions have enough."""
         self.wake()
         now = now_ms()
@@ -279,15 +282,15 @@ class Fetcher:
         by_node, enough = self._wanted_positions(now)
         return by_node.get(node, []), enough
 
-    def _ask(self, positions: Iterable[Position]) -> _Asked:
+    def _send_fetch(self, positions: Iterable[Position]) -> _Asked:
         session_id = self.reading.delivery.session_id
         return {p.partition: (p, p.changed, session_id(p.partition)) for p in positions}
 
     async def _fetch_once(self, node: int, asked: _Asked, max_wait_ms: int, *, beside: bool = False) -> bool:
         """Send one Fetch; return whether there was a response, be it one over the limit."""
         config, epoch_of = self.config, self.reading.cluster.known_metadata.leader_epoch
-        task = _beside(node) if beside else node
-        self._asked_bytes[task] = max_bytes = self._room()
+        task = _short_poll_name(node) if beside else node
+        self._asked_bytes[task] = max_bytes = self._room_bytes()
         try:
             answer = await self.reading.cluster.fetch(
                 {p: FetchFrom(position.fetch_offset, epoch_of(p)) for p, (position, _, _) in asked.items()},
@@ -298,7 +301,7 @@ class Fetcher:
                 max_wait_ms=max_wait_ms,
                 read_committed=self.config.reads_committed,
                 rack=config.client_rack,
-                session=None if beside or self._suspects.seeks(task) else self.sessions[node],
+                session=None if beside or self._suspects.is_seeking(task) else self.sessions[node],
                 channel=Channel.BESIDE if beside else Channel.DATA,
             )
         except ConsumerClosedError:
@@ -313,7 +316,7 @@ class Fetcher:
             del self._asked_bytes[task]
         self._node_failures.pop(node, None)
         self._node_retry_at.pop(node, None)
-        self._suspects.came(task)
+        self._suspects.on_answer(task)
         for partition, fetched in answer.items():
             position, changed, session_id = asked[partition]
             if self._is_current(position, changed):
@@ -404,7 +407,7 @@ class Fetcher:
         position.read_replica = -1
         if error.code is ErrorCode.OFFSET_OUT_OF_RANGE and from_follower:
             # a follower may lag, or have deleted more: ask the leader
-            self._starts.delay(position)
+            self._starts.delay_position(position)
         elif error.code is ErrorCode.OFFSET_OUT_OF_RANGE:
             self.reading.positions.out_of_range(position, "the log does not have it")
             self._starts.on_moved(position)
@@ -416,7 +419,7 @@ class Fetcher:
         else:
             if error.code not in STALE_METADATA:
                 self.reading.report(PartitionFailed(position.partition, error))
-            self._starts.delay(position)
+            self._starts.delay_position(position)
             self._metadata_is_stale()
 
     def _metadata_is_stale(self) -> None:
@@ -447,7 +450,7 @@ class Fetcher:
         self._leaderless = frozenset(leaderless)
 
 
-def _beside(node: int) -> str:
+def _short_poll_name(node: int) -> str:
     """The name of the task with the short polls beside a node's long one."""
     return f"beside node {node}"
 

@@ -16,7 +16,7 @@ class FirstSeen:
         #: A topic that did not exist has no id, and no partitions.
         self._topics: dict[str, tuple[uuid.UUID | None, int]] = {}
 
-    def look(self, topics: Collection[str], known: ClusterMetadata) -> None:
+    def look_at(self, topics: Collection[str], known: ClusterMetadata) -> None:
         """Metadata of the topics that are subscribed to by name; others are forgotten."""
         self._topics = {name: seen for name, seen in self._topics.items() if name in topics}
         for name in topics:

@@ -156,7 +156,7 @@ class Positions:
             if (position := self._all.get(partition)) is not None:
                 position.generation = generation
 
-    def hold(self, partitions: Iterable[TopicPartition], held: bool = True) -> None:
+    def hold_partitions(self, partitions: Iterable[TopicPartition], held: bool = True) -> None:
         """Fetch and deliver nothing of them, or go on."""
         self.disturbed()
         for partition in partitions:
@@ -165,7 +165,7 @@ class Positions:
 
     def give_up(self, partitions: Iterable[TopicPartition]) -> None:
         """Fetch and deliver nothing of them any more, until they are removed."""
-        self.hold(partitions)
+        self.hold_partitions(partitions)
         for partition in partitions:
             if (position := self._all.get(partition)) is not None:
                 position.leaving = True
@@ -261,9 +261,9 @@ class Positions:
         """Ask the leader, before reading on, whether the log is unchanged."""
         position.phase = Phase.VALIDATING
         position.unasked = False
-        self._disturb(position)
+        self._disturb_fetch(position)
 
-    def valid(self, position: Position) -> None:
+    def on_valid(self, position: Position) -> None:
         """The log is unchanged."""
         position.phase = Phase.READING
         position.failures = 0
@@ -283,13 +283,13 @@ class Positions:
         """Its topic was deleted and recreated: all records of the new one were written since."""
         self._start_reset(position, position.fetch_offset, "the topic was deleted and recreated", newer=True)
 
-    def fail(self, position: Position, error: Exception) -> None:
+    def fail_position(self, position: Position, error: Exception) -> None:
         """The partition cannot be read; polls raise the error until a seek or a revocation."""
         position.error = error
         position.phase = Phase.FAILED
-        self._disturb(position)
+        self._disturb_fetch(position)
 
-    def refuse(self, position: Position, error: Exception) -> bool:
+    def refuse_position(self, position: Position, error: Exception) -> bool:
         """The partition may not be read; polls raise the error until it may. Returns whether that is new."""
         news = position.error is None
         position.error = error
@@ -315,7 +315,7 @@ class Positions:
         if policy == "fail":
             why = "nothing is committed" if asked is None else f"offset {asked}: {reason}"
             text = f"{why}, and auto_offset_reset is 'fail': seek, or allow a reset"
-            self.fail(position, NoOffsetError(position.partition, text))
+            self.fail_position(position, NoOffsetError(position.partition, text))
             return
         keep = policy != "earliest"  # which says the same again
         if newer and policy == "latest":
@@ -329,7 +329,7 @@ class Positions:
         position.phase = Phase.RESETTING
         position.error = None
         position.damaged = False
-        self._disturb(position)
+        self._disturb_fetch(position)
 
     def _read_from(self, position: Position, offset: int) -> None:
         position.fetch_offset = offset
@@ -344,9 +344,9 @@ class Positions:
         position.failures = position.unreadable = 0
         position.damaged = False
         position.retry_at = 0.0
-        self._disturb(position)
+        self._disturb_fetch(position)
 
-    def _disturb(self, position: Position) -> None:
+    def _disturb_fetch(self, position: Position) -> None:
         position.changed += 1
         self.disturbed()
 

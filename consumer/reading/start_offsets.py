@@ -26,7 +26,7 @@ async def _keep_nothing(_starts: Mapping[TopicPartition, int], _errors: Errors) 
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ReadingContext:
     """The objects that fetcher and start offsets share.
 
     ``polled`` is called when a waiting poll may have something to raise; ``member`` returns the member id and
@@ -63,7 +63,7 @@ REFUSALS = {
 class StartOffsets:
     """Finds start offsets. ``group``: "" for none. ``stale`` is called when the metadata may be stale."""
 
-    reading: Reading
+    reading: ReadingContext
     group: str
     read_committed: bool
     _: KW_ONLY
@@ -82,14 +82,14 @@ class StartOffsets:
             if position.partition in errors:
                 continue
             if self.reading.positions.get(position.partition) is position and position.phase is Phase.SEEKING:
-                self.found(position, found.get(position.partition))
+                self.on_committed(position, found.get(position.partition))
 
-    def found(self, position: Position, committed: CommittedOffset | None) -> None:
+    def on_committed(self, position: Position, committed: CommittedOffset | None) -> None:
         """The committed offset of a partition is known; None if there is none."""
         partition, known = position.partition, self.reading.cluster.known_metadata
         newer = self.reading.first_seen.is_newer(partition, known.topic_id(partition.topic))
         self.reading.positions.found_committed(
-            partition, _certain(committed), known.leader_epoch(partition), newer=newer
+            partition, _certain_commit(committed), known.leader_epoch(partition), newer=newer
         )
         self.on_moved(position)
 
@@ -112,7 +112,7 @@ class StartOffsets:
 
     # resets
 
-    async def reset(self, resetting: list[Position]) -> None:
+    async def reset_positions(self, resetting: list[Position]) -> None:
         """Ask the leaders for the offsets of these resets."""
         errors: Errors = {}
         at = {p.partition: p.reset_to for p in resetting}
@@ -122,7 +122,7 @@ class StartOffsets:
         async def ask() -> tuple[
             dict[TopicPartition, int], dict[TopicPartition, str], Mapping[TopicPartition, int]
         ]:
-            found, ranges = await self._offsets_at(at, errors), await self._ranges(missed)
+            found, ranges = await self._offsets_at(at, errors), await self._log_ranges(missed)
             current = self.reading.positions.get
             starts = {
                 p.partition: found[p.partition]
@@ -152,7 +152,7 @@ class StartOffsets:
         session = self.reading.delivery.session(position.partition)
         return session is None or not session.undone
 
-    async def _ranges(self, partitions: list[TopicPartition]) -> dict[TopicPartition, str]:
+    async def _log_ranges(self, partitions: list[TopicPartition]) -> dict[TopicPartition, str]:
         """The offset ranges of the logs, as texts for the reason of a reset."""
         unknown: Errors = {}
         starts = await self.reading.cluster.list_offsets(dict.fromkeys(partitions, EARLIEST), errors=unknown)
@@ -169,7 +169,7 @@ class StartOffsets:
 
     # truncated logs
 
-    async def validate(self, validating: list[Position]) -> None:
+    async def validate_positions(self, validating: list[Position]) -> None:
         """Ask the leaders whether their logs were truncated before these positions (KIP-320)."""
         epochs = {p.partition: max(p.leader_epoch, self._read_under(p)) for p in validating}
         before = [(p, p.changed) for p in validating]
@@ -187,7 +187,7 @@ class StartOffsets:
             if end is not None and end.offset < position.fetch_offset:
                 self._on_truncation(position, epochs[partition], end)
             else:
-                self.reading.positions.valid(position)
+                self.reading.positions.on_valid(position)
             self.on_moved(position, goes_on=True)
             # what is done beyond the commit may be in the truncated part, even if the commit is not
             self.reading.delivery.known_to(partition, position.fetch_offset if end is None else end.offset)
@@ -214,7 +214,9 @@ class StartOffsets:
         """The log was truncated: continue at the truncation, or as the reset policy says."""
         partition, asked = position.partition, position.fetch_offset
         if self.reading.positions.fails_without_offset(position):
-            self.reading.positions.fail(position, LogTruncatedError(partition, asked, epoch, end.offset))
+            self.reading.positions.fail_position(
+                position, LogTruncatedError(partition, asked, epoch, end.offset)
+            )
             return
         if end.offset < 0:
             self.reading.positions.cut_somewhere(position, f"leader epoch {epoch}, which it is from, is gone")
@@ -281,7 +283,7 @@ class StartOffsets:
             if isinstance(wrong, KafkaError) and not (wrong.retriable or wrong.code in _MEMBER_MOVED):
                 self.on_refused(position, wrong)
                 continue
-            self.delay(position)
+            self.delay_position(position)
             if str(wrong) not in told:
                 told.add(str(wrong))
                 self.reading.report(BrokerUnavailable(doing, wrong))
@@ -292,21 +294,21 @@ class StartOffsets:
     def on_refused(self, position: Position, error: KafkaError) -> None:
         """A final error, or a missing right that may be granted."""
         if error.code not in REFUSALS:
-            self.reading.positions.fail(position, error)
+            self.reading.positions.fail_position(position, error)
             self.on_moved(position)
             return
-        self.delay(position)
+        self.delay_position(position)
         error = KafkaError(error.code, f"{error.message}: {REFUSALS[error.code]}")
-        if self.reading.positions.refuse(position, error):
+        if self.reading.positions.refuse_position(position, error):
             self.reading.report(PartitionFailed(position.partition, error))
         self.reading.polled()
 
-    def delay(self, position: Position) -> None:
+    def delay_position(self, position: Position) -> None:
         position.retry_at = now_ms() + self.reading.backoff.delay_ms(position.failures)
         position.failures += 1
 
 
-def _certain(committed: CommittedOffset | None) -> CommittedOffset | None:
+def _certain_commit(committed: CommittedOffset | None) -> CommittedOffset | None:
     """The commit without its metadata if no leader epoch allows to check that the log is unchanged."""
     if committed is None or committed.leader_epoch >= 0 or not done_ahead.is_ours(committed.metadata):
         return committed

@@ -22,31 +22,31 @@ class Suspects:
     def __repr__(self) -> str:
         return f"Suspects({sum(map(len, self._all.values()))} partitions)"
 
-    def part(self, task: Hashable, wanted: list[Position]) -> list[Position]:
+    def next_part(self, task: Hashable, wanted: list[Position]) -> list[Position]:
         """Return which of the wanted partitions the task's next request names: all, if none is suspected."""
         if (suspects := self._all.get(task)) is not None:
             there = set(wanted)
-            self._set(task, [position for position in suspects if position in there])
-        return self._half(task) or wanted
+            self._set_suspects(task, [position for position in suspects if position in there])
+        return self._half_of(task) or wanted
 
-    def seeks(self, task: Hashable) -> bool:
+    def is_seeking(self, task: Hashable) -> bool:
         """Return whether the task's next request is a part of one."""
         return task in self._all
 
-    def came(self, task: Hashable) -> None:
+    def on_answer(self, task: Hashable) -> None:
         """The last part was answered: what is sought is in the rest, if it is there still."""
-        self._set(task, self._all.get(task, ())[len(self._half(task)) :])
+        self._set_suspects(task, self._all.get(task, ())[len(self._half_of(task)) :])
 
     def too_much(self, task: Hashable, asked: Sequence[Position]) -> Position | None:
         """The answer to these was too large. Returns the partition that it is of, once only one was asked."""
-        self._set(task, asked if len(asked) > 1 else ())
+        self._set_suspects(task, asked if len(asked) > 1 else ())
         return asked[0] if len(asked) == 1 else None
 
-    def _half(self, task: Hashable) -> list[Position]:
+    def _half_of(self, task: Hashable) -> list[Position]:
         suspects = self._all.get(task, ())
         return list(suspects[: (len(suspects) + 1) // 2])
 
-    def _set(self, task: Hashable, suspects: Sequence[Position]) -> None:
+    def _set_suspects(self, task: Hashable, suspects: Sequence[Position]) -> None:
         self._all.pop(task, None)
         if suspects:
             self._all[task] = suspects

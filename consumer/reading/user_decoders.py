@@ -30,7 +30,7 @@ class Decoder:
 
     def __init__(self, decode: Any, what: str) -> None:
         self._what = what
-        self._decode = _decode(decode, what)
+        self._decode = _make_decoder(decode, what)
         #: Returns whether decoding may have to wait, and so must not be done on an event loop.
         self.waits: Callable[[bytes], bool] | None = getattr(decode, "waits", None)
 
@@ -54,7 +54,7 @@ def make_decoder(decode: Any, what: str) -> Decoder | None:
     return None if decode is None else Decoder(decode, what)
 
 
-def _decode(decode: Any, what: str) -> Decode:
+def _make_decoder(decode: Any, what: str) -> Decode:
     if isinstance(decode, type | UnionType) or get_origin(decode) is not None:
         return json_validator(decode)
     if not callable(decode) or inspect.iscoroutinefunction(decode):

@@ -29,7 +29,7 @@ from ..group.zookeeper import ZooKeeperRegistry, new_member_id
 from ..reading.delivery import Delivery
 from ..reading.fetcher import Fetcher
 from ..reading.positions import Positions
-from ..reading.start_offsets import Reading
+from ..reading.start_offsets import ReadingContext
 from .driver import Driver
 from .handover import Callbacks, Handover
 from .watchdogs import LoopWatch, PollWatch
@@ -64,10 +64,12 @@ class ConsumerAssembly:
             )
             self.membership = RegistryMembership(config, rng, new_member_id(config.group, rng))
         elif manual:
-            _assignors(config.assignor)  # a wrong name is refused here too
+            _load_assignors(config.assignor)  # a wrong name is refused here too
             self.membership = ManualAssignment(config, rng)
         else:
-            self.membership = ConsumerMembership(config, rng) if config.needs_consumer else self._classic()
+            self.membership = (
+                ConsumerMembership(config, rng) if config.needs_consumer else self._classic_member()
+            )
         self.positions = Positions(config.auto_offset_reset)
         self.tracker = Tracker(commits=config.commits)
         self.delivery = Delivery(
@@ -96,10 +98,10 @@ class ConsumerAssembly:
             report=report,
             failed=failed,
             polled=wake,
-            turn_classic=lambda: self._take(self._classic()),
+            turn_classic=lambda: self._take_membership(self._classic_member()),
             registry=None if self.registry is None else self.registry.carry_out,
         )
-        reading = Reading(
+        reading = ReadingContext(
             self.cluster,
             self.positions,
             self.delivery,
@@ -122,11 +124,11 @@ class ConsumerAssembly:
             carry_out=self.driver.carry_out,
             report=report,
             manual=manual or config.dual_commit,
-            store=None if self.registry is None else self._store,
+            store=None if self.registry is None else self._store_offsets,
             read_in=self.positions.topic_id,
             keeps_starts=config.commits and not manual,
         )
-        self.fetcher = Fetcher(replace(reading, keep=self.committer.keep), config)
+        self.fetcher = Fetcher(replace(reading, keep=self.committer.keep_starts), config)
         self.handover = self.driver.handover = Handover(
             config,
             callbacks,
@@ -134,7 +136,7 @@ class ConsumerAssembly:
             self.delivery,
             self.tracker,
             self.committer,
-            announced=self.fetcher.look,
+            announced=self.fetcher.fetch_now,
             came=self.fetcher.wake,
             revocation_done=self.driver.revocation_done,
             report=report,
@@ -154,7 +156,7 @@ class ConsumerAssembly:
         version = await self.cluster.consumer_group_version()
         if version >= 0:
             patterns = version >= _PATTERNS_VERSION
-            self._take(ConsumerMembership(config, self._rng, takes_patterns=patterns))
+            self._take_membership(ConsumerMembership(config, self._rng, takes_patterns=patterns))
         elif config.needs_consumer:
             raise FatalGroupError(fatal_text(ErrorCode.UNSUPPORTED_VERSION, config.group, None))
 
@@ -164,7 +166,9 @@ class ConsumerAssembly:
             self.registry.close()
         await self.cluster.close()
 
-    async def _store(self, offsets: Mapping[TopicPartition, CommittedOffset]) -> Mapping[TopicPartition, int]:
+    async def _store_offsets(
+        self, offsets: Mapping[TopicPartition, CommittedOffset]
+    ) -> Mapping[TopicPartition, int]:
         """Store offsets in ZooKeeper; with dual_commit also in the group, which has no members."""
         assert self.registry is not None, "only a registry stores them"
         codes: dict[TopicPartition, int] = {**await self.registry.commit(offsets)}
@@ -173,10 +177,10 @@ class ConsumerAssembly:
             codes |= await commit_once(self.cluster, self._config.group, stored, -1, "", None)
         return codes
 
-    def _classic(self) -> GroupMember:
-        return Membership(self._config, _assignors(self._config.assignor), self._rng)
+    def _classic_member(self) -> GroupMember:
+        return Membership(self._config, _load_assignors(self._config.assignor), self._rng)
 
-    def _take(self, membership: GroupMember) -> None:
+    def _take_membership(self, membership: GroupMember) -> None:
         self.membership = self.driver.membership = self.committer.membership = membership
 
 
@@ -185,7 +189,7 @@ def make_cluster(config: ConsumerConfig) -> Cluster:
     return config.cluster(config.default_api_timeout_ms, config.max_response_bytes)
 
 
-def _assignors(given: Any) -> list[Assignor]:
+def _load_assignors(given: Any) -> list[Assignor]:
     specs = list(given) if isinstance(given, list | tuple) else [given]
     if not specs:
         raise ConfigError("assignor is empty: give a name, a class or an instance, or several")

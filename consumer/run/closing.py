@@ -59,7 +59,7 @@ class Closing:
             self._drain_ms = drain_timeout_ms
             self._work = asyncio.create_task(self._close(caller, timeout_ms), name="kohort closing")
         elif hurry:
-            self._hurry(drain_timeout_ms)
+            self._hurry_drain(drain_timeout_ms)
         if in_callback():
             return
         try:
@@ -71,7 +71,7 @@ class Closing:
             self._work.result()
 
     async def _end_soon(self, work: asyncio.Task[None]) -> None:
-        self._hurry(0.0)
+        self._hurry_drain(0.0)
         self.parts.handover.end_within(CANCELLED_S * 1000)
         try:
             await asyncio.wait({work}, timeout=CANCELLED_S)
@@ -79,7 +79,7 @@ class Closing:
             work.cancel()
             await asyncio.wait({work})
 
-    def _hurry(self, drain_ms: float) -> None:
+    def _hurry_drain(self, drain_ms: float) -> None:
         self._drain_ms = min(self._drain_ms, drain_ms)
         self.parts.driver.leave_now()
         self.parts.handover.hurry(self._drain_ms)
@@ -93,10 +93,10 @@ class Closing:
         try:
             if self.tasks() is not None:
                 await self._give_up(caller, timeout_ms, left_ms)
-                await self._leave(max(left_ms(), LEAVE_MS))
+                await self._leave_group(max(left_ms(), LEAVE_MS))
         except asyncio.CancelledError:
             if self.tasks() is not None:
-                await self._leave(LEAVE_MS)
+                await self._leave_group(LEAVE_MS)
             raise
         finally:
             self.silenced()
@@ -106,7 +106,7 @@ class Closing:
             await parts.close()
             self.over()
 
-    async def _leave(self, timeout_ms: float) -> None:
+    async def _leave_group(self, timeout_ms: float) -> None:
         """Leave the group, or wait for that if it has begun: a cancelled close may be at it."""
         if not self._leaving:
             leaving = self.parts.driver.leave(CLOSED, timeout_ms)

@@ -33,7 +33,7 @@ from ..group.effects import (
     Fail,
     ForgetCoordinator,
     NeedTopics,
-    Report,
+    ReportEvent,
     ResolvePattern,
     Revoke,
     Send,
@@ -164,11 +164,13 @@ class Driver:
                 try:
                     async with asyncio.timeout(timeout_ms / 1000):
                         await (
-                            self._request(effect) if isinstance(effect, Send) else self._ask_registry(effect)
+                            self._request_answer(effect)
+                            if isinstance(effect, Send)
+                            else self._ask_registry(effect)
                         )
                 except (TimeoutError, KohortError) as error:
                     self.report(BrokerUnavailable("leaving the group", error))
-            elif isinstance(effect, Report):
+            elif isinstance(effect, ReportEvent):
                 self.report(effect.event)
 
     # the loop
@@ -185,7 +187,7 @@ class Driver:
                 now = now_ms()
                 if self.watch.is_expired(now):
                     self._poll_interval_over(now)
-                self.membership.advance(now)
+                self.membership.do_due(now)
                 self.carry_out()
         finally:
             self._over = True
@@ -213,9 +215,9 @@ class Driver:
         match effect:
             case Send():
                 if effect.at_once:
-                    self._ask(effect)
+                    self._send_request(effect)
                 else:
-                    asyncio.get_running_loop().call_soon(self._ask, effect)
+                    asyncio.get_running_loop().call_soon(self._send_request, effect)
             case RegistryEffect():
                 self._start(self._ask_registry(effect), "kohort registry")
             case ForgetCoordinator():
@@ -236,7 +238,7 @@ class Driver:
                 self.handover.revoke(effect)
             case SessionAtRisk(at_risk):
                 self.delivery.halt(at_risk)
-            case Report(event):
+            case ReportEvent(event):
                 self.report(event)
             case Fail(error):
                 self.failed(error)
@@ -252,7 +254,7 @@ class Driver:
             # nothing that is expected: without its outcome the membership would wait for ever
             self.failed(error)
 
-    def _ask(self, send: Send) -> None:
+    def _send_request(self, send: Send) -> None:
         """Send a request: without a task, which it needs only if there is no connection yet."""
         if self._over:
             return
@@ -263,7 +265,7 @@ class Driver:
                 group, send.body, channel=send.channel, timeout_ms=send.timeout_ms
             )
         if answer is None:
-            self._start(self._send(send), f"kohort {send.api_key.name}")
+            self._start(self._send_in_task(send), f"kohort {send.api_key.name}")
         else:
             self._tasks.add(answer)
             answer.add_done_callback(partial(self._on_request, send))
@@ -280,9 +282,9 @@ class Driver:
         except Exception as unexpected:
             self.failed(unexpected)
 
-    async def _send(self, send: Send) -> None:
+    async def _send_in_task(self, send: Send) -> None:
         try:
-            response = await self._request(send)
+            response = await self._request_answer(send)
         except ConsumerClosedError:
             return
         except KohortError as error:
@@ -308,12 +310,12 @@ class Driver:
             outcome = await self.registry(effect)
         except KohortError as error:
             self.report(BrokerUnavailable("asking ZooKeeper", error))
-            member.undone(effect, error, now_ms())
+            member.on_uncertain(effect, error, now_ms())
         else:
             member.on_done(effect, outcome, now_ms())
         self.carry_out()
 
-    async def _request(self, send: Send) -> object:
+    async def _request_answer(self, send: Send) -> object:
         return await self.cluster.request_coordinator(
             self.config.group, send.body, channel=send.channel, timeout_ms=send.timeout_ms
         )
@@ -344,8 +346,8 @@ class Driver:
                 # asked for while this response was on its way: it may lack what is needed now
                 continue
             if self._matches:
-                self._match(known)
-            self.first_seen.look(self._selection.topics, known)
+                self._match_pattern(known)
+            self.first_seen.look_at(self._selection.topics, known)
             self._tell_missing(known)
             if not self._prepared and self._wanted & known.topics.keys():
                 # during the rebalance, so that what is assigned then can be fetched at once
@@ -357,13 +359,13 @@ class Driver:
             gone, doubted = self._missing_topics(known)
             # a member that needs more asks again, with its next heartbeat
             self._needed = frozenset()
-            self.membership.topics(self._infos(known), now_ms(), gone, ids)
+            self.membership.on_topics(self._topic_infos(known), now_ms(), gone, ids)
             self.carry_out()
             if not self._look_now:
                 soon = self._missing or doubted
                 await self._look_again.wait(MISSING_TOPIC_MS if soon else self.config.metadata_max_age_ms)
 
-    def _match(self, known: ClusterMetadata) -> None:
+    def _match_pattern(self, known: ClusterMetadata) -> None:
         """Subscribe to the topics that match the pattern now."""
         topics = self._selection.matching((topic.name, topic.internal) for topic in known.topics.values())
         if topics != self._wanted:
@@ -401,7 +403,7 @@ class Driver:
         gone, self._unknown = unknown & self._unknown, unknown
         return gone, gone != unknown
 
-    def _infos(self, known: ClusterMetadata) -> dict[str, TopicInfo]:
+    def _topic_infos(self, known: ClusterMetadata) -> dict[str, TopicInfo]:
         infos = {}
         for name, topic in known.topics.items():
             racks = []

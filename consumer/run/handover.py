@@ -52,14 +52,14 @@ class Callbacks:
 
 
 @dataclass(slots=True, eq=False)
-class _Call:
+class _CallbackCall:
     """A call of a callback; ``waited_for`` until it has returned or is abandoned."""
 
     waited_for: bool = True
 
 
 #: The current call, in callbacks and in the threads and tasks that they start.
-_call: ContextVar[_Call | None] = ContextVar("callback", default=None)
+_call: ContextVar[_CallbackCall | None] = ContextVar("callback", default=None)
 
 
 def in_callback() -> bool:
@@ -147,7 +147,7 @@ class Handover:
             self.report(PartitionsAssigned(effect.added, effect.generation))
             self._may_read(effect.added)
             return
-        self._begin(effect.added, self._announce(effect))
+        self._begin_step(effect.added, self._announce_partitions(effect))
         self.came()
 
     def revoke(self, effect: Revoke) -> None:
@@ -160,9 +160,9 @@ class Handover:
             for announcing in self._announcing:
                 announcing.cancel()
         lost = effect.reason if effect.lost else None
-        self._give(effect.partitions, self.config.drain_ms, asked=True, lost=lost)
+        self._give_partitions(effect.partitions, self.config.drain_ms, asked=True, lost=lost)
 
-    def _give(
+    def _give_partitions(
         self, partitions: Iterable[TopicPartition], drain_ms: float, *, asked: bool, lost: str | None = None
     ) -> None:
         """Give partitions up, apart from others that wait for another step."""
@@ -176,12 +176,14 @@ class Handover:
         for together in apart.values() or [()]:
             giving = _Giving(tuple(together), revocation, drain_ms, lost)
             self._giving.append(giving)
-            self._begin(together, self._give_up(giving))
+            self._begin_step(together, self._give_up(giving))
 
-    def _begin(self, partitions: Iterable[TopicPartition], work: Coroutine[object, object, None]) -> None:
+    def _begin_step(
+        self, partitions: Iterable[TopicPartition], work: Coroutine[object, object, None]
+    ) -> None:
         """Start a step of these partitions, after their earlier ones."""
         before = {step for p in partitions if (step := self._last.get(p)) is not None}
-        step = asyncio.create_task(_after(before, work), name="kohort handover")
+        step = asyncio.create_task(_run_after(before, work), name="kohort handover")
         self._steps.add(step)
         self._last.update(dict.fromkeys(partitions, step))
         step.add_done_callback(self._on_step_end)
@@ -204,11 +206,11 @@ class Handover:
         wanted = tuple(partitions)
         deadline = now_ms() + timeout_ms
         while self.tracker.undone(wanted):
-            if not await self._wait(deadline - now_ms()):
+            if not await self._wait_for_done(deadline - now_ms()):
                 return False
         return True
 
-    async def _wait(self, timeout_ms: float) -> bool:
+    async def _wait_for_done(self, timeout_ms: float) -> bool:
         """Wait for records to be done, or for something else that may end a drain."""
         self.tracker.awaited += 1
         try:
@@ -221,7 +223,7 @@ class Handover:
         self._closing = True
         self.end_within(timeout_ms)
         leaving = {p for giving in self._giving for p in giving.partitions}
-        self._give(sorted(self.positions.partitions() - leaving), drain_ms, asked=False)
+        self._give_partitions(sorted(self.positions.partitions() - leaving), drain_ms, asked=False)
         self.hurry(drain_ms)
         _, left = await asyncio.wait(self._steps, timeout=max(0.0, timeout_ms) / 1000)
         return not left
@@ -257,11 +259,11 @@ class Handover:
                 step.cancel()
             await asyncio.gather(*self._steps, return_exceptions=True)
 
-    async def _announce(self, effect: Assign) -> None:
+    async def _announce_partitions(self, effect: Assign) -> None:
         self.report(PartitionsAssigned(effect.added, effect.generation))
         if self.callbacks.assigned is not None:
             telling = asyncio.create_task(
-                self._call("on_partitions_assigned", self.callbacks.assigned, effect.added)
+                self._call_user("on_partitions_assigned", self.callbacks.assigned, effect.added)
             )
             self._announcing.add(telling)
             telling.add_done_callback(self._announcing.discard)
@@ -270,7 +272,7 @@ class Handover:
 
     def _may_read(self, added: Iterable[TopicPartition]) -> None:
         leaving = {p for giving in self._giving for p in giving.partitions}
-        self.positions.hold((p for p in added if p not in leaving), held=False)
+        self.positions.hold_partitions((p for p in added if p not in leaving), held=False)
         self.announced()
 
     async def _give_up(self, giving: _Giving) -> None:
@@ -282,11 +284,11 @@ class Handover:
             self.report(PartitionsLost(partitions, giving.lost))
             if not giving.told:
                 callback = self.callbacks.lost or self.callbacks.revoked
-                await self._call("on_partitions_lost", callback, partitions)
+                await self._call_user("on_partitions_lost", callback, partitions)
         elif partitions:
             self.report(PartitionsRevoked(partitions, self.tracker.undone_by_partition(partitions)))
         for partition in partitions:
-            self.tracker.end(partition)
+            self.tracker.end_session(partition)
         self.positions.remove(partitions)
         self._giving.remove(giving)
         giving.revocation.left -= 1
@@ -297,7 +299,7 @@ class Handover:
         """The steps of an orderly revocation; a loss cancels them at any point."""
         partitions, began = giving.partitions, now_ms()
         await self._wait_until_done(giving)
-        await self._call("on_partitions_revoked", self.callbacks.revoked, partitions)
+        await self._call_user("on_partitions_revoked", self.callbacks.revoked, partitions)
         giving.told = True
         if self.config.commits:
             left_ms = self.config.rebalance_ms - (now_ms() - began)
@@ -307,7 +309,7 @@ class Handover:
 
     async def _wait_until_done(self, giving: _Giving) -> None:
         self.report(PartitionsRevoking(giving.partitions, self.tracker.undone(giving.partitions)))
-        await self._call("on_partitions_revoking", self.callbacks.revoking, giving.partitions)
+        await self._call_user("on_partitions_revoking", self.callbacks.revoking, giving.partitions)
         began = now_ms()
         while undone := self.tracker.first_undone(giving.partitions):
             now = now_ms()
@@ -315,14 +317,14 @@ class Handover:
             if left_ms <= 0:
                 self.report(DrainTimedOut(undone, now - began))
                 return
-            await self._wait(left_ms)
+            await self._wait_for_done(left_ms)
 
-    async def _call(
+    async def _call_user(
         self, name: str, callback: PartitionsCallback | None, partitions: tuple[TopicPartition, ...]
     ) -> None:
         if callback is None:
             return
-        call, began = _Call(), now_ms()
+        call, began = _CallbackCall(), now_ms()
         before = _call.set(call)
         waiting = asyncio.timeout(min(self.config.rebalance_ms, self._called_by - began) / 1000)
         try:
@@ -348,7 +350,7 @@ class Handover:
             _call.reset(before)
 
 
-async def _after(before: Iterable[asyncio.Task[None]], work: Coroutine[object, object, None]) -> None:
+async def _run_after(before: Iterable[asyncio.Task[None]], work: Coroutine[object, object, None]) -> None:
     try:
         if waiting := {step for step in before if not step.done()}:
             await asyncio.wait(waiting)

@@ -41,7 +41,7 @@ class PollWatch:
         self._waiting -= 1
         self._last = now
 
-    def touch(self, now: float) -> None:
+    def note_poll(self, now: float) -> None:
         """A poll began and ended at once, or the user did something else that counts as one."""
         self._last = now
 
@@ -113,7 +113,7 @@ class LoopWatch:
         last = loop.time()
         self._last = time.monotonic()
         watcher = threading.Thread(
-            target=self._look, args=(threading.get_ident(),), name="kohort loop watch", daemon=True
+            target=self._look_at_loop, args=(threading.get_ident(),), name="kohort loop watch", daemon=True
         )
         watcher.start()
         try:
@@ -129,7 +129,7 @@ class LoopWatch:
         finally:
             self._ended.set()
 
-    def _look(self, loop_thread: int) -> None:
+    def _look_at_loop(self, loop_thread: int) -> None:
         told_s = 0.0
         while not self._ended.wait(self._beat_s):
             late_s = time.monotonic() - self._last
@@ -170,22 +170,22 @@ def activity_of_task(task: asyncio.Task[object]) -> str:
 def _name_frames(frames: Iterable[FrameType]) -> str:
     """``bill (billing.py:31)``, and the innermost line if that is another. Outermost frames come first."""
     ours = list(frames)
-    theirs = [frame for frame in ours if not _module(frame).startswith("kohort.")] or ours
+    theirs = [frame for frame in ours if not _module_of(frame).startswith("kohort.")] or ours
     if not theirs:
         return ""
     handler, innermost = theirs[0], theirs[-1]
-    text = _line(handler)
-    return text if handler is innermost else f"{text}, in {_line(innermost)}"
+    text = _line_of(handler)
+    return text if handler is innermost else f"{text}, in {_line_of(innermost)}"
 
 
 def _runs_things(frame: FrameType) -> bool:
-    return _module(frame).partition(".")[0] in ("asyncio", "concurrent", "threading")
+    return _module_of(frame).partition(".")[0] in ("asyncio", "concurrent", "threading")
 
 
-def _module(frame: FrameType) -> str:
+def _module_of(frame: FrameType) -> str:
     return str(frame.f_globals.get("__name__", ""))
 
 
-def _line(frame: FrameType) -> str:
+def _line_of(frame: FrameType) -> str:
     code = frame.f_code
     return f"{code.co_qualname} ({code.co_filename.rpartition('/')[2]}:{frame.f_lineno})"

@@ -31,7 +31,7 @@ CLASSIC_GROUPS: Final = GroupKind(
     group_type=CLASSIC_TYPE,
     restore=lambda _groups, group_id, stored: restore_group(group_id, stored),
     apis={
-        ApiKey.JOIN_GROUP: Api(join.handle_join, join.refusal),
+        ApiKey.JOIN_GROUP: Api(join.handle_join, join.refused_join),
         ApiKey.SYNC_GROUP: Api(
             sync.handle_sync,
             lambda _request, error: SyncGroupResponse(0, error),
@@ -44,7 +44,9 @@ CLASSIC_GROUPS: Final = GroupKind(
             ErrorCode.NONE,
         ),
         ApiKey.LEAVE_GROUP: Api(leave.handle_leave, lambda _request, error: LeaveGroupResponse(0, error)),
-        ApiKey.DESCRIBE_GROUPS: Api(describe.handle_describe, describe.refusal, fan_out=describe.FAN_OUT),
+        ApiKey.DESCRIBE_GROUPS: Api(
+            describe.handle_describe, describe.refused_group, fan_out=describe.FAN_OUT
+        ),
     },
     applies={
         GroupStored: _store_groups,
@@ -55,6 +57,6 @@ CLASSIC_GROUPS: Final = GroupKind(
         JOIN: rebalance.on_join_timer,
         SYNC: rebalance.on_sync_timer,
     },
-    activate=rebalance.activate,
-    unload=rebalance.unload,
+    activate=rebalance.activate_groups,
+    unload=rebalance.unload_groups,
 )

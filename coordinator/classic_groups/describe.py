@@ -21,7 +21,7 @@ from ..engine.effects import Request
 from ..engine.shard import FanOut
 from ..groups.groups import GroupShard
 from ..replies import GROUP_OPERATIONS
-from .group import find
+from .group import find_classic
 
 _NOT_FOUND_VERSION: Final = 6
 
@@ -49,7 +49,7 @@ def handle_describe(shard: GroupShard, request: Request, _now_ms: int) -> None:
         shard.refuse(request, request.body.error)
         return
     group_id = request.body.group_id
-    group = find(shard, group_id)
+    group = find_classic(shard, group_id)
     if group is None:
         shard.reply(request, _not_found(request, is_other=group_id in shard.state.groups))
         return
@@ -75,7 +75,7 @@ def handle_describe(shard: GroupShard, request: Request, _now_ms: int) -> None:
     shard.reply(request, _with_operations(request, described))
 
 
-def refusal(request: Request, error: int) -> DescribedGroup:
+def refused_group(request: Request, error: int) -> DescribedGroup:
     return DescribedGroup(error, group_id=request.body.group_id)
 
 

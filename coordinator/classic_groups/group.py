@@ -14,7 +14,7 @@ from ...protocol import ErrorCode, subscribed_topics
 from ...statemachine import GroupState
 from ..engine.effects import Request
 from ..engine.timers import Timers
-from ..groups.events import Cause, quoted
+from ..groups.events import Cause, quote_text
 from ..groups.group_type import GroupType
 from ..groups.groups import CONSUMER, CommittedTopic, GroupShard
 
@@ -40,7 +40,7 @@ Protocols: TypeAlias = tuple[tuple[str, bytes], ...]
 
 
 @dataclass(slots=True, eq=False)
-class Member:
+class ClassicMember:
     """A member; ``parked_join`` and ``parked_sync`` are its requests that are held until a round ends."""
 
     member_id: str
@@ -111,7 +111,7 @@ class ClassicGroup:
     protocol_type: str | None = None
     protocol_name: str | None = None
     leader_id: str | None = None
-    members: dict[str, Member] = field(default_factory=dict)
+    members: dict[str, ClassicMember] = field(default_factory=dict)
     static_members: dict[str, str] = field(default_factory=dict)
     pending_join: dict[str, None] = field(default_factory=dict)
     pending_sync: dict[str, None] = field(default_factory=dict)
@@ -200,16 +200,16 @@ class ClassicGroup:
         return ErrorCode.NONE
 
     def why_refused(self, member_id: str, instance_id: str | None, generation: int, error: int) -> str:
-        who = f"member {quoted(member_id)}" if member_id else "a sender without a member id"
+        who = f"member {quote_text(member_id)}" if member_id else "a sender without a member id"
         if error == ErrorCode.FENCED_INSTANCE_ID and instance_id is not None:
-            now = quoted(self.static_members.get(instance_id, ""))
-            return f"{who} is fenced: static {quoted(instance_id)} is member {now} now"
+            now = quote_text(self.static_members.get(instance_id, ""))
+            return f"{who} is fenced: static {quote_text(instance_id)} is member {now} now"
         if error == ErrorCode.ILLEGAL_GENERATION:
             return f"{who} is in generation {generation}, the group is in {self.generation}"
         if error == ErrorCode.REBALANCE_IN_PROGRESS:
             return f"{who} has not synced in generation {self.generation}"
         if instance_id is not None and instance_id not in self.static_members:
-            return f"{who} says to be static {quoted(instance_id)}, of whom the group knows nothing"
+            return f"{who} says to be static {quote_text(instance_id)}, of whom the group knows nothing"
         return f"{who} is not in the group"
 
     def heard_from(self, member_id: str, timers: Timers, now_ms: int) -> None:
@@ -262,7 +262,7 @@ class ClassicGroup:
         everyone, support = len(self.members), self.protocol_support
         return any(support.get(name, 0) == everyone for name in names)
 
-    def add(self, member: Member, protocol_type: str) -> None:
+    def add(self, member: ClassicMember, protocol_type: str) -> None:
         """Add a member; the first one determines the protocol type and leads."""
         if not self.members:
             self.protocol_type = protocol_type
@@ -272,9 +272,9 @@ class ClassicGroup:
         self.pending_join.pop(member.member_id, None)
         if member.instance_id is not None:
             self.static_members[member.instance_id] = member.member_id
-        self._count(member.protocols, 1)
+        self._count_protocols(member.protocols, 1)
 
-    def remove(self, member: Member) -> None:
+    def remove(self, member: ClassicMember) -> None:
         """Remove a member from everything but its parked requests; the earliest one left becomes
         the leader.
         """
@@ -283,16 +283,16 @@ class ClassicGroup:
         self.pending_sync.pop(member_id, None)
         if member.instance_id is not None:
             del self.static_members[member.instance_id]
-        self._count(member.protocols, -1)
+        self._count_protocols(member.protocols, -1)
         if self.leader_id == member_id:
             self.leader_id = next(iter(self.members), None)
 
-    def set_protocols(self, member: Member, protocols: Protocols) -> None:
-        self._count(member.protocols, -1)
+    def set_protocols(self, member: ClassicMember, protocols: Protocols) -> None:
+        self._count_protocols(member.protocols, -1)
         member.protocols = protocols
-        self._count(protocols, 1)
+        self._count_protocols(protocols, 1)
 
-    def rename(self, member: Member, member_id: str) -> None:
+    def rename_member(self, member: ClassicMember, member_id: str) -> None:
         """Give a static member a new id, at the same place in the order."""
         old_id = member.member_id
         self.members = {(member_id if key == old_id else key): value for key, value in self.members.items()}
@@ -320,7 +320,7 @@ class ClassicGroup:
                 votes[choice] += 1
         leader = self.members.get(self.leader_id or "")
         order = [name for name, _ in leader.protocols] if leader is not None else []
-        return min(votes, key=lambda name: (-votes[name], _index(order, name), name), default=None)
+        return min(votes, key=lambda name: (-votes[name], _index_of(order, name), name), default=None)
 
     def compute_subscribed_topics(self) -> frozenset[str] | None:
         """All topics the members subscribe to; None for another type, no protocol, or unreadable metadata."""
@@ -369,7 +369,7 @@ class ClassicGroup:
             ),
         )
 
-    def _count(self, protocols: Protocols, step: int) -> None:
+    def _count_protocols(self, protocols: Protocols, step: int) -> None:
         support = self.protocol_support
         for name in dict(protocols):
             count = support.get(name, 0) + step
@@ -383,7 +383,7 @@ class ClassicGroup:
 _CAN_REBALANCE = frozenset({GroupState.EMPTY, GroupState.COMPLETING_REBALANCE, GroupState.STABLE})
 
 
-def _index(order: list[str], name: str) -> int:
+def _index_of(order: list[str], name: str) -> int:
     return order.index(name) if name in order else len(order)
 
 
@@ -399,7 +399,7 @@ def restore_group(group_id: str, record: GroupStored | None) -> ClassicGroup:
     )
     for stored in record.members:
         protocols: Protocols = ((record.protocol, stored.subscription),) if record.protocol else ()
-        member = Member(
+        member = ClassicMember(
             stored.member_id,
             stored.instance_id,
             stored.client_id,
@@ -418,14 +418,14 @@ def restore_group(group_id: str, record: GroupStored | None) -> ClassicGroup:
     return group
 
 
-def find(shard: GroupShard, group_id: str) -> ClassicGroup | None:
+def find_classic(shard: GroupShard, group_id: str) -> ClassicGroup | None:
     """Find the classic group with this id, even if it is only in the log."""
     # a group in memory is found by one lookup
     group = shard.state.groups.get(group_id) or shard.state.find(group_id)
     return group if isinstance(group, ClassicGroup) else None
 
 
-def live(shard: GroupShard, group_id: str) -> ClassicGroup | None:
+def live_classic(shard: GroupShard, group_id: str) -> ClassicGroup | None:
     """The classic group with this id if it is in memory."""
     group = shard.state.groups.get(group_id)
     return group if isinstance(group, ClassicGroup) else None

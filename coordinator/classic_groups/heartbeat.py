@@ -14,11 +14,11 @@ from ...protocol.messages.heartbeat import HeartbeatResponse
 from ...statemachine import GroupState
 from ..engine.effects import Request
 from ..engine.timers import TimerKey
-from ..groups.events import quoted
+from ..groups.events import quote_text
 from ..groups.groups import GroupShard
 from ..settings import NEW_MEMBER_JOIN_TIMEOUT_MS
-from .group import SESSION, find, live
-from .members import about, name_of, note_unused, refuse_sender, remove_member
+from .group import SESSION, find_classic, live_classic
+from .members import cause_about, name_of, note_unused, refuse_sender, remove_member
 from .rebalance import maybe_complete_join, rebalance_or_complete
 
 # the two responses that nearly all requests get
@@ -35,7 +35,7 @@ def handle_heartbeat(shard: GroupShard, request: Request, now_ms: int) -> None:
     if not group_id:
         shard.refuse(request, ErrorCode.INVALID_GROUP_ID)
         return
-    group = find(shard, group_id)
+    group = find_classic(shard, group_id)
     if group is None:
         error = ErrorCode.UNKNOWN_MEMBER_ID
     else:
@@ -56,12 +56,12 @@ def on_session_timer(shard: GroupShard, key: TimerKey, now_ms: int) -> None:
     A member whose own request is parked here counts as alive: its session restarts when it is answered.
     """
     _, group_id, member_id = key
-    group = live(shard, group_id)
+    group = live_classic(shard, group_id)
     assert group is not None
     if member_id in group.pending_join:
         del group.pending_join[member_id]
         note_unused(
-            shard, group, member_id, f"member id {quoted(member_id)} was given out and not used in time"
+            shard, group, member_id, f"member id {quote_text(member_id)} was given out and not used in time"
         )
         maybe_complete_join(shard, group, now_ms)
         return
@@ -75,6 +75,6 @@ def on_session_timer(shard: GroupShard, key: TimerKey, now_ms: int) -> None:
     else:
         kind = CauseKind.SESSION_EXPIRED
         text = f"session of {name_of(member)} expired after {member.session_timeout_ms / 1000:.1f} s"
-    cause = about(member, kind, text)
+    cause = cause_about(member, kind, text)
     remove_member(shard, group, member, cause)
     rebalance_or_complete(shard, group, cause, now_ms)

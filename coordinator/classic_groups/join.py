@@ -17,15 +17,16 @@ from ...protocol.messages.join_group import JoinGroupResponse
 from ...statemachine import GroupState
 from ..engine.effects import Request
 from ..engine.readiness import append_error
-from ..groups.events import Cause, GroupRemoved, JoinRefused, quoted
-from ..groups.groups import GroupShard, forget
+from ..groups.events import Cause, GroupRemoved, JoinRefused, quote_text
+from ..groups.groups import GroupShard, forget_group
 from ..replies import join_failed
-from .group import ClassicGroup, Member, find, live
+from .group import ClassicGroup, ClassicMember, find_classic, live_classic
 from .members import (
-    about,
     add_member,
     add_pending,
     answer_join_error,
+    cause_about,
+    cause_by_sender,
     name_of,
     park_join,
     refuse_sender,
@@ -33,10 +34,9 @@ from .members import (
     remove_pending,
     requested_protocols,
     restart_session,
-    sender,
     update_member,
 )
-from .rebalance import joined, maybe_complete_join, prepare, rebalance_or_complete
+from .rebalance import join_response, maybe_complete_join, prepare_rebalance, rebalance_or_complete
 from .static import replace_static_member
 
 # a plain value: reaching an enum's members costs more than a comparison
@@ -53,44 +53,44 @@ MAX_ID_PREFIX = 255
 def handle_join(shard: GroupShard, request: Request, now_ms: int) -> None:
     """Make the checks in Kafka's order, then proceed by who the sender is."""
     body = request.body
-    error, why = unacceptable(shard, request)
+    error, why = join_error(shard, request)
     if error:
-        _refuse(shard, request, error, why)
+        _refuse_join(shard, request, error, why)
         return
     group = shard.state.find(body.group_id)
     if isinstance(group, ClassicGroup):
-        _join(shard, group, request, now_ms)
+        _join_group(shard, group, request, now_ms)
     elif group is not None:
         text = f"the group is of type {group.type.name}"
-        _refuse(shard, request, ErrorCode.INCONSISTENT_GROUP_PROTOCOL, text)
+        _refuse_join(shard, request, ErrorCode.INCONSISTENT_GROUP_PROTOCOL, text)
     elif body.member_id:
         refuse_sender(shard, None, request, ErrorCode.UNKNOWN_MEMBER_ID)
     else:
         group = ClassicGroup(body.group_id, state_timestamp_ms=now_ms)
         shard.state.groups[body.group_id] = group
         record = group.to_record()
-        _join(shard, group, request, now_ms)
+        _join_group(shard, group, request, now_ms)
         # a member that has joined waits for the end of the round, not for this write
         created = partial(_on_created, shard, body.group_id)
         shard.append(body.group_id, (record,), created, lazy=True)
 
 
-def refusal(request: Request, error: int) -> JoinGroupResponse:
+def refused_join(request: Request, error: int) -> JoinGroupResponse:
     return join_failed(request.version, error, request.body.member_id)
 
 
 def _on_created(shard: GroupShard, group_id: str, error: ErrorCode, _now_ms: int) -> None:
     """Called when a group's first record is written; if the write failed, the group never existed."""
-    group = live(shard, group_id) if error else None
+    group = live_classic(shard, group_id) if error else None
     if group is None or group.generation > 0 or shard.state.durable.knows(group_id):
         return
     for member in group.members.values():
         answer_join_error(shard, group, member, append_error(error), member.member_id)
-    forget(shard, group_id)
+    forget_group(shard, group_id)
     shard.tell(GroupRemoved(group_id, cause="its first record could not be written"))
 
 
-def unacceptable(shard: GroupShard, request: Request) -> tuple[ErrorCode, str]:
+def join_error(shard: GroupShard, request: Request) -> tuple[ErrorCode, str]:
     """Return the error of a JoinGroup that is invalid for any group, and the reason in words."""
     body, settings = request.body, shard.state.settings
     if not body.group_id:
@@ -107,7 +107,7 @@ def unacceptable(shard: GroupShard, request: Request) -> tuple[ErrorCode, str]:
     return ErrorCode.NONE, ""
 
 
-def _refuse(shard: GroupShard, request: Request, error: int, why: str) -> None:
+def _refuse_join(shard: GroupShard, request: Request, error: int, why: str) -> None:
     _note_refused(shard, request, error, why)
     shard.refuse(request, error)
 
@@ -115,21 +115,21 @@ def _refuse(shard: GroupShard, request: Request, error: int, why: str) -> None:
 def _note_refused(shard: GroupShard, request: Request, error: int, why: str) -> None:
     body = request.body
     if body.group_id:
-        group = find(shard, body.group_id)
-        cause = sender(request, why, body.member_id, body.group_instance_id)
+        group = find_classic(shard, body.group_id)
+        cause = cause_by_sender(request, why, body.member_id, body.group_instance_id)
         generation = -1 if group is None else group.generation
         shard.tell(cause.event(JoinRefused, body.group_id, generation, error_code=error))
 
 
-def _join(shard: GroupShard, group: ClassicGroup, request: Request, now_ms: int) -> None:
+def _join_group(shard: GroupShard, group: ClassicGroup, request: Request, now_ms: int) -> None:
     body = request.body
     if not _has_room(shard, group, body.member_id):
         _turn_away(shard, group, request, now_ms)
-    elif _outgrows(group, request, most := shard.state.settings.kohort_group_max_metadata_bytes):
+    elif _is_too_large(group, request, most := shard.state.settings.kohort_group_max_metadata_bytes):
         text = f"the metadata of its members would have more than {most} bytes"
-        _refuse(shard, request, ErrorCode.INVALID_REQUEST, text)
+        _refuse_join(shard, request, ErrorCode.INVALID_REQUEST, text)
     elif not group.supports(body.protocol_type, [protocol.name for protocol in body.protocols]):
-        _refuse(shard, request, ErrorCode.INCONSISTENT_GROUP_PROTOCOL, _inconsistent(group, request))
+        _refuse_join(shard, request, ErrorCode.INCONSISTENT_GROUP_PROTOCOL, _inconsistency_of(group, request))
     elif not body.member_id:
         _join_without_id(shard, group, request, now_ms)
     elif body.member_id in group.pending_join:
@@ -139,7 +139,7 @@ def _join(shard: GroupShard, group: ClassicGroup, request: Request, now_ms: int)
         if error:
             refuse_sender(shard, group, request, error)
         else:
-            _rejoin(shard, group, group.members[body.member_id], request, now_ms)
+            _rejoin_member(shard, group, group.members[body.member_id], request, now_ms)
 
 
 def _has_room(shard: GroupShard, group: ClassicGroup, member_id: str) -> bool:
@@ -153,7 +153,7 @@ def _has_room(shard: GroupShard, group: ClassicGroup, member_id: str) -> bool:
     return group.state is GroupState.EMPTY or member is not None or len(group.members) < limit
 
 
-def _outgrows(group: ClassicGroup, request: Request, most_bytes: int) -> bool:
+def _is_too_large(group: ClassicGroup, request: Request, most_bytes: int) -> bool:
     body = request.body
     size = sum(len(protocol.metadata or b"") for protocol in body.protocols)
     if group.metadata_bytes + size <= most_bytes:
@@ -173,7 +173,7 @@ def _turn_away(shard: GroupShard, group: ClassicGroup, request: Request, now_ms:
     member = group.members.get(member_id)
     if member is not None:
         text = f"{name_of(member)} came last and {full}"
-        remove_member(shard, group, member, about(member, CauseKind.TOO_LARGE, text))
+        remove_member(shard, group, member, cause_about(member, CauseKind.TOO_LARGE, text))
     remove_pending(shard, group, member_id, full)
     maybe_complete_join(shard, group, now_ms)
 
@@ -189,19 +189,19 @@ def _join_without_id(shard: GroupShard, group: ClassicGroup, request: Request, n
         member_id = _make_member_id(request.context.client_id, shard)
         if len(group.pending_join) >= (most := shard.state.settings.kohort_group_max_pending_ids):
             text = f"{most} member ids are given out and not used"
-            _refuse(shard, request, ErrorCode.GROUP_MAX_SIZE_REACHED, text)
+            _refuse_join(shard, request, ErrorCode.GROUP_MAX_SIZE_REACHED, text)
         elif request.version >= _MEMBER_ID_REQUIRED_VERSION:
             add_pending(shard, group, member_id, request.body.session_timeout_ms, now_ms)
             error = ErrorCode.MEMBER_ID_REQUIRED
             shard.reply(request, join_failed(request.version, error, member_id))
         else:
-            _add(shard, group, member_id, request, now_ms)
+            _add_member(shard, group, member_id, request, now_ms)
         return
     member_id = _make_member_id(instance_id, shard)
     if instance_id in group.static_members:
         replace_static_member(shard, group, member_id, request, now_ms)
     else:
-        _add(shard, group, member_id, request, now_ms)
+        _add_member(shard, group, member_id, request, now_ms)
 
 
 def _join_with_new_id(shard: GroupShard, group: ClassicGroup, request: Request, now_ms: int) -> None:
@@ -211,15 +211,19 @@ def _join_with_new_id(shard: GroupShard, group: ClassicGroup, request: Request, 
         _note_refused(shard, request, error, "the id of a dynamic member in a static member's request")
         shard.reply(request, join_failed(request.version, error, ""))
     else:
-        _add(shard, group, request.body.member_id, request, now_ms)
+        _add_member(shard, group, request.body.member_id, request, now_ms)
 
 
-def _add(shard: GroupShard, group: ClassicGroup, member_id: str, request: Request, now_ms: int) -> None:
+def _add_member(
+    shard: GroupShard, group: ClassicGroup, member_id: str, request: Request, now_ms: int
+) -> None:
     member = add_member(shard, group, member_id, request, now_ms)
-    rebalance_or_complete(shard, group, _cause(member, CauseKind.JOIN, "joined", request), now_ms)
+    rebalance_or_complete(shard, group, _cause_of_join(member, CauseKind.JOIN, "joined", request), now_ms)
 
 
-def _rejoin(shard: GroupShard, group: ClassicGroup, member: Member, request: Request, now_ms: int) -> None:
+def _rejoin_member(
+    shard: GroupShard, group: ClassicGroup, member: ClassicMember, request: Request, now_ms: int
+) -> None:
     if group.state is _PREPARING:
         update_member(group, member, request)
         park_join(shard, group, member, request)
@@ -233,23 +237,27 @@ def _rejoin(shard: GroupShard, group: ClassicGroup, member: Member, request: Req
         park_join(shard, group, member, request)
         kind = CauseKind.CHANGED_SUBSCRIPTION if changed else CauseKind.ASKED_FOR
         what = "changed its metadata" if changed else "asked for a rebalance"
-        prepare(shard, group, _cause(member, kind, what, request, leads=leads), now_ms)
+        prepare_rebalance(shard, group, _cause_of_join(member, kind, what, request, leads=leads), now_ms)
     else:
         # its first response was lost: send it again
         restart_session(shard, group, member, now_ms)
-        shard.reply(request, joined(group, member, request.version))
+        shard.reply(request, join_response(group, member, request.version))
 
 
-def _cause(member: Member, kind: CauseKind, what: str, request: Request, *, leads: bool = False) -> Cause:
-    who = f"leader {quoted(member.member_id)}" if leads else name_of(member)
+def _cause_of_join(
+    member: ClassicMember, kind: CauseKind, what: str, request: Request, *, leads: bool = False
+) -> Cause:
+    who = f"leader {quote_text(member.member_id)}" if leads else name_of(member)
     reason = getattr(request.body, "reason", None)
-    text = f"{who} {what}" + (f" ({quoted(reason)})" if reason else "")
-    return sender(request, text, member.member_id, member.instance_id, kind)
+    text = f"{who} {what}" + (f" ({quote_text(reason)})" if reason else "")
+    return cause_by_sender(request, text, member.member_id, member.instance_id, kind)
 
 
-def _inconsistent(group: ClassicGroup, request: Request) -> str:
+def _inconsistency_of(group: ClassicGroup, request: Request) -> str:
     body = request.body
     if body.protocol_type != group.protocol_type and group.members:
-        return f"protocol type {quoted(body.protocol_type)!r}: the group is of type {group.protocol_type!r}"
-    names = quoted(", ".join(protocol.name for protocol in body.protocols))
+        return (
+            f"protocol type {quote_text(body.protocol_type)!r}: the group is of type {group.protocol_type!r}"
+        )
+    names = quote_text(", ".join(protocol.name for protocol in body.protocols))
     return f"none of its protocols ({names}) is one that all members support"

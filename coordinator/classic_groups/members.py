@@ -10,11 +10,11 @@ from ...protocol import ApiKey, CauseKind, ErrorCode
 from ...protocol.messages.join_group import JoinGroupResponse
 from ...protocol.messages.sync_group import SyncGroupResponse
 from ..engine.effects import Request
-from ..groups.events import Cause, MemberFenced, MemberGone, MemberIdUnused, MemberJoined, quoted
+from ..groups.events import Cause, MemberFenced, MemberGone, MemberIdUnused, MemberJoined, quote_text
 from ..groups.groups import Group, GroupShard, why_refused
 from ..replies import join_failed
 from ..settings import NEW_MEMBER_JOIN_TIMEOUT_MS
-from .group import SESSION, ClassicGroup, Member, Protocols
+from .group import SESSION, ClassicGroup, ClassicMember, Protocols
 
 # most names in a cause that concerns many members
 _MAX_NAMES = 3
@@ -34,9 +34,9 @@ def requested_rebalance_timeout_ms(request: Request) -> int:
 
 def add_member(
     shard: GroupShard, group: ClassicGroup, member_id: str, request: Request, now_ms: int
-) -> Member:
+) -> ClassicMember:
     """Add the sender of a JoinGroup under this id and park its request."""
-    member = Member(
+    member = ClassicMember(
         member_id,
         request.body.group_instance_id,
         request.context.client_id,
@@ -51,12 +51,12 @@ def add_member(
     group.add(member, request.body.protocol_type)
     park_join(shard, group, member, request)
     restart_session(shard, group, member, now_ms, NEW_MEMBER_JOIN_TIMEOUT_MS)
-    joined = about(member, CauseKind.JOIN, f"{name_of(member)} joined")
+    joined = cause_about(member, CauseKind.JOIN, f"{name_of(member)} joined")
     shard.tell(joined.event(MemberJoined, group.group_id, group.generation))
     return member
 
 
-def update_member(group: ClassicGroup, member: Member, request: Request) -> None:
+def update_member(group: ClassicGroup, member: ClassicMember, request: Request) -> None:
     """Update a known member from its JoinGroup."""
     protocols = requested_protocols(request)
     if protocols != member.protocols:
@@ -65,7 +65,7 @@ def update_member(group: ClassicGroup, member: Member, request: Request) -> None
     member.rebalance_timeout_ms = requested_rebalance_timeout_ms(request)
 
 
-def remove_member(shard: GroupShard, group: ClassicGroup, member: Member, cause: Cause) -> None:
+def remove_member(shard: GroupShard, group: ClassicGroup, member: ClassicMember, cause: Cause) -> None:
     """Remove a member; its parked requests are answered UNKNOWN_MEMBER_ID. The caller starts the
     rebalance.
     """
@@ -76,32 +76,32 @@ def remove_member(shard: GroupShard, group: ClassicGroup, member: Member, cause:
     answer_sync(shard, member, SyncGroupResponse(0, ErrorCode.UNKNOWN_MEMBER_ID))
     shard.timers.cancel((SESSION, group.group_id, member.member_id))
     group.remove(member)
-    gone = about(member, cause.kind, cause.text)
+    gone = cause_about(member, cause.kind, cause.text)
     shard.tell(gone.event(MemberGone, group.group_id, group.generation))
 
 
-def about(member: Member, kind: CauseKind, text: str) -> Cause:
+def cause_about(member: ClassicMember, kind: CauseKind, text: str) -> Cause:
     return Cause(text, kind, member.member_id, member.instance_id, member.client_id, member.client_host)
 
 
-def late(members: list[Member], kind: CauseKind, what: str, timeout_ms: int) -> Cause:
+def cause_of_lateness(members: list[ClassicMember], kind: CauseKind, what: str, timeout_ms: int) -> Cause:
     """Make the cause that members did not do ``what`` in time; it names the first few."""
-    names = ", ".join(quoted(member.member_id) for member in members[:_MAX_NAMES])
+    names = ", ".join(quote_text(member.member_id) for member in members[:_MAX_NAMES])
     if len(members) > _MAX_NAMES:
         names += f" and {len(members) - _MAX_NAMES} more"
     noun = "member" if len(members) == 1 else "members"
     text = f"{noun} {names} did not {what} within {timeout_ms / 1000:.1f} s"
-    return about(members[0], kind, text)
+    return cause_about(members[0], kind, text)
 
 
-def name_of(member: Member) -> str:
+def name_of(member: ClassicMember) -> str:
     """Return a member's name in causes."""
     if member.instance_id is None:
-        return f"member {quoted(member.member_id)}"
-    return f"static member {quoted(member.instance_id)}"
+        return f"member {quote_text(member.member_id)}"
+    return f"static member {quote_text(member.instance_id)}"
 
 
-def sender(
+def cause_by_sender(
     request: Request,
     text: str,
     member_id: str,
@@ -113,7 +113,7 @@ def sender(
     return Cause(text, kind, member_id, instance_id, context.client_id, context.client_host)
 
 
-def fence(
+def report_fenced(
     shard: GroupShard,
     group: Group | None,
     request: Request,
@@ -124,14 +124,14 @@ def fence(
     """Report that a request's sender was not accepted as a member."""
     body = request.body
     why = why_refused(group, member_id, instance_id, getattr(body, "generation_id", -1), error)
-    cause = sender(request, why, member_id, instance_id)
+    cause = cause_by_sender(request, why, member_id, instance_id)
     generation, api = -1 if group is None else group.generation, ApiKey(request.api_key).name
     shard.tell(cause.event(MemberFenced, body.group_id, generation, error_code=error, api=api))
 
 
 def refuse_sender(shard: GroupShard, group: ClassicGroup | None, request: Request, error: int) -> None:
     """Refuse a request whose sender is not accepted as a member, and report that."""
-    fence(shard, group, request, error, request.body.member_id, request.body.group_instance_id)
+    report_fenced(shard, group, request, error, request.body.member_id, request.body.group_instance_id)
     shard.refuse(request, error)
 
 
@@ -156,7 +156,7 @@ def note_unused(shard: GroupShard, group: ClassicGroup, member_id: str, why: str
 
 
 def restart_session(
-    shard: GroupShard, group: ClassicGroup, member: Member, now_ms: int, timeout_ms: int | None = None
+    shard: GroupShard, group: ClassicGroup, member: ClassicMember, now_ms: int, timeout_ms: int | None = None
 ) -> None:
     """Restart the session of a member that has shown that it is alive."""
     if timeout_ms is None:
@@ -164,7 +164,7 @@ def restart_session(
     shard.timers.start((SESSION, group.group_id, member.member_id), now_ms + timeout_ms)
 
 
-def park_join(shard: GroupShard, group: ClassicGroup, member: Member, request: Request) -> None:
+def park_join(shard: GroupShard, group: ClassicGroup, member: ClassicMember, request: Request) -> None:
     """Park a JoinGroup; one that is parked already is answered NOT_COORDINATOR."""
     if member.parked_join is not None:
         answer_join_error(shard, group, member, ErrorCode.NOT_COORDINATOR, member.member_id)
@@ -172,7 +172,9 @@ def park_join(shard: GroupShard, group: ClassicGroup, member: Member, request: R
     group.awaiting_join_count += 1
 
 
-def answer_join(shard: GroupShard, group: ClassicGroup, member: Member, reply: JoinGroupResponse) -> None:
+def answer_join(
+    shard: GroupShard, group: ClassicGroup, member: ClassicMember, reply: JoinGroupResponse
+) -> None:
     request = member.parked_join
     if request is not None:
         member.parked_join = None
@@ -181,7 +183,7 @@ def answer_join(shard: GroupShard, group: ClassicGroup, member: Member, reply: J
 
 
 def answer_join_error(
-    shard: GroupShard, group: ClassicGroup, member: Member, error: ErrorCode, member_id: str = ""
+    shard: GroupShard, group: ClassicGroup, member: ClassicMember, error: ErrorCode, member_id: str = ""
 ) -> None:
     """Answer the member's parked JoinGroup, if there is one, with an error."""
     request = member.parked_join
@@ -189,14 +191,14 @@ def answer_join_error(
         answer_join(shard, group, member, join_failed(request.version, error, member_id))
 
 
-def park_sync(shard: GroupShard, member: Member, request: Request) -> None:
+def park_sync(shard: GroupShard, member: ClassicMember, request: Request) -> None:
     """Park a SyncGroup; one that is parked already is answered NOT_COORDINATOR."""
     if member.parked_sync is not None:
         answer_sync(shard, member, SyncGroupResponse(0, ErrorCode.NOT_COORDINATOR))
     member.parked_sync = request
 
 
-def answer_sync(shard: GroupShard, member: Member, reply: SyncGroupResponse) -> bool:
+def answer_sync(shard: GroupShard, member: ClassicMember, reply: SyncGroupResponse) -> bool:
     """Answer the member's parked SyncGroup; return whether there was one."""
     request = member.parked_sync
     if request is None:

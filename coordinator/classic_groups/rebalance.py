@@ -21,22 +21,38 @@ from ..engine.timers import TimerKey
 from ..groups.events import Cause, GenerationAbandoned, RebalanceCompleted, RebalanceStarted
 from ..groups.groups import GroupShard
 from ..replies import protocol_told
-from .group import CLASSIC_TYPE, JOIN, SYNC, ClassicGroup, Member, RebalanceTrace, find, live
-from .members import answer_join, answer_join_error, answer_sync, late, remove_member, restart_session
+from .group import (
+    CLASSIC_TYPE,
+    JOIN,
+    SYNC,
+    ClassicGroup,
+    ClassicMember,
+    RebalanceTrace,
+    find_classic,
+    live_classic,
+)
+from .members import (
+    answer_join,
+    answer_join_error,
+    answer_sync,
+    cause_of_lateness,
+    remove_member,
+    restart_session,
+)
 
 #: An empty Assignment v0, for members of consumer groups that the leader left out: Java clients cannot read
 #: zero bytes.
 EMPTY_ASSIGNMENT: Final = bytes.fromhex("000000000000ffffffff")
 
 
-def move(group: ClassicGroup, trigger: GroupTrigger, now_ms: int) -> None:
+def move_group(group: ClassicGroup, trigger: GroupTrigger, now_ms: int) -> None:
     """Change the state; keep the time and the former state."""
     group.previous_state = group.state
     fire(group, trigger)
     group.state_timestamp_ms = now_ms
 
 
-def prepare(shard: GroupShard, group: ClassicGroup, cause: Cause, now_ms: int) -> None:
+def prepare_rebalance(shard: GroupShard, group: ClassicGroup, cause: Cause, now_ms: int) -> None:
     """Start collecting joins. Legal from Empty, CompletingRebalance and Stable.
 
     From Empty the first round is held open for ``group.initial.rebalance.delay.ms``, longer while members
@@ -48,11 +64,11 @@ def prepare(shard: GroupShard, group: ClassicGroup, cause: Cause, now_ms: int) -
         for member in group.members.values():
             member.assignment = b""
         _answer_syncs(shard, group, ErrorCode.REBALANCE_IN_PROGRESS, now_ms)
-    _trace(shard, group, cause, now_ms)
+    _trace_rebalance(shard, group, cause, now_ms)
     group.pending_sync.clear()
     shard.timers.cancel((SYNC, group.group_id))
     initial = group.state is GroupState.EMPTY
-    move(group, GroupTrigger.PREPARE, now_ms)
+    move_group(group, GroupTrigger.PREPARE, now_ms)
     if initial:
         delay_ms = shard.state.settings.group_initial_rebalance_delay_ms
         group.initial_delay_ms = delay_ms
@@ -74,14 +90,14 @@ def maybe_complete_join(shard: GroupShard, group: ClassicGroup, now_ms: int) -> 
 def rebalance_or_complete(shard: GroupShard, group: ClassicGroup, cause: Cause, now_ms: int) -> None:
     """Start a rebalance, or complete the one in progress if all members have joined."""
     if group.can_rebalance:
-        prepare(shard, group, cause, now_ms)
+        prepare_rebalance(shard, group, cause, now_ms)
     else:
         maybe_complete_join(shard, group, now_ms)
 
 
 def on_join_timer(shard: GroupShard, key: TimerKey, now_ms: int) -> None:
     """Called when the time for joining is over. An initial round is extended if members arrived meanwhile."""
-    group = live(shard, key[1])
+    group = live_classic(shard, key[1])
     assert group is not None
     if group.is_initial and group.new_member_added and group.initial_remaining_ms:
         group.new_member_added = False
@@ -99,12 +115,12 @@ def on_sync_timer(shard: GroupShard, key: TimerKey, now_ms: int) -> None:
     """Remove the members, static or not, whose JoinGroup was answered and that have not sent SyncGroup in
     time (KAFKA-12890).
     """
-    group = live(shard, key[1])
+    group = live_classic(shard, key[1])
     assert group is not None
     missing = [group.members[member_id] for member_id in group.pending_sync]
     if missing:
         cause = _remove_late(shard, group, missing, CauseKind.LATE_SYNC, "sync")
-        prepare(shard, group, cause, now_ms)
+        prepare_rebalance(shard, group, cause, now_ms)
 
 
 def complete_join(shard: GroupShard, group: ClassicGroup, now_ms: int) -> None:
@@ -117,7 +133,7 @@ def complete_join(shard: GroupShard, group: ClassicGroup, now_ms: int) -> None:
         cause = _remove_late(shard, group, missing, CauseKind.LATE_JOIN, "rejoin")
         if group.trace is not None:
             group.trace.add(cause)
-    if group.members and not _elect(group):
+    if group.members and not _elect_leader(group):
         # only static members are left, none of which has rejoined: they stay in the group
         shard.timers.start((JOIN, group.group_id), now_ms + group.rebalance_timeout_ms)
         return
@@ -135,7 +151,7 @@ def set_assignment(
     shard: GroupShard, group: ClassicGroup, assignments: dict[str, bytes], now_ms: int
 ) -> None:
     """Hand out the assignment, which is durable now."""
-    move(group, GroupTrigger.ASSIGN, now_ms)
+    move_group(group, GroupTrigger.ASSIGN, now_ms)
     for member in group.members.values():
         member.assignment = assignments[member.member_id]
         reply = SyncGroupResponse(0, 0, group.protocol_type, group.protocol_name, member.assignment)
@@ -148,10 +164,10 @@ def fail_assignment(shard: GroupShard, group: ClassicGroup, error: ErrorCode, no
     """Answer the members that wait for an assignment that could not be written, and start over."""
     _answer_syncs(shard, group, error, now_ms)
     text = f"the assignment could not be written: {error.name}"
-    prepare(shard, group, Cause(text, CauseKind.NOT_WRITTEN), now_ms)
+    prepare_rebalance(shard, group, Cause(text, CauseKind.NOT_WRITTEN), now_ms)
 
 
-def joined(group: ClassicGroup, member: Member, version: int) -> JoinGroupResponse:
+def join_response(group: ClassicGroup, member: ClassicMember, version: int) -> JoinGroupResponse:
     """Make the response to a member's JoinGroup in the current generation; the leader's lists all members."""
     return JoinGroupResponse(
         generation_id=group.generation,
@@ -171,24 +187,24 @@ def member_list(group: ClassicGroup) -> list[JoinGroupResponseMember]:
     ]
 
 
-def owners(members: Iterable[Member]) -> dict[str, bytes]:
+def assignments_by_owner(members: Iterable[ClassicMember]) -> dict[str, bytes]:
     """Assignments by owner: a static member owns under its instance id, across its restarts."""
     return {member.instance_id or member.member_id: member.assignment for member in members}
 
 
 def _remove_late(
-    shard: GroupShard, group: ClassicGroup, missing: list[Member], kind: CauseKind, what: str
+    shard: GroupShard, group: ClassicGroup, missing: list[ClassicMember], kind: CauseKind, what: str
 ) -> Cause:
     timeout_ms = group.rebalance_timeout_ms
     for member in missing:
-        remove_member(shard, group, member, late([member], kind, what, timeout_ms))
-    return late(missing, kind, what, timeout_ms)
+        remove_member(shard, group, member, cause_of_lateness([member], kind, what, timeout_ms))
+    return cause_of_lateness(missing, kind, what, timeout_ms)
 
 
-def _trace(shard: GroupShard, group: ClassicGroup, cause: Cause, now_ms: int) -> None:
+def _trace_rebalance(shard: GroupShard, group: ClassicGroup, cause: Cause, now_ms: int) -> None:
     shard.tell(cause.event(RebalanceStarted, group.group_id, group.generation))
     if group.trace is None:
-        settled = owners(member for member in group.members.values() if not member.is_new)
+        settled = assignments_by_owner(member for member in group.members.values() if not member.is_new)
         before, group.leaving = {**settled, **(group.leaving or {})}, None
         group.trace = RebalanceTrace([cause], now_ms, group.settled_members, before)
     else:
@@ -201,7 +217,7 @@ def _answer_syncs(shard: GroupShard, group: ClassicGroup, error: ErrorCode, now_
             restart_session(shard, group, member, now_ms)
 
 
-def _elect(group: ClassicGroup) -> bool:
+def _elect_leader(group: ClassicGroup) -> bool:
     leader = group.members.get(group.leader_id or "")
     if leader is None or leader.parked_join is None:
         present = (m.member_id for m in group.members.values() if m.parked_join is not None)
@@ -215,13 +231,13 @@ def _elect(group: ClassicGroup) -> bool:
 def _answer_joins(shard: GroupShard, group: ClassicGroup, now_ms: int) -> None:
     group.protocol_name = group.choose_protocol()
     group.subscribed_topics = group.compute_subscribed_topics()
-    move(group, GroupTrigger.COMPLETE_JOIN, now_ms)
+    move_group(group, GroupTrigger.COMPLETE_JOIN, now_ms)
     group.pending_sync.clear()
     for member in group.members.values():
         if member.parked_join is not None:
             # a static member that is away stays in the group, but nothing waits for its SyncGroup (KIP-345)
             group.pending_sync[member.member_id] = None
-            answer_join(shard, group, member, joined(group, member, member.parked_join.version))
+            answer_join(shard, group, member, join_response(group, member, member.parked_join.version))
         member.is_new = False
         restart_session(shard, group, member, now_ms)
     shard.timers.start((SYNC, group.group_id), now_ms + group.rebalance_timeout_ms)
@@ -230,7 +246,7 @@ def _answer_joins(shard: GroupShard, group: ClassicGroup, now_ms: int) -> None:
 def _become_empty(shard: GroupShard, group: ClassicGroup, now_ms: int) -> None:
     group.protocol_name = None
     group.subscribed_topics = group.compute_subscribed_topics()
-    move(group, GroupTrigger.COMPLETE_EMPTY, now_ms)
+    move_group(group, GroupTrigger.COMPLETE_EMPTY, now_ms)
     shard.append(group.group_id, (group.to_record(),))
     _note_end(shard, group, now_ms)
 
@@ -255,15 +271,15 @@ def _note_end(shard: GroupShard, group: ClassicGroup, now_ms: int) -> None:
             join_ms=joined_ms - trace.started_ms,
             sync_ms=now_ms - joined_ms,
             before=trace.assignments,
-            after=owners(group.members.values()),
+            after=assignments_by_owner(group.members.values()),
         )
     )
 
 
-def activate(shard: GroupShard, now_ms: int) -> None:
+def activate_groups(shard: GroupShard, now_ms: int) -> None:
     """Called when the shard is loaded."""
     for group_id, record in shard.state.durable.of_type(CLASSIC_TYPE).items():
-        group = find(shard, group_id) if record.members else None
+        group = find_classic(shard, group_id) if record.members else None
         if group is not None:
             resume(shard, group, now_ms)
 
@@ -275,18 +291,18 @@ def resume(shard: GroupShard, group: ClassicGroup, now_ms: int) -> None:
     most = shard.state.settings.group_max_size
     if len(group.members) > most:
         text = f"{len(group.members)} members loaded, group.max.size is {most}"
-        prepare(shard, group, Cause(text, CauseKind.TOO_LARGE), now_ms)
+        prepare_rebalance(shard, group, Cause(text, CauseKind.TOO_LARGE), now_ms)
 
 
-def unload(shard: GroupShard, now_ms: int) -> None:
+def unload_groups(shard: GroupShard, now_ms: int) -> None:
     """Called when the shard is unloaded: parked requests are answered NOT_COORDINATOR."""
     error = ErrorCode.NOT_COORDINATOR
     for group_id in list(shard.state.groups):
-        group = live(shard, group_id)
+        group = live_classic(shard, group_id)
         if group is None:
             continue
         for member in group.members.values():
             answer_join_error(shard, group, member, error, member.member_id)
             answer_sync(shard, member, SyncGroupResponse(0, error))
-        move(group, GroupTrigger.UNLOAD, now_ms)
+        move_group(group, GroupTrigger.UNLOAD, now_ms)
         del shard.state.groups[group_id]

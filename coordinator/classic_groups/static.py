@@ -18,20 +18,20 @@ from ...protocol.messages.sync_group import SyncGroupResponse
 from ...statemachine import GroupState
 from ..engine.effects import Request
 from ..engine.readiness import append_error
-from ..groups.events import Cause, MemberReplaced, quoted
+from ..groups.events import Cause, MemberReplaced, quote_text
 from ..groups.groups import CONSUMER, GroupShard
 from ..replies import protocol_told
-from .group import SESSION, ClassicGroup, Member, live
+from .group import SESSION, ClassicGroup, ClassicMember, live_classic
 from .members import (
-    about,
     answer_join,
     answer_join_error,
     answer_sync,
+    cause_about,
     park_join,
     restart_session,
     update_member,
 )
-from .rebalance import maybe_complete_join, member_list, prepare
+from .rebalance import maybe_complete_join, member_list, prepare_rebalance
 
 #: From this version on a returning leader is told that it leads and that it need not assign (KIP-814).
 _SKIP_ASSIGNMENT_VERSION = 9
@@ -45,11 +45,11 @@ class _Replacement:
     generation: int
     member_id: str
     request: Request
-    former: Member
+    former: ClassicMember
     former_leader: str
 
-    def settled(self, shard: GroupShard, error: ErrorCode, now_ms: int) -> None:
-        group = live(shard, self.group_id)
+    def on_settled(self, shard: GroupShard, error: ErrorCode, now_ms: int) -> None:
+        group = live_classic(shard, self.group_id)
         member = None if group is None else group.members.get(self.member_id)
         if (
             group is None
@@ -62,19 +62,19 @@ class _Replacement:
             return
         if error:
             answer_join_error(shard, group, member, append_error(error))
-            self._undo(shard, group, member)
+            self._undo_rename(shard, group, member)
         else:
-            answer_join(shard, group, member, self._reply(group, member))
+            answer_join(shard, group, member, self._make_response(group, member))
         restart_session(shard, group, member, now_ms)
 
-    def _undo(self, shard: GroupShard, group: ClassicGroup, member: Member) -> None:
-        _rename(shard, group, member, self.former.member_id)
+    def _undo_rename(self, shard: GroupShard, group: ClassicGroup, member: ClassicMember) -> None:
+        _rename_member(shard, group, member, self.former.member_id)
         group.set_protocols(member, self.former.protocols)
         member.client_id, member.client_host = self.former.client_id, self.former.client_host
         member.session_timeout_ms = self.former.session_timeout_ms
         member.rebalance_timeout_ms = self.former.rebalance_timeout_ms
 
-    def _reply(self, group: ClassicGroup, member: Member) -> JoinGroupResponse:
+    def _make_response(self, group: ClassicGroup, member: ClassicMember) -> JoinGroupResponse:
         reply = JoinGroupResponse(
             generation_id=group.generation,
             protocol_type=group.protocol_type,
@@ -98,35 +98,35 @@ def replace_static_member(
     # to undo the replacement if its record is refused
     former = copy(member)
     former_leader = group.leader_id or ""
-    topics_before = _interest(group, member)
+    topics_before = _interest_of(group, member)
     answer_join_error(shard, group, member, ErrorCode.FENCED_INSTANCE_ID, member.member_id)
     answer_sync(shard, member, SyncGroupResponse(0, ErrorCode.FENCED_INSTANCE_ID))
-    _rename(shard, group, member, member_id)
+    _rename_member(shard, group, member, member_id)
     update_member(group, member, request)
     member.client_id = request.context.client_id
     member.client_host = request.context.client_host
     restart_session(shard, group, member, now_ms)
     park_join(shard, group, member, request)
-    back = about(member, CauseKind.JOIN, f"rejoin of {_came_back(member, former)}")
+    back = cause_about(member, CauseKind.JOIN, f"rejoin of {_came_back(member, former)}")
     old_id = former.member_id
     shard.tell(back.event(MemberReplaced, group.group_id, group.generation, old_member=old_id))
     if group.state is GroupState.PREPARING_REBALANCE:
         maybe_complete_join(shard, group, now_ms)
         return
-    changed = group.choose_protocol() != group.protocol_name or _interest(group, member) != topics_before
+    changed = group.choose_protocol() != group.protocol_name or _interest_of(group, member) != topics_before
     if group.state is GroupState.STABLE and not changed:
         made = _Replacement(group.group_id, group.generation, member_id, request, former, former_leader)
-        shard.append(group.group_id, (group.to_record(),), partial(made.settled, shard))
+        shard.append(group.group_id, (group.to_record(),), partial(made.on_settled, shard))
     else:
-        prepare(shard, group, _cause(member, former, changed=changed), now_ms)
+        prepare_rebalance(shard, group, _cause_of_replacement(member, former, changed=changed), now_ms)
 
 
-def _rename(shard: GroupShard, group: ClassicGroup, member: Member, member_id: str) -> None:
+def _rename_member(shard: GroupShard, group: ClassicGroup, member: ClassicMember, member_id: str) -> None:
     shard.timers.cancel((SESSION, group.group_id, member.member_id))
-    group.rename(member, member_id)
+    group.rename_member(member, member_id)
 
 
-def _interest(group: ClassicGroup, member: Member) -> frozenset[str] | bytes:
+def _interest_of(group: ClassicGroup, member: ClassicMember) -> frozenset[str] | bytes:
     """Return the part of a member's metadata that matters: its topics, or the bytes themselves if they cannot
     be read.
     """
@@ -138,13 +138,15 @@ def _interest(group: ClassicGroup, member: Member) -> frozenset[str] | bytes:
     return metadata
 
 
-def _cause(member: Member, former: Member, *, changed: bool) -> Cause:
+def _cause_of_replacement(member: ClassicMember, former: ClassicMember, *, changed: bool) -> Cause:
     how = "with other subscriptions" if changed else "before the assignment was known"
-    return about(member, CauseKind.CHANGED_SUBSCRIPTION, f"rejoin of {_came_back(member, former)} {how}")
+    return cause_about(
+        member, CauseKind.CHANGED_SUBSCRIPTION, f"rejoin of {_came_back(member, former)} {how}"
+    )
 
 
-def _came_back(member: Member, former: Member) -> str:
-    who = f"static {quoted(member.instance_id or '')}"
+def _came_back(member: ClassicMember, former: ClassicMember) -> str:
+    who = f"static {quote_text(member.instance_id or '')}"
     if member.client_host == former.client_host:
         return who
-    return f"{who} from another host {quoted(member.client_host)}"
+    return f"{who} from another host {quote_text(member.client_host)}"

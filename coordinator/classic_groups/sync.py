@@ -14,7 +14,7 @@ from ...statemachine import GroupState
 from ..engine.effects import Request
 from ..engine.readiness import append_error
 from ..groups.groups import CONSUMER, GroupShard
-from .group import SYNC, ClassicGroup, find, live
+from .group import SYNC, ClassicGroup, find_classic, live_classic
 from .members import park_sync, refuse_sender, restart_session
 from .rebalance import EMPTY_ASSIGNMENT, fail_assignment, set_assignment
 
@@ -32,8 +32,8 @@ def handle_sync(shard: GroupShard, request: Request, now_ms: int) -> None:
     when stable.
     """
     body = request.body
-    group = find(shard, body.group_id) if body.group_id else None
-    error = _unacceptable(group, request)
+    group = find_classic(shard, body.group_id) if body.group_id else None
+    error = _sync_error(group, request)
     if group is None or error:
         if error in _FENCED:
             refuse_sender(shard, group, request, error)
@@ -52,10 +52,10 @@ def handle_sync(shard: GroupShard, request: Request, now_ms: int) -> None:
         return
     park_sync(shard, member, request)
     if member.member_id == group.leader_id and group.staged_generation != group.generation:
-        _store(shard, group, body.assignments)
+        _store_assignment(shard, group, body.assignments)
 
 
-def _unacceptable(group: ClassicGroup | None, request: Request) -> ErrorCode:
+def _sync_error(group: ClassicGroup | None, request: Request) -> ErrorCode:
     body = request.body
     names_protocol = request.version >= PROTOCOL_VERSION
     if names_protocol and (body.protocol_type is None or body.protocol_name is None):
@@ -79,7 +79,9 @@ def _unacceptable(group: ClassicGroup | None, request: Request) -> ErrorCode:
     return ErrorCode.NONE
 
 
-def _store(shard: GroupShard, group: ClassicGroup, assignments: Iterable[SyncGroupRequestAssignment]) -> None:
+def _store_assignment(
+    shard: GroupShard, group: ClassicGroup, assignments: Iterable[SyncGroupRequestAssignment]
+) -> None:
     """Write the leader's assignment, unless one is being written: members get what the log has."""
     given = {entry.member_id: bytes(entry.assignment or b"") for entry in assignments}
     empty = EMPTY_ASSIGNMENT if group.protocol_type == CONSUMER else b""
@@ -88,7 +90,7 @@ def _store(shard: GroupShard, group: ClassicGroup, assignments: Iterable[SyncGro
     group.staged_generation = generation
 
     def settled(error: ErrorCode, now_ms: int) -> None:
-        group = live(shard, group_id)
+        group = live_classic(shard, group_id)
         completing = group is not None and group.state is GroupState.COMPLETING_REBALANCE
         if group is None or not completing or group.generation != generation:
             return

@@ -11,7 +11,7 @@ from ..settings import GroupSettings
 from . import classic_members, describe, heartbeat, regex
 from .changes import start_sessions
 from .configs import CONSUMER_CONFIGS
-from .group import CONSUMER_TYPE, HOLD, REGEX, RESUME, REVOCATION, SESSION, live, restore_group
+from .group import CONSUMER_TYPE, HOLD, REGEX, RESUME, REVOCATION, SESSION, live_consumer_group, restore_group
 from .holding import refuse_held
 from .shard_state import ConsumerState
 from .target import ComputeTarget
@@ -20,7 +20,7 @@ from .target import ComputeTarget
 GROUP_VERSION: Final = "group.version"
 
 
-def _activate(shard: GroupShard, now_ms: int) -> None:
+def _activate_groups(shard: GroupShard, now_ms: int) -> None:
     """Called when the shard is loaded. A timer of each group restarts its members' sessions, because
     restoring thousands of groups from their records at once would take long.
     """
@@ -28,14 +28,16 @@ def _activate(shard: GroupShard, now_ms: int) -> None:
         shard.timers.start((RESUME, group_id), now_ms)
 
 
-def _unload(shard: GroupShard, _now_ms: int) -> None:
+def _unload_groups(shard: GroupShard, _now_ms: int) -> None:
     refuse_held(shard)
     for group_id in list(shard.state.groups):
-        if live(shard, group_id) is not None:
+        if live_consumer_group(shard, group_id) is not None:
             del shard.state.groups[group_id]
 
 
-def _store(groups: Groups, records: Sequence[ConsumerGroupRecord], _at: int, _producer_id: int) -> None:
+def _store_records(
+    groups: Groups, records: Sequence[ConsumerGroupRecord], _at: int, _producer_id: int
+) -> None:
     durable = groups.durable
     by_group = durable.of_type(CONSUMER_TYPE)
     for kind, group_id, name, value in records:
@@ -71,13 +73,13 @@ CONSUMER_GROUPS: Final = GroupKind(
         ApiKey.LEAVE_GROUP: classic_members.handle_leave,
     },
     apis={
-        ApiKey.CONSUMER_GROUP_HEARTBEAT: Api(heartbeat.handle_heartbeat, heartbeat.refusal),
+        ApiKey.CONSUMER_GROUP_HEARTBEAT: Api(heartbeat.handle_heartbeat, heartbeat.refused_heartbeat),
         ApiKey.CONSUMER_GROUP_DESCRIBE: Api(
-            describe.handle_describe, describe.refusal, fan_out=describe.FAN_OUT
+            describe.handle_describe, describe.refused_group, fan_out=describe.FAN_OUT
         ),
     },
     applies={
-        ConsumerGroupRecord: _store,
+        ConsumerGroupRecord: _store_records,
     },
     timers={
         SESSION: heartbeat.on_session_timer,
@@ -86,6 +88,6 @@ CONSUMER_GROUPS: Final = GroupKind(
         RESUME: lambda shard, key, now_ms: start_sessions(shard, key[1], now_ms),
         REGEX: regex.on_regex_timer,
     },
-    activate=_activate,
-    unload=_unload,
+    activate=_activate_groups,
+    unload=_unload_groups,
 )

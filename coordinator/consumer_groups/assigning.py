@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ...offsets_topic import GroupRecordType, TargetAssignment, TargetEpoch
 from ...protocol import ErrorCode, KohortError
-from ..groups.events import AssignorFailed, quoted
+from ..groups.events import AssignorFailed, quote_text
 from ..groups.groups import GroupShard
 from .changes import Changes
 from .configs import config_of
-from .group import ConsumerGroup, Failure, live
+from .group import ConsumerGroup, Failure, live_consumer_group
 from .shard_state import state_of
-from .target import ComputeTarget, TargetMember, compute
+from .target import ComputeTarget, TargetMember, compute_target
 
 if TYPE_CHECKING:
     from ...assignors.server import Numbers
@@ -43,7 +43,7 @@ def refresh_target(changes: Changes) -> None:
     # a time in the future was written before the last start, by a clock that was ahead
     if group.target_ms and 0 <= now_ms - group.target_ms < interval_ms:
         return
-    asked = _ask(shard, group)
+    asked = _ask_assignor(shard, group)
     failure = group.failure
     if failure is not None and failure[:2] == (asked.epoch, asked.name) and now_ms < failure.retry_ms:
         return
@@ -53,16 +53,16 @@ def refresh_target(changes: Changes) -> None:
         _begin_with_nothing(changes)
         return
     try:
-        changed = compute(asked)
+        changed = compute_target(asked)
     except KohortError as error:
-        _fail(shard, group, asked, str(error), now_ms)
+        _fail_target(shard, group, asked, str(error), now_ms)
         _begin_with_nothing(changes)
     else:
         _take_in(changes, asked, changed.items())
-        _finish(changes, asked)
+        _finish_target(changes, asked)
 
 
-def steps(asked: ComputeTarget, changed: Mapping[str, Numbers]) -> Iterator[Step]:
+def steps_to_target(asked: ComputeTarget, changed: Mapping[str, Numbers]) -> Iterator[Step]:
     """Short steps that together make a result the target."""
     part: list[tuple[str, Numbers]] = []
     size = 0
@@ -70,24 +70,24 @@ def steps(asked: ComputeTarget, changed: Mapping[str, Numbers]) -> Iterator[Step
         part.append((member_id, numbers))
         size += 1 + sum(map(len, numbers.values()))
         if size >= _STEP:
-            yield partial(_step, asked, part, False)
+            yield partial(_take_step, asked, part, False)
             part, size = [], 0
-    yield partial(_step, asked, part, True)
+    yield partial(_take_step, asked, part, True)
 
 
-def failed(asked: ComputeTarget, why: str) -> Step:
+def step_for_failure(asked: ComputeTarget, why: str) -> Step:
     """The step for an assignor that gave no usable result: it keeps the last target."""
 
     def step(shard: GroupShard, now_ms: int) -> None:
-        group = live(shard, asked.group_id)
+        group = live_consumer_group(shard, asked.group_id)
         if group is not None and group.computing is asked:
             group.computing = None
-            _fail(shard, group, asked, why, now_ms)
+            _fail_target(shard, group, asked, why, now_ms)
 
     return step
 
 
-def _ask(shard: GroupShard, group: ConsumerGroup) -> ComputeTarget:
+def _ask_assignor(shard: GroupShard, group: ConsumerGroup) -> ComputeTarget:
     assignors = state_of(shard).assignors
     name = group.assignor(next(iter(assignors)))
     # its name may come from a broker with other assignors
@@ -107,13 +107,13 @@ def _begin_with_nothing(changes: Changes) -> None:
     """
     group = changes.group
     if not group.target_epoch:
-        changes.put(GroupRecordType.TARGET_EPOCH, "", TargetEpoch(group.epoch - 1))
+        changes.put_record(GroupRecordType.TARGET_EPOCH, "", TargetEpoch(group.epoch - 1))
 
 
-def _step(
+def _take_step(
     asked: ComputeTarget, part: Iterable[tuple[str, Numbers]], is_last: bool, shard: GroupShard, now_ms: int
 ) -> None:
-    group = live(shard, asked.group_id)
+    group = live_consumer_group(shard, asked.group_id)
     if group is None or group.computing is not asked:
         return
     if group.is_empty:
@@ -124,7 +124,7 @@ def _step(
     _take_in(changes, asked, part)
     if is_last:
         group.computing = None
-        _finish(changes, asked)
+        _finish_target(changes, asked)
     changes.commit()
 
 
@@ -132,16 +132,18 @@ def _take_in(changes: Changes, asked: ComputeTarget, part: Iterable[tuple[str, N
     group = changes.group
     for member_id, partitions in asked.partitions(part).items():
         if member_id in group.members and partitions != group.targets.get(member_id, {}):
-            changes.put(GroupRecordType.TARGET, member_id, TargetAssignment(partitions))
+            changes.put_record(GroupRecordType.TARGET, member_id, TargetAssignment(partitions))
 
 
-def _finish(changes: Changes, asked: ComputeTarget) -> None:
+def _finish_target(changes: Changes, asked: ComputeTarget) -> None:
     changes.group.failure = None
-    changes.put(GroupRecordType.TARGET_EPOCH, "", TargetEpoch(asked.epoch, changes.now_ms))
+    changes.put_record(GroupRecordType.TARGET_EPOCH, "", TargetEpoch(asked.epoch, changes.now_ms))
 
 
-def _fail(shard: GroupShard, group: ConsumerGroup, asked: ComputeTarget, why: str, now_ms: int) -> None:
-    text = f"assignor {asked.name} failed, members keep what they have: {quoted(why)}"
+def _fail_target(
+    shard: GroupShard, group: ConsumerGroup, asked: ComputeTarget, why: str, now_ms: int
+) -> None:
+    text = f"assignor {asked.name} failed, members keep what they have: {quote_text(why)}"
     group.failure = Failure(asked.epoch, asked.name, now_ms + RETRY_MS, text)
     error = ErrorCode.UNKNOWN_SERVER_ERROR
     shard.tell(

@@ -18,7 +18,7 @@ from ...assignors.server import Numbers, from_frame, length_of, numbers_of, to_f
 from ...protocol import KohortError
 from ..engine.runner import ShardRunner
 from ..groups.groups import Groups
-from .assigning import failed, steps
+from .assigning import step_for_failure, steps_to_target
 from .target import ComputeTarget
 
 #: Time in seconds after which an idle process is ended.
@@ -40,7 +40,7 @@ class _Process:
     child: asyncio.subprocess.Process | None = None
     end: asyncio.TimerHandle | None = None
 
-    async def ask(self, asked: ComputeTarget, timeout_s: float) -> dict[str, Numbers]:
+    async def ask_assignor(self, asked: ComputeTarget, timeout_s: float) -> dict[str, Numbers]:
         """Return the assignor's result. Raises AssignorError."""
         async with self.lock:
             if self.end is not None:
@@ -48,7 +48,7 @@ class _Process:
             answered = False
             try:
                 async with asyncio.timeout(timeout_s):
-                    answer, why = await self._converse(asked)
+                    answer, why = await self._exchange_frames(asked)
                 answered = True
             except TimeoutError:
                 raise AssignorError(f"it gave no answer within {timeout_s:g} s, and was ended") from None
@@ -63,7 +63,7 @@ class _Process:
             raise AssignorError(why)
         return answer
 
-    async def _converse(self, asked: ComputeTarget) -> tuple[dict[str, Numbers], str]:
+    async def _exchange_frames(self, asked: ComputeTarget) -> tuple[dict[str, Numbers], str]:
         child = self.child
         if child is None or child.returncode is not None:
             child = self.child = await asyncio.create_subprocess_exec(
@@ -74,7 +74,7 @@ class _Process:
         assert child.stdin is not None
         assert child.stdout is not None
         child.stdin.write(to_frame(asked.counts))
-        for frame in to_frames(asked.served()):
+        for frame in to_frames(asked.served_members()):
             child.stdin.write(frame)
             await child.stdin.drain()
             await asyncio.sleep(0)
@@ -130,8 +130,10 @@ class AssignorProcesses:
     async def _carry_out(self, runner: ShardRunner[Groups], asked: ComputeTarget) -> None:
         process = self._processes.setdefault(asked.spec, _Process(asked.spec))
         try:
-            for step in steps(asked, await process.ask(asked, self._timeout_s)):
+            for step in steps_to_target(asked, await process.ask_assignor(asked, self._timeout_s)):
                 runner.steer(step)
                 await asyncio.sleep(0)
         except Exception as error:  # whatever it is, the group waits for a result
-            runner.steer(failed(asked, str(error) if isinstance(error, KohortError) else repr(error)))
+            runner.steer(
+                step_for_failure(asked, str(error) if isinstance(error, KohortError) else repr(error))
+            )

@@ -27,10 +27,18 @@ from ..classic_groups.group import ClassicGroup
 from ..classic_groups.members import answer_join_error, answer_sync
 from ..classic_groups.rebalance import resume
 from ..groups.events import Cause, MemberGone, RebalanceCompleted, RebalanceStarted, RevocationAsked
-from ..groups.groups import CONSUMER, GroupShard, forget
+from ..groups.groups import CONSUMER, GroupShard, forget_group
 from .configs import config_of
-from .group import REVOCATION, SESSION, ConsumerGroup, Member, Rebalance, find, stop_member_timers
-from .holding import answer_soon, tell
+from .group import (
+    REVOCATION,
+    SESSION,
+    ConsumerGroup,
+    ConsumerGroupMember,
+    Rebalance,
+    find_consumer_group,
+    stop_member_timers,
+)
+from .holding import answer_held, answer_soon
 from .shard_state import state_of
 
 _TYPES = GroupRecordType
@@ -52,7 +60,7 @@ class Changes:
     #: Assignments that this step has replaced.
     given_up: list[CurrentAssignment] = field(default_factory=list)
 
-    def put(self, kind: GroupRecordType, name: str, value: GroupRecordValue | None) -> None:
+    def put_record(self, kind: GroupRecordType, name: str, value: GroupRecordValue | None) -> None:
         """Add a record, which takes effect at once."""
         if kind is _TYPES.CURRENT and name in self.group.members:
             self.given_up.append(self.group.members[name].current)
@@ -62,13 +70,13 @@ class Changes:
 
     def set_member(self, member_id: str, metadata: MemberMetadata) -> None:
         """Set a member's metadata."""
-        self.put(_TYPES.MEMBER, member_id, metadata)
+        self.put_record(_TYPES.MEMBER, member_id, metadata)
 
-    def set_current(self, member: Member, current: CurrentAssignment) -> None:
+    def set_current(self, member: ConsumerGroupMember, current: CurrentAssignment) -> None:
         """Set a member's current assignment."""
-        self.put(_TYPES.CURRENT, member.member_id, current)
+        self.put_record(_TYPES.CURRENT, member.member_id, current)
 
-    def revoke(self, member: Member) -> None:
+    def start_revocation(self, member: ConsumerGroupMember) -> None:
         """Start the time within which a member has to revoke partitions."""
         start_revocation(self.shard, self.group, member, self.now_ms)
         rebalance = self.group.rebalance
@@ -79,7 +87,7 @@ class Changes:
         told = cause.event(RevocationAsked, self.group.group_id, self.group.target_epoch, partitions=count)
         self.shard.tell(told)
 
-    def revoked(self, member: Member) -> None:
+    def end_revocation(self, member: ConsumerGroupMember) -> None:
         """End the revocation of a member that has nothing left to revoke."""
         self.shard.timers.cancel((REVOCATION, self.group.group_id, member.member_id))
         rebalance = self.group.rebalance
@@ -90,43 +98,43 @@ class Changes:
                 rebalance.slowest, (owner, self.now_ms - since_ms), key=lambda each: each[1]
             )
 
-    def drop(self, member: Member) -> None:
+    def drop_member(self, member: ConsumerGroupMember) -> None:
         """Remove the records of a member, and its timers."""
-        self.revoked(member)
+        self.end_revocation(member)
         for kind in (_TYPES.CURRENT, _TYPES.TARGET, _TYPES.MEMBER):
-            self.put(kind, member.member_id, None)
+            self.put_record(kind, member.member_id, None)
         stop_member_timers(self.shard.timers, self.group.group_id, member.member_id)
         answer_soon(self.shard, self.group.group_id, member.member_id, self.now_ms)
 
     def drop_unused_regex(self, regex: str) -> None:
         """Remove the resolution of a regular expression that no member uses any more."""
         if regex and regex not in self.group.patterns and regex in self.group.regexes:
-            self.put(_TYPES.REGEX, regex, None)
+            self.put_record(_TYPES.REGEX, regex, None)
 
-    def remove(self, members: Iterable[Member], cause: Cause) -> None:
+    def remove(self, members: Iterable[ConsumerGroupMember], cause: Cause) -> None:
         """Remove members and raise the epoch."""
         group = self.group
         for member in members:
-            self.begin(cause)
-            self.drop(member)
+            self.begin_cause(cause)
+            self.drop_member(member)
             self.drop_unused_regex(member.metadata.regex)
             gone = member.cause(cause.kind, cause.text)
             self.shard.tell(gone.event(MemberGone, group.group_id, group.epoch))
-        self.bump(cause)
+        self.bump_epoch(cause)
 
-    def bump(self, cause: Cause) -> None:
+    def bump_epoch(self, cause: Cause) -> None:
         """Raise the epoch, with the hash of the topics as they are now."""
         group = self.group
-        self.begin(cause)
+        self.begin_cause(cause)
         group.topics_seen = group.topics.version()
         self.set_epoch(max(group.epoch, 1) + 1, group.subscribed_topics()[1])
         self.shard.tell(cause.event(RebalanceStarted, group.group_id, group.epoch))
 
     def set_epoch(self, epoch: int, hash_: int) -> None:
         """Set the group's epoch."""
-        self.put(_TYPES.EPOCH, "", GroupEpoch(epoch, hash_))
+        self.put_record(_TYPES.EPOCH, "", GroupEpoch(epoch, hash_))
 
-    def begin(self, cause: Cause) -> None:
+    def begin_cause(self, cause: Cause) -> None:
         """Record the cause of the changes that follow."""
         group = self.group
         if group.rebalance is None:
@@ -141,12 +149,12 @@ class Changes:
         """
         shard, group = self.shard, self.group
         shard.state.groups[group.group_id] = group
-        self._settle()
+        self._report_completed()
         if self.records:
-            write(shard, group.group_id, self.records)
-            tell(shard, group, self.now_ms, everyone=self.has_moved, given_up=self.given_up)
+            write_records(shard, group.group_id, self.records)
+            answer_held(shard, group, self.now_ms, everyone=self.has_moved, given_up=self.given_up)
 
-    def _settle(self) -> None:
+    def _report_completed(self) -> None:
         """Report a completed rebalance."""
         group, rebalance = self.group, self.group.rebalance
         if rebalance is None:
@@ -180,7 +188,7 @@ class Changes:
         )
 
 
-def write(shard: GroupShard, group_id: str, records: Iterable[Record]) -> None:
+def write_records(shard: GroupShard, group_id: str, records: Iterable[Record]) -> None:
     """Hand out records that the live group already reflects. If the log refuses them, the group is rebuilt
     from the log and the writes before them, which may be under way for long (to the replicas), and the
     writes handed out after them fail too, since they build on them.
@@ -195,7 +203,7 @@ def _start_over(shard: GroupShard, group_id: str, now_ms: int) -> None:
     group = shard.state.groups.get(group_id)
     if isinstance(group, ClassicGroup):
         answer_parked(shard, group, ErrorCode.NOT_COORDINATOR)
-    forget(shard, group_id)
+    forget_group(shard, group_id)
     under_way = [each for each in shard.records_in_flight() if each.group == group_id]
     with shard.state.ahead(group_id, under_way):
         found = shard.state.find(group_id)
@@ -207,7 +215,7 @@ def _start_over(shard: GroupShard, group_id: str, now_ms: int) -> None:
         resume(shard, found, now_ms)
     start_sessions(shard, group_id, now_ms)
     if isinstance(found, ConsumerGroup):
-        tell(shard, found, now_ms, everyone=True)
+        answer_held(shard, found, now_ms, everyone=True)
 
 
 def answer_parked(shard: GroupShard, group: ClassicGroup, error: ErrorCode) -> None:
@@ -219,7 +227,7 @@ def answer_parked(shard: GroupShard, group: ClassicGroup, error: ErrorCode) -> N
 
 def start_sessions(shard: GroupShard, group_id: str, now_ms: int) -> None:
     """Give each member of a group that was loaded from the log a whole session."""
-    group = find(shard, group_id)
+    group = find_consumer_group(shard, group_id)
     if group is None:
         return
     for member in group.members.values():
@@ -228,13 +236,15 @@ def start_sessions(shard: GroupShard, group_id: str, now_ms: int) -> None:
             start_revocation(shard, group, member, now_ms)
 
 
-def start_revocation(shard: GroupShard, group: ConsumerGroup, member: Member, now_ms: int) -> None:
+def start_revocation(
+    shard: GroupShard, group: ConsumerGroup, member: ConsumerGroupMember, now_ms: int
+) -> None:
     """Start the time within which a member has to revoke partitions."""
     key = (REVOCATION, group.group_id, member.member_id)
     shard.timers.start(key, now_ms + member.metadata.rebalance_timeout_ms)
 
 
-def session_timeout_ms(shard: GroupShard, group: ConsumerGroup, member: Member) -> int:
+def session_timeout_ms(shard: GroupShard, group: ConsumerGroup, member: ConsumerGroupMember) -> int:
     """Return how long a member may be silent."""
     classic = member.metadata.classic
     if classic is not None:
@@ -242,7 +252,9 @@ def session_timeout_ms(shard: GroupShard, group: ConsumerGroup, member: Member) 
     return config_of(shard.state, group.group_id).session_timeout_ms
 
 
-def restart_session(shard: GroupShard, group: ConsumerGroup, member: Member, now_ms: int) -> None:
+def restart_session(
+    shard: GroupShard, group: ConsumerGroup, member: ConsumerGroupMember, now_ms: int
+) -> None:
     """Restart the session of a member that has shown that it is alive."""
     timeout_ms = session_timeout_ms(shard, group, member)
     shard.timers.start((SESSION, group.group_id, member.member_id), now_ms + timeout_ms)

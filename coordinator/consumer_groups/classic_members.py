@@ -28,27 +28,27 @@ from ...protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from ...statemachine import AssignmentState, ConsumerGroupState
 from ..classic_groups.group import ClassicGroup
 from ..classic_groups.join import handle_join as join_classic_group
-from ..classic_groups.join import unacceptable
-from ..classic_groups.leave import BATCH_VERSION, Leaver, leavers
-from ..classic_groups.members import fence
+from ..classic_groups.join import join_error
+from ..classic_groups.leave import BATCH_VERSION, Leaver, leavers_of
+from ..classic_groups.members import report_fenced
 from ..classic_groups.sync import PROTOCOL_VERSION
 from ..engine.effects import Request
-from ..groups.events import quoted
-from ..groups.groups import CONSUMER, GroupShard, forget
+from ..groups.events import quote_text
+from ..groups.groups import CONSUMER, GroupShard, forget_group
 from ..replies import join_failed
 from .assigning import refresh_target
-from .changes import Changes, restart_session, start_revocation, write
+from .changes import Changes, restart_session, start_revocation, write_records
 from .group import (
     REVOCATION,
     ConsumerGroup,
-    Member,
+    ConsumerGroupMember,
     assignment_bytes,
     common_protocol,
     protocol_of,
     text_bytes,
 )
 from .heartbeat import (
-    advance,
+    advance_member,
     check_room,
     check_size,
     chosen_id,
@@ -59,7 +59,7 @@ from .heartbeat import (
     remove,
     replace_member,
 )
-from .migration import downgrade, turns_back
+from .migration import downgrade_group, turns_back
 from .reconciliation import Owned
 
 #: From this version on a dynamic member joins in two steps.
@@ -71,14 +71,14 @@ _UNRELEASED = AssignmentState.UNRELEASED_PARTITIONS.value
 def handle_join(shard: GroupShard, group: ConsumerGroup, request: Request, now_ms: int) -> None:
     """Let a member join, or catch up with the group. An empty group is replaced by a classic one."""
     body = request.body
-    error, _ = unacceptable(shard, request)
+    error, _ = join_error(shard, request)
     if error:
         shard.reply(request, join_failed(request.version, error, body.member_id))
     elif group.is_empty:
         _become_classic(shard, group, request, now_ms)
     else:
         try:
-            _join(shard, group, request, now_ms)
+            _join_group(shard, group, request, now_ms)
         except KafkaError as refused:
             member_id = refused.message if refused.code is ErrorCode.MEMBER_ID_REQUIRED else None
             shard.reply(request, join_failed(request.version, refused.code, member_id or ""))
@@ -90,7 +90,7 @@ def handle_sync(shard: GroupShard, group: ConsumerGroup, request: Request, now_m
     try:
         if request.version >= PROTOCOL_VERSION and None in (body.protocol_type, body.protocol_name):
             raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
-        member = _sender(group, body)
+        member = _find_sender(group, body)
         name = protocol_of(member)
         if body.protocol_type not in (None, CONSUMER) or body.protocol_name not in (None, name):
             raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
@@ -98,7 +98,7 @@ def handle_sync(shard: GroupShard, group: ConsumerGroup, request: Request, now_m
             _ask_to_rejoin(shard, group, member, now_ms)
             raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
     except KafkaError as error:
-        _refuse(shard, group, request, error)
+        _refuse_join(shard, group, request, error)
         shard.reply(request, SyncGroupResponse(error_code=error.code))
         return
     if member.current.state != _UNREVOKED:
@@ -114,10 +114,10 @@ def handle_heartbeat(shard: GroupShard, group: ConsumerGroup, request: Request, 
     """Keep the member's session alive; tell it when it has to rejoin."""
     error = ErrorCode.NONE
     try:
-        member = _sender(group, request.body)
+        member = _find_sender(group, request.body)
     except KafkaError as refused:
         error = refused.code
-        _refuse(shard, group, request, refused)
+        _refuse_join(shard, group, request, refused)
     else:
         restart_session(shard, group, member, now_ms)
         _look_after_target(shard, group, now_ms)
@@ -129,19 +129,19 @@ def handle_heartbeat(shard: GroupShard, group: ConsumerGroup, request: Request, 
 
 def handle_leave(shard: GroupShard, group: ConsumerGroup, request: Request, now_ms: int) -> None:
     """Remove members of either protocol; the epoch is raised once."""
-    gone: list[Member] = []
+    gone: list[ConsumerGroupMember] = []
     outcomes: list[MemberResponse] = []
     reason = ""
-    for leaver in leavers(request):
+    for leaver in leavers_of(request):
         error = ErrorCode.NONE
         try:
-            member = _leaver(group, leaver)
+            member = _find_leaver(group, leaver)
         except KafkaError as refused:
             error = refused.code
         else:
             if member not in gone:
                 gone.append(member)
-            reason = reason or (f" ({quoted(leaver.reason)})" if leaver.reason else "")
+            reason = reason or (f" ({quote_text(leaver.reason)})" if leaver.reason else "")
         outcomes.append(MemberResponse(leaver.member_id, leaver.instance_id, error))
     answer = LeaveGroupResponse(members=outcomes)
     if request.version < BATCH_VERSION:
@@ -157,7 +157,7 @@ def handle_leave(shard: GroupShard, group: ConsumerGroup, request: Request, now_
 # --- joining ------------------------------------------------------------------------------------------------
 
 
-def _join(shard: GroupShard, group: ConsumerGroup, request: Request, now_ms: int) -> None:
+def _join_group(shard: GroupShard, group: ConsumerGroup, request: Request, now_ms: int) -> None:
     body, context = request.body, request.context
     check_size(shard, group, body.member_id)
     known = group.members.get(body.member_id)
@@ -174,7 +174,7 @@ def _join(shard: GroupShard, group: ConsumerGroup, request: Request, now_ms: int
     instance_id = body.group_instance_id
     if not body.member_id and instance_id is None and request.version >= _MEMBER_ID_REQUIRED_VERSION:
         raise KafkaError(ErrorCode.MEMBER_ID_REQUIRED, chosen_id(shard))
-    subscription = _subscription(protocols)
+    subscription = _subscription_of(protocols)
     if instance_id is not None:
         owner = group.members.get(group.static_members.get(instance_id, ""))
         if body.member_id and owner is None:
@@ -211,7 +211,7 @@ def _join(shard: GroupShard, group: ConsumerGroup, request: Request, now_ms: int
     changes.drop_unused_regex(old.regex)
     refresh_epoch(changes, cause)
     refresh_target(changes)
-    advance(changes, member, _owned_in(group, subscription), changed=changed)
+    advance_member(changes, member, _owned_in(group, subscription), changed=changed)
     restart_session(shard, group, member, now_ms)
     if member.current != before or _is_awaited(shard, group, member):
         # until its SyncGroup. None follows a late duplicate, which must not remove a member that has synced
@@ -229,7 +229,7 @@ def _join(shard: GroupShard, group: ConsumerGroup, request: Request, now_ms: int
         # would assign the partitions that wait for a new owner
         settled = group.state is ConsumerGroupState.STABLE
         text = f"{member.name} took the place of the last consumer while partitions were moving"
-        downgrade(shard, group, [], None if settled else member.cause(CauseKind.JOIN, text), now_ms)
+        downgrade_group(shard, group, [], None if settled else member.cause(CauseKind.JOIN, text), now_ms)
     shard.reply_when_written(group.group_id, request, answer)
 
 
@@ -239,13 +239,13 @@ def _become_classic(shard: GroupShard, group: ConsumerGroup, request: Request, n
         error = join_failed(request.version, ErrorCode.UNKNOWN_MEMBER_ID, request.body.member_id)
         shard.reply(request, error)
         return
-    forget(shard, group.group_id)
+    forget_group(shard, group.group_id)
     classic = shard.state.groups[group.group_id] = ClassicGroup(group.group_id, state_timestamp_ms=now_ms)
-    write(shard, group.group_id, (*group.tombstones(), classic.to_record()))
+    write_records(shard, group.group_id, (*group.tombstones(), classic.to_record()))
     join_classic_group(shard, request, now_ms)
 
 
-def _subscription(protocols: Sequence[tuple[str, bytes]]) -> Subscription:
+def _subscription_of(protocols: Sequence[tuple[str, bytes]]) -> Subscription:
     try:
         return decode_subscription(protocols[0][1])
     except MalformedMessageError as error:
@@ -264,7 +264,7 @@ def _owned_in(group: ConsumerGroup, subscription: Subscription) -> Owned:
 # --- living -------------------------------------------------------------------------------------------------
 
 
-def _sender(group: ConsumerGroup, body: HeartbeatRequest | SyncGroupRequest) -> Member:
+def _find_sender(group: ConsumerGroup, body: HeartbeatRequest | SyncGroupRequest) -> ConsumerGroupMember:
     if body.group_instance_id is None:
         member = known_member(group, body.member_id)
     else:
@@ -289,27 +289,27 @@ def _look_after_target(shard: GroupShard, group: ConsumerGroup, now_ms: int) -> 
         changes.commit()
 
 
-def _must_rejoin(group: ConsumerGroup, member: Member) -> bool:
+def _must_rejoin(group: ConsumerGroup, member: ConsumerGroupMember) -> bool:
     current = member.current
     if current.epoch < group.target_epoch or current.state == _UNREVOKED:
         return True
     return current.state == _UNRELEASED and not any(
-        group.taken(member.member_id, topic_id, numbers)
+        group.taken_numbers(member.member_id, topic_id, numbers)
         for topic_id, numbers in group.targets.get(member.member_id, {}).items()
     )
 
 
-def _ask_to_rejoin(shard: GroupShard, group: ConsumerGroup, member: Member, now_ms: int) -> None:
+def _ask_to_rejoin(shard: GroupShard, group: ConsumerGroup, member: ConsumerGroupMember, now_ms: int) -> None:
     if not _is_awaited(shard, group, member):
         start_revocation(shard, group, member, now_ms)
 
 
-def _is_awaited(shard: GroupShard, group: ConsumerGroup, member: Member) -> bool:
+def _is_awaited(shard: GroupShard, group: ConsumerGroup, member: ConsumerGroupMember) -> bool:
     """Return whether a member has to send a JoinGroup or SyncGroup within its rebalance timeout."""
     return (REVOCATION, group.group_id, member.member_id) in shard.timers
 
 
-def _leaver(group: ConsumerGroup, leaver: Leaver) -> Member:
+def _find_leaver(group: ConsumerGroup, leaver: Leaver) -> ConsumerGroupMember:
     if leaver.instance_id is None:
         return known_member(group, leaver.member_id)
     # an administrator removes a static member by its instance id
@@ -317,7 +317,7 @@ def _leaver(group: ConsumerGroup, leaver: Leaver) -> Member:
     return known_static_member(group, leaver.instance_id, leaver.member_id or owner)
 
 
-def _refuse(shard: GroupShard, group: ConsumerGroup, request: Request, error: KafkaError) -> None:
+def _refuse_join(shard: GroupShard, group: ConsumerGroup, request: Request, error: KafkaError) -> None:
     if error.code is ErrorCode.REBALANCE_IN_PROGRESS:
         return
-    fence(shard, group, request, error.code, request.body.member_id, request.body.group_instance_id)
+    report_fenced(shard, group, request, error.code, request.body.member_id, request.body.group_instance_id)

@@ -17,14 +17,14 @@ _ASSIGNMENT: Final = bounded_number(
 )
 
 
-def _check(values: Mapping[str, ConfigValue]) -> str:
+def _check_values(values: Mapping[str, ConfigValue]) -> str:
     if int(values[_SESSION.name]) <= int(values[_HEARTBEAT.name]):
         return f"{_SESSION.name} must be greater than {_HEARTBEAT.name}"
     return ""
 
 
 CONSUMER_CONFIGS: Final = GroupConfigTable(
-    {row.name: row for row in (_SESSION, _HEARTBEAT, _ASSIGNMENT)}, _check
+    {row.name: row for row in (_SESSION, _HEARTBEAT, _ASSIGNMENT)}, _check_values
 )
 
 

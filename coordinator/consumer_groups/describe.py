@@ -25,7 +25,7 @@ from ..engine.effects import Request
 from ..engine.shard import FanOut
 from ..groups.groups import GroupShard
 from ..replies import GROUP_OPERATIONS
-from .group import ConsumerGroup, find
+from .group import ConsumerGroup, find_consumer_group
 from .shard_state import state_of
 
 _CLASSIC, _CONSUMER = 0, 1
@@ -55,13 +55,15 @@ def handle_describe(shard: GroupShard, request: Request, _now_ms: int) -> None:
     asked: GroupRequest = request.body
     group_id = asked.group_id
     if asked.error or not group_id:
-        shard.reply(request, refusal(request, asked.error or int(ErrorCode.INVALID_GROUP_ID)))
+        shard.reply(request, refused_group(request, asked.error or int(ErrorCode.INVALID_GROUP_ID)))
         return
-    group = find(shard, group_id)
+    group = find_consumer_group(shard, group_id)
     if group is None:
         missing = shard.state.find(group_id) is None
         text = f"Group {group_id} not found." if missing else f"Group {group_id} is not a consumer group."
-        shard.reply(request, refusal(request, ErrorCode.GROUP_ID_NOT_FOUND)._replace(error_message=text))
+        shard.reply(
+            request, refused_group(request, ErrorCode.GROUP_ID_NOT_FOUND)._replace(error_message=text)
+        )
         return
     described = DescribedGroup(
         group_id=group_id,
@@ -77,7 +79,7 @@ def handle_describe(shard: GroupShard, request: Request, _now_ms: int) -> None:
     shard.reply_when_written(group_id, request, described)
 
 
-def refusal(request: Request, error: int) -> DescribedGroup:
+def refused_group(request: Request, error: int) -> DescribedGroup:
     """Make the response for a group that cannot be described."""
     return DescribedGroup(error_code=int(error), group_id=request.body.group_id)
 
@@ -125,12 +127,12 @@ class _Members(Sequence[DescribedMember]):
             metadata.client_host,
             metadata.topics,
             metadata.regex,
-            self._assignment(has),
-            self._assignment(seen.target),
+            self._assignment_of(has),
+            self._assignment_of(seen.target),
             _CONSUMER if metadata.classic is None else _CLASSIC,
         )
 
-    def _assignment(self, partitions: Mapping[UUID, Iterable[int]]) -> Assignment:
+    def _assignment_of(self, partitions: Mapping[UUID, Iterable[int]]) -> Assignment:
         """List the partitions, of topics that still exist."""
         return Assignment(
             [

@@ -34,7 +34,7 @@ from ...protocol import (
 )
 from ...statemachine import AssignmentState, ConsumerGroupState, consumer_group_state
 from ..engine.timers import Timers
-from ..groups.events import Cause, Owned, quoted
+from ..groups.events import Cause, Owned, quote_text
 from ..groups.group_type import GroupType
 from ..groups.groups import CommittedTopic, GroupShard, TopicDirectory
 from .reconciliation import NEW_MEMBER, is_settled
@@ -73,7 +73,7 @@ class Subscribed(NamedTuple):
 
 
 @dataclass(slots=True, eq=False)
-class Member:
+class ConsumerGroupMember:
     """A member; ``current`` is its current assignment. ``subscribed`` is what it subscribes to, as of the
     token ``subscribed_seen``.
     """
@@ -94,9 +94,9 @@ class Member:
         """The member's name in causes."""
         instance_id = self.metadata.instance_id
         return (
-            f"member {quoted(self.member_id)}"
+            f"member {quote_text(self.member_id)}"
             if instance_id is None
-            else f"static member {quoted(instance_id)}"
+            else f"static member {quote_text(instance_id)}"
         )
 
     def cause(self, kind: CauseKind, text: str) -> Cause:
@@ -170,7 +170,7 @@ class ConsumerGroup:
     metadata_hash: int = 0
     target_epoch: int = 0
     target_ms: int = 0
-    members: dict[str, Member] = field(default_factory=dict)
+    members: dict[str, ConsumerGroupMember] = field(default_factory=dict)
     static_members: dict[str, str] = field(default_factory=dict)
     targets: dict[str, Partitions] = field(default_factory=dict)
     regexes: dict[str, ResolvedRegex] = field(default_factory=dict)
@@ -208,12 +208,12 @@ class ConsumerGroup:
             settled=not self.unsettled,
         )
 
-    def topics_of(self, member: Member) -> set[str]:
+    def topics_of(self, member: ConsumerGroupMember) -> set[str]:
         """The topics that a member subscribes to, by name, whether they exist or not."""
         found = self.regexes.get(member.metadata.regex)
         return {*member.metadata.topics, *(found.topics if found is not None else ())}
 
-    def subscribed_by(self, member: Member) -> Subscribed:
+    def subscribed_by(self, member: ConsumerGroupMember) -> Subscribed:
         """The existing topics that a member subscribes to. Put together when it joins, and when topics or the
         matches of expressions have changed; once for members with the same subscription.
         """
@@ -254,14 +254,14 @@ class ConsumerGroup:
         votes = Counter(filter(None, (member.metadata.assignor for member in self.members.values())))
         return max(votes, key=lambda name: (votes[name], name == default, name), default=default)
 
-    def taken(self, member_id: str, topic_id: UUID, numbers: Collection[int]) -> set[int]:
+    def taken_numbers(self, member_id: str, topic_id: UUID, numbers: Collection[int]) -> set[int]:
         """The partitions that are assigned to other members, or that these still have to revoke."""
         owners = self.owners.get(topic_id)
         if owners is None:
             return set()
         return {number for number in numbers if owners.get(number, member_id) != member_id}
 
-    def waiting(self, topic_id: UUID, numbers: Iterable[int]) -> Iterator[str]:
+    def members_waiting(self, topic_id: UUID, numbers: Iterable[int]) -> Iterator[str]:
         """The members that wait for those of these partitions of a topic that are free."""
         if self.readers is None:
             self.readers = {}
@@ -337,7 +337,7 @@ class ConsumerGroup:
             return ErrorCode.UNSUPPORTED_VERSION
         current = member.current
         if generation == current.epoch or (
-            0 <= generation < current.epoch and self._had(current, generation, topics)
+            0 <= generation < current.epoch and self._had_partitions(current, generation, topics)
         ):
             return ErrorCode.NONE
         return ErrorCode.ILLEGAL_GENERATION if member.is_classic else ErrorCode.STALE_MEMBER_EPOCH
@@ -357,10 +357,10 @@ class ConsumerGroup:
         return ErrorCode.NONE if epoch == member.current.epoch else ErrorCode.STALE_MEMBER_EPOCH
 
     def why_refused(self, member_id: str, instance_id: str | None, generation: int, error: int) -> str:
-        who = f"member {quoted(member_id)}" if member_id else "a sender without a member id"
+        who = f"member {quote_text(member_id)}" if member_id else "a sender without a member id"
         if error == ErrorCode.FENCED_INSTANCE_ID and instance_id is not None:
-            now = quoted(self.static_members.get(instance_id, ""))
-            return f"{who} is fenced: static {quoted(instance_id)} is member {now} now"
+            now = quote_text(self.static_members.get(instance_id, ""))
+            return f"{who} is fenced: static {quote_text(instance_id)} is member {now} now"
         member = self.members.get(member_id)
         if member is None:
             return f"{who} is not in the group"
@@ -427,12 +427,12 @@ class ConsumerGroup:
     def _set_member(self, member_id: str, metadata: MemberMetadata) -> None:
         member = self.members.get(member_id)
         if member is None:
-            member = self.members[member_id] = Member(member_id, metadata)
+            member = self.members[member_id] = ConsumerGroupMember(member_id, metadata)
             self.unsettled.add(member_id)
         else:
-            self._forget(member)
+            self._forget_metadata(member)
             member.metadata, member.subscribed = metadata, None
-        self._count(metadata, 1)
+        self._count_metadata(metadata, 1)
         if metadata.instance_id is not None:
             self.static_members[metadata.instance_id] = member_id
 
@@ -443,11 +443,11 @@ class ConsumerGroup:
         self._set_current(member_id, NEW_MEMBER)
         del self.members[member_id]
         self.unsettled.discard(member_id)
-        self._forget(member)
+        self._forget_metadata(member)
 
-    def _forget(self, member: Member) -> None:
+    def _forget_metadata(self, member: ConsumerGroupMember) -> None:
         """Remove a member's metadata."""
-        self._count(member.metadata, -1)
+        self._count_metadata(member.metadata, -1)
         instance_id = member.metadata.instance_id
         if instance_id is not None and self.static_members.get(instance_id) == member.member_id:
             del self.static_members[instance_id]
@@ -491,7 +491,7 @@ class ConsumerGroup:
             self._count_names(new, 1)
             self._count_names(old, -1)
 
-    def _count(self, metadata: MemberMetadata, step: int) -> None:
+    def _count_metadata(self, metadata: MemberMetadata, step: int) -> None:
         self.metadata_bytes += step * subscription_bytes(metadata)
         self._count_names(metadata.topics, step)
         regex = metadata.regex
@@ -517,7 +517,9 @@ class ConsumerGroup:
             if (topic := self.found.pop(name, None)) is not None:
                 self.found_hash -= _topic_hash(name, topic)
 
-    def _had(self, current: CurrentAssignment, epoch: int, topics: Sequence[CommittedTopic]) -> bool:
+    def _had_partitions(
+        self, current: CurrentAssignment, epoch: int, topics: Sequence[CommittedTopic]
+    ) -> bool:
         for topic in topics:
             topic_id = self.topics.id_of_topic(topic.name)
             if topic_id is None:
@@ -542,13 +544,13 @@ def restore_group(group_id: str, records: ConsumerGroupRecords, topics: TopicDir
     return group
 
 
-def find(shard: GroupShard, group_id: str) -> ConsumerGroup | None:
+def find_consumer_group(shard: GroupShard, group_id: str) -> ConsumerGroup | None:
     """Find the consumer group with this id, even if it is only in the log."""
     group = shard.state.find(group_id)
     return group if isinstance(group, ConsumerGroup) else None
 
 
-def live(shard: GroupShard, group_id: str) -> ConsumerGroup | None:
+def live_consumer_group(shard: GroupShard, group_id: str) -> ConsumerGroup | None:
     """The consumer group with this id if it is in memory."""
     group = shard.state.groups.get(group_id)
     return group if isinstance(group, ConsumerGroup) else None
@@ -582,13 +584,13 @@ def _to_signed(hash_: int) -> int:
     return (hash_ + 2**63) % 2**64 - 2**63
 
 
-def protocol_of(member: Member) -> str:
+def protocol_of(member: ConsumerGroupMember) -> str:
     """Return the protocol name that a classic member gets: its first."""
     classic = member.metadata.classic
     return "" if classic is None or not classic.protocols else classic.protocols[0][0]
 
 
-def assignment_bytes(group: ConsumerGroup, member: Member, protocol: str) -> bytes:
+def assignment_bytes(group: ConsumerGroup, member: ConsumerGroupMember, protocol: str) -> bytes:
     """Encode a classic member's current assignment as it reads it."""
     classic = member.metadata.classic
     data = b"" if classic is None else dict(classic.protocols).get(protocol, b"")
@@ -605,7 +607,7 @@ def assignment_bytes(group: ConsumerGroup, member: Member, protocol: str) -> byt
     return encode_assignment(partitions, version=version)
 
 
-def common_protocol(names: Sequence[str], group: ConsumerGroup, but: Member | None) -> bool:
+def common_protocol(names: Sequence[str], group: ConsumerGroup, but: ConsumerGroupMember | None) -> bool:
     """Return whether all classic members, except ``but``, support one of these protocols."""
     others = [
         {name for name, _ in member.metadata.classic.protocols}

@@ -30,18 +30,36 @@ from ...protocol.messages.consumer_group_heartbeat import (
 )
 from ...statemachine import AssignmentState
 from ..classic_groups.group import ClassicGroup
-from ..classic_groups.members import sender
+from ..classic_groups.members import cause_by_sender
 from ..engine.effects import Request
 from ..engine.timers import TimerKey
-from ..groups.events import Cause, JoinRefused, MemberFenced, MemberGone, MemberJoined, MemberReplaced, quoted
+from ..groups.events import (
+    Cause,
+    JoinRefused,
+    MemberFenced,
+    MemberGone,
+    MemberJoined,
+    MemberReplaced,
+    quote_text,
+)
 from ..groups.groups import Group, GroupShard
 from .assigning import refresh_target
 from .changes import Changes, restart_session, session_timeout_ms
 from .configs import config_of
-from .group import AWAY, LEAVING, SESSION, ConsumerGroup, Member, find, live, subscription_bytes, text_bytes
-from .holding import EVERYONE, answer_soon, hold, least_rest_ms, let_go, starts, with_given_up
-from .migration import downgrade, leave_classic, turns_back, upgraded
-from .reconciliation import NEW_MEMBER, Owned, is_settled, reconcile
+from .group import (
+    AWAY,
+    LEAVING,
+    SESSION,
+    ConsumerGroup,
+    ConsumerGroupMember,
+    find_consumer_group,
+    live_consumer_group,
+    subscription_bytes,
+    text_bytes,
+)
+from .holding import EVERYONE, answer_soon, hold_heartbeat, least_rest_ms, let_go, starts_of, with_given_up
+from .migration import downgrade_group, leave_classic, turns_back, upgrade_group
+from .reconciliation import NEW_MEMBER, Owned, is_settled, reconcile_member
 from .regex import check_regex, maybe_resolve
 from .shard_state import state_of
 
@@ -85,14 +103,14 @@ def handle_heartbeat(shard: GroupShard, request: Request, now_ms: int) -> None:
     try:
         check_request(shard, request)
         if request.body.member_epoch in (LEAVING, AWAY):
-            answer = _leave(shard, request, now_ms)
+            answer = _leave_group(shard, request, now_ms)
         else:
-            answer = _heartbeat(shard, request, now_ms)
+            answer = _handle_heartbeat(shard, request, now_ms)
     except KafkaError as error:
         _tell_refused(shard, request, error)
-        shard.reply(request, refused(error.code, error.message))
+        shard.reply(request, heartbeat_error(error.code, error.message))
     else:
-        group = live(shard, group_id)
+        group = live_consumer_group(shard, group_id)
         if not (
             request.body.hold_ms > 0
             and group is not None
@@ -100,7 +118,7 @@ def handle_heartbeat(shard: GroupShard, request: Request, now_ms: int) -> None:
             and answer.assignment is None
             and answer.error_message is None
             and _says_nothing(request.body)
-            and hold(shard, group, request, answer, now_ms)
+            and hold_heartbeat(shard, group, request, answer, now_ms)
         ):
             shard.reply_when_written(group_id, request, answer)
 
@@ -135,10 +153,10 @@ def _goes_on(shard: GroupShard, request: Request, now_ms: int) -> bool:
     offsets: Sequence[TopicOffsets] = ()
     if member_id in group.unsettled:
         changes = Changes(shard, group, now_ms)
-        advance(changes, member, _owned_in(owned), changed=False, gives_up=bool(gives_up))
+        advance_member(changes, member, _owned_in(owned), changed=False, gives_up=bool(gives_up))
         if not _has_alike(before, member.current):
             assignment = _to_assignment(member.current)
-            offsets = starts(shard, group, before.assigned, member.current.assigned) if wants else ()
+            offsets = starts_of(shard, group, before.assigned, member.current.assigned) if wants else ()
         changes.commit()
     answer = _new(
         ConsumerGroupHeartbeatResponse,
@@ -148,18 +166,18 @@ def _goes_on(shard: GroupShard, request: Request, now_ms: int) -> bool:
         hold_ms > 0
         and owned is assignment is None
         and epoch == member.current.epoch
-        and hold(shard, group, request, answer, now_ms)
+        and hold_heartbeat(shard, group, request, answer, now_ms)
     ):
         shard.reply_when_written(group_id, request, answer)
     return True
 
 
-def refusal(_request: Request, error: int) -> ConsumerGroupHeartbeatResponse:
+def refused_heartbeat(_request: Request, error: int) -> ConsumerGroupHeartbeatResponse:
     """Make a heartbeat response that is an error and nothing else."""
-    return refused(error, None)
+    return heartbeat_error(error, None)
 
 
-def refused(error: int, message: str | None) -> ConsumerGroupHeartbeatResponse:
+def heartbeat_error(error: int, message: str | None) -> ConsumerGroupHeartbeatResponse:
     """Make a heartbeat response that is an error with a text."""
     return ConsumerGroupHeartbeatResponse(error_code=int(error), error_message=message)
 
@@ -204,13 +222,15 @@ def _leave_rest(shard: GroupShard, session: TimerKey, until_ms: int | None, now_
         shard.timers.start(session, max(until_ms, now_ms + rest_ms))
 
 
-def remove(shard: GroupShard, group: ConsumerGroup, members: list[Member], cause: Cause, now_ms: int) -> None:
+def remove(
+    shard: GroupShard, group: ConsumerGroup, members: list[ConsumerGroupMember], cause: Cause, now_ms: int
+) -> None:
     """Remove members; if only classic ones are left, the group may be downgraded."""
     if turns_back(shard, group, members):
         for member in members:
             gone = member.cause(cause.kind, cause.text)
             shard.tell(gone.event(MemberGone, group.group_id, group.epoch))
-        downgrade(shard, group, members, cause, now_ms)
+        downgrade_group(shard, group, members, cause, now_ms)
         return
     changes = Changes(shard, group, now_ms)
     changes.remove(members, cause)
@@ -241,7 +261,7 @@ def check_request(shard: GroupShard, request: Request) -> None:
         wrong = "InstanceId can't be null."
     elif epoch < AWAY:
         wrong = "MemberEpoch is invalid."
-    elif (size := _size(body)) > (
+    elif (size := _subscription_bytes(body)) > (
         most := min(settings.kohort_member_max_metadata_bytes, MOST_SUBSCRIPTION_BYTES)
     ):
         wrong = f"A subscription of {size} bytes is too large: {most} are taken."
@@ -251,7 +271,7 @@ def check_request(shard: GroupShard, request: Request) -> None:
     if body.server_assignor is not None and body.server_assignor not in known:
         raise KafkaError(
             ErrorCode.UNSUPPORTED_ASSIGNOR,
-            f"ServerAssignor {quoted(body.server_assignor)} is not supported. "
+            f"ServerAssignor {quote_text(body.server_assignor)} is not supported. "
             f"Supported assignors: {', '.join(known)}.",
         )
 
@@ -259,9 +279,9 @@ def check_request(shard: GroupShard, request: Request) -> None:
 # --- leaving ------------------------------------------------------------------------------------------------
 
 
-def _leave(shard: GroupShard, request: Request, now_ms: int) -> ConsumerGroupHeartbeatResponse:
+def _leave_group(shard: GroupShard, request: Request, now_ms: int) -> ConsumerGroupHeartbeatResponse:
     body = request.body
-    group = _existing(shard, body.group_id, "Group")
+    group = _require_group(shard, body.group_id, "Group")
     if body.instance_id is None:
         member = known_member(group, body.member_id)
     else:
@@ -271,7 +291,7 @@ def _leave(shard: GroupShard, request: Request, now_ms: int) -> ConsumerGroupHea
         changes = Changes(shard, group, now_ms)
         away = {topic_id: dict.fromkeys(numbers, 0) for topic_id, numbers in member.current.assigned.items()}
         changes.set_current(member, member.current._replace(epoch=AWAY, assigned=away, revoking={}))
-        changes.revoked(member)
+        changes.end_revocation(member)
         changes.commit()
         return answer
     cause = member.cause(CauseKind.LEAVE, f"{member.name} left")
@@ -282,27 +302,27 @@ def _leave(shard: GroupShard, request: Request, now_ms: int) -> ConsumerGroupHea
 # --- joining and living -------------------------------------------------------------------------------------
 
 
-def _heartbeat(shard: GroupShard, request: Request, now_ms: int) -> ConsumerGroupHeartbeatResponse:
+def _handle_heartbeat(shard: GroupShard, request: Request, now_ms: int) -> ConsumerGroupHeartbeatResponse:
     body = request.body
     owned = _owned_in(body.topic_partitions)
     changes, old = _group_for(shard, body, now_ms)
     group = changes.group
     check_size(shard, group, body.member_id)
-    known = _sender(group, body, owned)
+    known = _find_sender(group, body, owned)
     if body.subscribed_topic_regex:
         check_regex(group, known, body.subscribed_topic_regex)
     if body.subscribed_topic_names or body.subscribed_topic_regex:
-        check_room(shard, group, _size(body), known)
+        check_room(shard, group, _subscription_bytes(body), known)
     # from here on nothing is refused
     if isinstance(old, ClassicGroup):
         leave_classic(old, changes)
     member_id = body.member_id or chosen_id(shard)
-    cause, changed = _subscribe(changes, known, member_id, request)
+    cause, changed = _update_subscription(changes, known, member_id, request)
     member = group.members[member_id]
     refresh_epoch(changes, cause)
     refresh_target(changes)
     before = member.current
-    advance(changes, member, owned, changed=changed, gives_up=bool(body.gives_up))
+    advance_member(changes, member, owned, changed=changed, gives_up=bool(body.gives_up))
     restart_session(shard, group, member, now_ms)
     maybe_resolve(shard, group, request.context, now_ms)
     interval_ms = config_of(shard.state, group.group_id).heartbeat_interval_ms
@@ -317,7 +337,7 @@ def _heartbeat(shard: GroupShard, request: Request, now_ms: int) -> ConsumerGrou
         member_epoch=current.epoch,
         heartbeat_interval_ms=interval_ms,
         assignment=_to_assignment(current) if tells else None,
-        offsets=starts(shard, group, had, current.assigned) if tells and body.wants_offsets else (),
+        offsets=starts_of(shard, group, had, current.assigned) if tells and body.wants_offsets else (),
     )
     changes.commit()
     return answer
@@ -332,12 +352,14 @@ def refresh_epoch(changes: Changes, cause: Cause | None) -> None:
             cause = Cause("topics that the group reads have changed", CauseKind.CHANGED_SUBSCRIPTION)
         group.topics_seen = version
     if cause is not None:
-        changes.bump(cause)
+        changes.bump_epoch(cause)
     elif is_new:
         changes.set_epoch(1, group.metadata_hash)
 
 
-def advance(changes: Changes, member: Member, owned: Owned, *, changed: bool, gives_up: bool = False) -> None:
+def advance_member(
+    changes: Changes, member: ConsumerGroupMember, owned: Owned, *, changed: bool, gives_up: bool = False
+) -> None:
     """Make one step of a member towards its target, and start its revocation timer if it has to revoke
     partitions. ``changed``: it subscribes to other topics than before. ``gives_up``: its commit may come once
     more, and can only be refused if the epoch is another; without a new one nothing is given up.
@@ -346,19 +368,19 @@ def advance(changes: Changes, member: Member, owned: Owned, *, changed: bool, gi
     if not changed and is_settled(member.current, group.target_epoch):
         return
     target = group.targets.get(member.member_id, {})
-    taken = partial(group.taken, member.member_id)
+    taken = partial(group.taken_numbers, member.member_id)
     before = member.current
     topics = group.subscribed_by(member).ids
-    current = reconcile(before, group.target_epoch, target, owned, taken, topics, changed)
+    current = reconcile_member(before, group.target_epoch, target, owned, taken, topics, changed)
     if gives_up and current.epoch == before.epoch:
-        current = reconcile(before, group.target_epoch, target, None, taken, topics, changed)
+        current = reconcile_member(before, group.target_epoch, target, None, taken, topics, changed)
     if current == before:
         return
     changes.set_current(member, current)
     if current.state == _UNREVOKED:
-        changes.revoke(member)
+        changes.start_revocation(member)
     else:
-        changes.revoked(member)
+        changes.end_revocation(member)
 
 
 def _group_for(
@@ -367,17 +389,17 @@ def _group_for(
     """Find or create the group of a request; also return the group of another type that it replaces."""
     found = shard.state.find(body.group_id)
     if body.member_epoch != _JOINING or not (found is None or isinstance(found, ClassicGroup)):
-        return Changes(shard, _existing(shard, body.group_id, "Consumer group"), now_ms), None
+        return Changes(shard, _require_group(shard, body.group_id, "Consumer group"), now_ms), None
     if found is not None and not found.is_empty:
-        return upgraded(shard, found, now_ms), found
+        return upgrade_group(shard, found, now_ms), found
     changes = Changes(shard, ConsumerGroup(body.group_id, shard.state.topics), now_ms)
     if found is not None:
         changes.records.append(GroupDeleted(body.group_id))
     return changes, found
 
 
-def _existing(shard: GroupShard, group_id: str, noun: str) -> ConsumerGroup:
-    group = find(shard, group_id)
+def _require_group(shard: GroupShard, group_id: str, noun: str) -> ConsumerGroup:
+    group = find_consumer_group(shard, group_id)
     if group is None:
         text = f"{noun} {group_id} not found."
         if shard.state.find(group_id) is not None:
@@ -396,7 +418,7 @@ def check_size(shard: GroupShard, group: ConsumerGroup, member_id: str) -> None:
         )
 
 
-def check_room(shard: GroupShard, group: ConsumerGroup, size: int, known: Member | None) -> None:
+def check_room(shard: GroupShard, group: ConsumerGroup, size: int, known: ConsumerGroupMember | None) -> None:
     """Raise KafkaError if a group has no room for a subscription of ``size`` bytes, in place of that of
     ``known``.
     """
@@ -407,7 +429,9 @@ def check_room(shard: GroupShard, group: ConsumerGroup, size: int, known: Member
         raise KafkaError(ErrorCode.INVALID_REQUEST, text)
 
 
-def _sender(group: ConsumerGroup, body: ConsumerGroupHeartbeatRequest, owned: Owned) -> Member | None:
+def _find_sender(
+    group: ConsumerGroup, body: ConsumerGroupHeartbeatRequest, owned: Owned
+) -> ConsumerGroupMember | None:
     """Find the member that sent a request, or that its sender replaces; None for a new member."""
     joins = body.member_epoch == _JOINING
     if body.instance_id is None:
@@ -431,7 +455,7 @@ def _sender(group: ConsumerGroup, body: ConsumerGroupHeartbeatRequest, owned: Ow
     return member
 
 
-def known_member(group: ConsumerGroup, member_id: str) -> Member:
+def known_member(group: ConsumerGroup, member_id: str) -> ConsumerGroupMember:
     """The member with this id. Raises KafkaError."""
     member = group.members.get(member_id)
     if member is None:
@@ -440,7 +464,7 @@ def known_member(group: ConsumerGroup, member_id: str) -> Member:
     return member
 
 
-def known_static_member(group: ConsumerGroup, instance_id: str, member_id: str) -> Member:
+def known_static_member(group: ConsumerGroup, instance_id: str, member_id: str) -> ConsumerGroupMember:
     """The member with this id and instance id. Raises KafkaError."""
     owner = group.members.get(group.static_members.get(instance_id, ""))
     if owner is None:
@@ -454,7 +478,7 @@ def known_static_member(group: ConsumerGroup, instance_id: str, member_id: str) 
     return owner
 
 
-def _check_epoch(member: Member, epoch: int, owned: Owned) -> None:
+def _check_epoch(member: ConsumerGroupMember, epoch: int, owned: Owned) -> None:
     current = member.current
     if epoch in (current.epoch, _JOINING):
         return
@@ -476,8 +500,8 @@ def _is_part(owned: Owned, current: CurrentAssignment) -> bool:
     )
 
 
-def _subscribe(
-    changes: Changes, known: Member | None, member_id: str, request: Request
+def _update_subscription(
+    changes: Changes, known: ConsumerGroupMember | None, member_id: str, request: Request
 ) -> tuple[Cause | None, bool]:
     """Update a member's metadata. Returns the cause of a new epoch, or None, and whether the member
     subscribes to other topics; a regular expression that is not resolved yet is no cause.
@@ -514,7 +538,7 @@ def _subscribe(
     return cause, changed
 
 
-def joined_cause(changes: Changes, member: Member, *, is_new: bool) -> Cause:
+def joined_cause(changes: Changes, member: ConsumerGroupMember, *, is_new: bool) -> Cause:
     """Make the cause that a member joined, which is also reported as an event, or that it changed its
     subscription.
     """
@@ -526,15 +550,15 @@ def joined_cause(changes: Changes, member: Member, *, is_new: bool) -> Cause:
     return cause
 
 
-def replace_member(changes: Changes, old: Member, member_id: str, epoch: int = 0) -> None:
+def replace_member(changes: Changes, old: ConsumerGroupMember, member_id: str, epoch: int = 0) -> None:
     """Replace a static member by one with this id, which gets its current assignment and target."""
     group = changes.group
     if group.computing is not None:
-        group.computing.rename(old.member_id, member_id)
+        group.computing.note_rename(old.member_id, member_id)
     target, current, metadata = group.targets.get(old.member_id, {}), old.current, old.metadata
-    changes.drop(old)
+    changes.drop_member(old)
     changes.set_member(member_id, metadata)
-    changes.put(GroupRecordType.TARGET, member_id, TargetAssignment(target))
+    changes.put_record(GroupRecordType.TARGET, member_id, TargetAssignment(target))
     member = group.members[member_id]
     # it waits for what its predecessor waited for, even if that was its whole target
     state = _UNRELEASED if current.state == _UNRELEASED else NEW_MEMBER.state
@@ -552,7 +576,7 @@ def _owned_in(told: Sequence[TopicPartitions] | None) -> Owned:
     return owned
 
 
-def _size(body: ConsumerGroupHeartbeatRequest) -> int:
+def _subscription_bytes(body: ConsumerGroupHeartbeatRequest) -> int:
     """Return the size of a subscription in bytes."""
     return text_bytes((*(body.subscribed_topic_names or ()), body.subscribed_topic_regex or ""))
 
@@ -595,8 +619,8 @@ def chosen_id(shard: GroupShard) -> str:
     return base64.urlsafe_b64encode(digest).decode().rstrip("=")
 
 
-def _of_timer(shard: GroupShard, key: TimerKey) -> tuple[ConsumerGroup, Member]:
-    group = live(shard, key[1])
+def _of_timer(shard: GroupShard, key: TimerKey) -> tuple[ConsumerGroup, ConsumerGroupMember]:
+    group = live_consumer_group(shard, key[1])
     assert group is not None, "timers of a group stop when it goes"
     return group, group.members[key[2]]
 
@@ -605,9 +629,9 @@ def _tell_refused(shard: GroupShard, request: Request, error: KafkaError) -> Non
     body = request.body
     if not body.group_id:
         return
-    group = find(shard, body.group_id)
+    group = find_consumer_group(shard, body.group_id)
     epoch = -1 if group is None else group.epoch
-    cause = sender(request, quoted(error.message or ""), body.member_id, body.instance_id)
+    cause = cause_by_sender(request, quote_text(error.message or ""), body.member_id, body.instance_id)
     if error.code in _FENCED:
         api = ApiKey(request.api_key).name
         shard.tell(cause.event(MemberFenced, body.group_id, epoch, error_code=error.code, api=api))

@@ -30,7 +30,7 @@ from ...protocol.messages.consumer_group_heartbeat import (
 from ..engine.effects import Request
 from ..groups.groups import GroupShard
 from .configs import config_of
-from .group import HOLD, ConsumerGroup, find, live
+from .group import HOLD, ConsumerGroup, find_consumer_group, live_consumer_group
 from .reconciliation import has_all
 from .shard_state import state_of
 
@@ -44,7 +44,7 @@ MOST_OFFSETS: Final = 500
 EVERYONE: Final = ""
 
 
-def hold(
+def hold_heartbeat(
     shard: GroupShard,
     group: ConsumerGroup,
     request: Request,
@@ -61,7 +61,7 @@ def hold(
     if until_ms <= now_ms or due_ms == now_ms:
         return False
     if due_ms is not None:
-        _due(shard, group.group_id, EVERYONE, due_ms)
+        _on_due(shard, group.group_id, EVERYONE, due_ms)
     member_id = request.body.member_id
     state_of(shard).held.setdefault(group.group_id, {})[member_id] = request, answer
     shard.timers.start((HOLD, group.group_id, member_id), until_ms)
@@ -86,7 +86,7 @@ def let_go(
     return held
 
 
-def tell(
+def answer_held(
     shard: GroupShard,
     group: ConsumerGroup,
     now_ms: int,
@@ -102,13 +102,13 @@ def tell(
         return
     if everyone:
         # looks at them once, however many members join at the same time
-        _due(shard, group.group_id, EVERYONE, now_ms)
+        _on_due(shard, group.group_id, EVERYONE, now_ms)
     for before in given_up:
         for topics in (before.assigned, before.revoking):
             for topic_id, numbers in topics.items():
-                for member_id in group.waiting(topic_id, numbers):
+                for member_id in group.members_waiting(topic_id, numbers):
                     if member_id in held:
-                        _due(shard, group.group_id, member_id, now_ms)
+                        _on_due(shard, group.group_id, member_id, now_ms)
                         # a partition has no reader until then
                         shard.before_write[HOLD, group.group_id, member_id] = group.group_id
 
@@ -123,21 +123,21 @@ def answer_soon(shard: GroupShard, group_id: str, member_id: str, now_ms: int) -
     held = state_of(shard).held.get(group_id, {})
     if member_id != EVERYONE:
         if member_id in held:
-            _due(shard, group_id, member_id, now_ms)
+            _on_due(shard, group_id, member_id, now_ms)
         return
-    group = live(shard, group_id)
+    group = live_consumer_group(shard, group_id)
     due_ms = None if group is None else _target_due_ms(shard, group, now_ms)
     if due_ms is not None and due_ms > now_ms:
-        _due(shard, group_id, EVERYONE, due_ms)
+        _on_due(shard, group_id, EVERYONE, due_ms)
     computes = due_ms == now_ms
     for each in held:
         member = None if group is None else group.members.get(each)
         if group is None or member is None or computes:
-            _due(shard, group_id, each, now_ms)
+            _on_due(shard, group_id, each, now_ms)
             computes = False
         elif member.current.epoch != group.target_epoch:
             moves = not has_all(member.current, group.targets.get(each, {}))
-            _due(shard, group_id, each, now_ms if moves else now_ms + NO_MOVE_MS)
+            _on_due(shard, group_id, each, now_ms if moves else now_ms + NO_MOVE_MS)
 
 
 def _target_due_ms(shard: GroupShard, group: ConsumerGroup, now_ms: int) -> int | None:
@@ -148,7 +148,7 @@ def _target_due_ms(shard: GroupShard, group: ConsumerGroup, now_ms: int) -> int 
     return due_ms if group.target_ms <= now_ms < due_ms else now_ms
 
 
-def _due(shard: GroupShard, group_id: str, member_id: str, at_ms: int) -> None:
+def _on_due(shard: GroupShard, group_id: str, member_id: str, at_ms: int) -> None:
     key = (HOLD, group_id, member_id)
     # one that is already due keeps its place before the end of the member's session
     shard.timers.start(key, min(at_ms, shard.timers.deadline(key) or at_ms))
@@ -161,7 +161,7 @@ def with_given_up(shard: GroupShard, request: Request, now_ms: int) -> Request |
     """
     body = request.body
     plain = body._replace(gives_up=())
-    group = find(shard, body.group_id)
+    group = find_consumer_group(shard, body.group_id)
     member = None if group is None else group.members.get(body.member_id)
     if group is None or member is None:
         return replace(request, body=plain)
@@ -201,7 +201,7 @@ def _is_committed(
     return (entry.offset, entry.leader_epoch, entry.metadata) == (offset, leader_epoch, metadata or "")
 
 
-def starts(
+def starts_of(
     shard: GroupShard, group: ConsumerGroup, before: PartitionEpochs, now: PartitionEpochs
 ) -> list[TopicOffsets]:
     """The committed offsets of partitions that a member has now and had not before, as OffsetFetch returns

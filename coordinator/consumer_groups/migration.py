@@ -35,18 +35,18 @@ from ...statemachine import AssignmentState
 from ..classic_groups import group as classic_groups
 from ..classic_groups.group import ClassicGroup
 from ..classic_groups.members import restart_session as restart_classic_session
-from ..classic_groups.rebalance import prepare
+from ..classic_groups.rebalance import prepare_rebalance
 from ..groups.events import Cause
-from ..groups.groups import CONSUMER, GroupShard, forget
-from .changes import Changes, answer_parked, restart_session, write
-from .group import ConsumerGroup, Member, assignment_bytes, common_protocol
-from .holding import tell
+from ..groups.groups import CONSUMER, GroupShard, forget_group
+from .changes import Changes, answer_parked, restart_session, write_records
+from .group import ConsumerGroup, ConsumerGroupMember, assignment_bytes, common_protocol
+from .holding import answer_held
 
 _TYPES = GroupRecordType
 _UPGRADES, _DOWNGRADES = ("bidirectional", "upgrade"), ("bidirectional", "downgrade")
 
 
-def upgraded(shard: GroupShard, group: ClassicGroup, now_ms: int) -> Changes:
+def upgrade_group(shard: GroupShard, group: ClassicGroup, now_ms: int) -> Changes:
     """Make a consumer group with the members of a classic one, not in the shard yet. Raises KafkaError."""
     settings = shard.state.settings
     if settings.group_consumer_migration_policy not in _UPGRADES:
@@ -91,17 +91,17 @@ def upgraded(shard: GroupShard, group: ClassicGroup, now_ms: int) -> Changes:
                 ClassicMetadata(member.session_timeout_ms, member.protocols),
             ),
         )
-    changes.put(_TYPES.EPOCH, "", GroupEpoch(group.generation))
+    changes.put_record(_TYPES.EPOCH, "", GroupEpoch(group.generation))
     for member_id, partitions in assigned.items():
         target = {topic_id: tuple(sorted(numbers)) for topic_id, numbers in partitions.items()}
-        changes.put(_TYPES.TARGET, member_id, TargetAssignment(target))
-    changes.put(_TYPES.TARGET_EPOCH, "", TargetEpoch(group.generation))
+        changes.put_record(_TYPES.TARGET, member_id, TargetAssignment(target))
+    changes.put_record(_TYPES.TARGET_EPOCH, "", TargetEpoch(group.generation))
     still_read = _still_read(shard, group, assigned, subscriptions)
     for member_id, partitions in assigned.items():
         revoking = still_read.get(member_id, {})
         state = AssignmentState.UNREVOKED_PARTITIONS if revoking else AssignmentState.STABLE
         current = CurrentAssignment(group.generation, group.generation, state.value, partitions, revoking)
-        changes.put(_TYPES.CURRENT, member_id, current)
+        changes.put_record(_TYPES.CURRENT, member_id, current)
     changes.group.settled_members = len(group.members)
     return changes
 
@@ -132,14 +132,14 @@ def leave_classic(old: ClassicGroup, changes: Changes) -> None:
     """Remove the classic group; members whose requests are parked in it rejoin."""
     shard, group = changes.shard, changes.group
     answer_parked(shard, old, ErrorCode.REBALANCE_IN_PROGRESS)
-    forget(shard, old.group_id)
+    forget_group(shard, old.group_id)
     for each in group.members.values():
         restart_session(shard, group, each, changes.now_ms)
         if each.current.revoking:
-            changes.revoke(each)
+            changes.start_revocation(each)
 
 
-def turns_back(shard: GroupShard, group: ConsumerGroup, leaving: list[Member]) -> bool:
+def turns_back(shard: GroupShard, group: ConsumerGroup, leaving: list[ConsumerGroupMember]) -> bool:
     """Return whether a group is downgraded when these members have left."""
     settings = shard.state.settings
     if settings.group_consumer_migration_policy not in _DOWNGRADES:
@@ -148,12 +148,16 @@ def turns_back(shard: GroupShard, group: ConsumerGroup, leaving: list[Member]) -
     return bool(stay) and all(member.is_classic for member in stay) and len(stay) <= settings.group_max_size
 
 
-def downgrade(
-    shard: GroupShard, group: ConsumerGroup, leaving: list[Member], cause: Cause | None, now_ms: int
+def downgrade_group(
+    shard: GroupShard,
+    group: ConsumerGroup,
+    leaving: list[ConsumerGroupMember],
+    cause: Cause | None,
+    now_ms: int,
 ) -> None:
     """Turn the members that stay into a classic group, which rebalances if there is a cause."""
     group_id = group.group_id
-    forget(shard, group_id)
+    forget_group(shard, group_id)
     stay = [member for member in group.members.values() if member not in leaving]
     names = [name for name, _ in (stay[0].metadata.classic or ClassicMetadata(0, ())).protocols]
     protocol = next((name for name in names if common_protocol([name], group, None)), "")
@@ -175,15 +179,15 @@ def downgrade(
         # no record says that a rebalance is due. The session of a made-up member starts it after a load
         nobody = stored.members[0]._replace(member_id=shard.state.new_id(), instance_id=None, assignment=b"")
         stored = stored._replace(members=(*stored.members, nobody))
-    write(shard, group_id, (*_tombstones(group), stored))
-    tell(shard, group, now_ms, everyone=True)
+    write_records(shard, group_id, (*_classic_tombstones(group), stored))
+    answer_held(shard, group, now_ms, everyone=True)
     for each in classic.members.values():
         restart_classic_session(shard, classic, each, now_ms)
     if cause is not None:
-        prepare(shard, classic, cause, now_ms)
+        prepare_rebalance(shard, classic, cause, now_ms)
 
 
-def _to_stored(group: ConsumerGroup, member: Member, protocol: str) -> StoredMember:
+def _to_stored(group: ConsumerGroup, member: ConsumerGroupMember, protocol: str) -> StoredMember:
     metadata, classic = member.metadata, member.metadata.classic
     assert classic is not None, "only classic members stay"
     return StoredMember(
@@ -198,7 +202,7 @@ def _to_stored(group: ConsumerGroup, member: Member, protocol: str) -> StoredMem
     )
 
 
-def _tombstones(group: ConsumerGroup) -> list[ConsumerGroupRecord]:
+def _classic_tombstones(group: ConsumerGroup) -> list[ConsumerGroupRecord]:
     names = [(kind, member_id) for kind in (_TYPES.CURRENT, _TYPES.TARGET) for member_id in group.members]
     names += [(_TYPES.TARGET_EPOCH, ""), *((_TYPES.MEMBER, member_id) for member_id in group.members)]
     names += [

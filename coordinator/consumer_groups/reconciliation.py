@@ -30,7 +30,7 @@ def is_settled(current: CurrentAssignment, target_epoch: int) -> bool:
     return current.state == _STABLE and current.epoch == target_epoch
 
 
-def reconcile(
+def reconcile_member(
     current: CurrentAssignment,
     target_epoch: int,
     target: Partitions,
@@ -47,14 +47,14 @@ def reconcile(
     """
     stays = current.state == _UNREVOKED and not _given_up(current.revoking, owned)
     if stays or is_settled(current, target_epoch):
-        return _unsubscribe(current, subscribed or (), owned) if changed else current
+        return _remove_unsubscribed(current, subscribed or (), owned) if changed else current
     if has_all(current, target) and (subscribed is None or subscribed >= target.keys()):
         # the usual case, whenever another member joins or leaves
         return CurrentAssignment(target_epoch, current.epoch, _STABLE, current.assigned, {})
-    return _step(current, target_epoch, target, owned, taken, subscribed)
+    return _reconcile_step(current, target_epoch, target, owned, taken, subscribed)
 
 
-def _step(
+def _reconcile_step(
     current: CurrentAssignment,
     target_epoch: int,
     target: Partitions,
@@ -105,7 +105,9 @@ def has_all(current: CurrentAssignment, target: Partitions) -> bool:
     )
 
 
-def _unsubscribe(current: CurrentAssignment, subscribed: Collection[UUID], owned: Owned) -> CurrentAssignment:
+def _remove_unsubscribed(
+    current: CurrentAssignment, subscribed: Collection[UUID], owned: Owned
+) -> CurrentAssignment:
     """Remove the partitions of topics that the member does not subscribe to any more."""
     assigned = {topic_id: has for topic_id, has in current.assigned.items() if topic_id in subscribed}
     gone = {topic_id: has for topic_id, has in current.assigned.items() if topic_id not in subscribed}

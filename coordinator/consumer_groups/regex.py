@@ -8,11 +8,11 @@ from typing import Final
 from ...offsets_topic import GroupRecordType, ResolvedRegex
 from ...protocol import CauseKind, ErrorCode, KafkaError, RequestContext
 from ..engine.timers import TimerKey
-from ..groups.events import Cause, JoinRefused, quoted
+from ..groups.events import Cause, JoinRefused, quote_text
 from ..groups.groups import GroupShard
 from ..re2_expressions import MOST_REGEX_BYTES, compile_regex
 from .changes import Changes
-from .group import REGEX, ConsumerGroup, Member, Resolution, live
+from .group import REGEX, ConsumerGroup, ConsumerGroupMember, Resolution, live_consumer_group
 
 #: Most regular expressions of one group.
 MOST_REGEXES: Final = 100
@@ -31,26 +31,28 @@ _MATCH_WORK: Final = 100
 RESOLUTION_PAUSE_MS: Final = 10_000
 
 
-def check_regex(group: ConsumerGroup, known: Member | None, regex: str) -> None:
+def check_regex(group: ConsumerGroup, known: ConsumerGroupMember | None, regex: str) -> None:
     """Raises KafkaError (INVALID_REGULAR_EXPRESSION) for an expression that cannot be parsed, or that is too
     large.
     """
     old = "" if known is None else known.metadata.regex
     patterns = len(group.patterns) - (group.patterns[old] == 1)
     if len(regex.encode(errors="replace")) > MOST_REGEX_BYTES:
-        raise _invalid(f"a SubscribedTopicRegex of {len(regex)} characters is too long: name the topics.")
+        raise _invalid_regex(
+            f"a SubscribedTopicRegex of {len(regex)} characters is too long: name the topics."
+        )
     if regex not in group.patterns and patterns >= MOST_REGEXES:
-        raise _invalid(
+        raise _invalid_regex(
             f"The group has {MOST_REGEXES} regular expressions: let members subscribe to the same."
         )
     if regex in group.too_broad:
-        raise _invalid(group.too_broad[regex])
+        raise _invalid_regex(group.too_broad[regex])
     why = compile_regex(regex)[1]
     if why:
-        raise _invalid(f"SubscribedTopicRegex `{regex}` is not a valid regular expression: {why}.")
+        raise _invalid_regex(f"SubscribedTopicRegex `{regex}` is not a valid regular expression: {why}.")
 
 
-def _invalid(text: str) -> KafkaError:
+def _invalid_regex(text: str) -> KafkaError:
     return KafkaError(ErrorCode.INVALID_REGULAR_EXPRESSION, text)
 
 
@@ -79,7 +81,7 @@ def on_regex_timer(shard: GroupShard, key: TimerKey, now_ms: int) -> None:
     """Match some topics with every expression of a group; the rest follow a moment later, so that other
     requests are served in between.
     """
-    group = live(shard, key[1])
+    group = live_consumer_group(shard, key[1])
     assert group is not None, "timers of a group stop when it goes"
     task = group.resolving
     if task is None:
@@ -134,11 +136,13 @@ def _on_resolved(changes: Changes, found: Mapping[str, list[str]]) -> None:
         size += bytes_
         # written though the topics stay, as by Apache Kafka: the time counts after a restart. There is no log
         # of metadata; a version of 0 makes an Apache Kafka that takes over the folder resolve it again
-        changes.put(GroupRecordType.REGEX, regex, ResolvedRegex(topics, 0, changes.now_ms))
+        changes.put_record(GroupRecordType.REGEX, regex, ResolvedRegex(topics, 0, changes.now_ms))
         if topics != (() if known is None else known.topics):
             changed = changed or regex
     if changed:
-        changes.bump(Cause(f"{quoted(changed)} stands for other topics", CauseKind.CHANGED_SUBSCRIPTION))
+        changes.bump_epoch(
+            Cause(f"{quote_text(changed)} stands for other topics", CauseKind.CHANGED_SUBSCRIPTION)
+        )
     changes.commit()
 
 
@@ -146,7 +150,8 @@ def _too_broad(changes: Changes, regex: str, count: int) -> tuple[str, ...]:
     """Resolve an expression that matches too many topics to no topics."""
     group = changes.group
     text = (
-        f"SubscribedTopicRegex `{quoted(regex)}` stands for {count} topics, for which a record has no room."
+        f"SubscribedTopicRegex `{quote_text(regex)}` stands for {count} topics, "
+        "for which a record has no room."
     )
     group.too_broad[regex] = text
     error = ErrorCode.INVALID_REGULAR_EXPRESSION

@@ -76,7 +76,7 @@ class ComputeTarget(Command):
         """Partitions of each topic."""
         return {name: topic.partition_count for name, topic in self.topics.items()}
 
-    def served(self) -> Iterator[tuple[str, ServedMember]]:
+    def served_members(self) -> Iterator[tuple[str, ServedMember]]:
         """The members in the form that the assignor's process reads."""
         from ...assignors.server import ServedMember
 
@@ -93,7 +93,7 @@ class ComputeTarget(Command):
             for member_id, rows in changed
         }
 
-    def rename(self, old: str, new: str) -> None:
+    def note_rename(self, old: str, new: str) -> None:
         """Note that a static member returned under another id; it gets its predecessor's target."""
         asked = next((name for name, now in self.renamed.items() if now == old), old)
         self.renamed[asked] = new
@@ -106,17 +106,17 @@ def server_assignors(setting: str) -> Mapping[str, str]:
     """
     found: dict[str, str] = {}
     for spec in map(str.strip, setting.split(",")):
-        found[spec if spec in OWN else _load(spec).name] = spec
+        found[spec if spec in OWN else _load_assignor(spec).name] = spec
     return found
 
 
-def _load(spec: str) -> Assignor:
+def _load_assignor(spec: str) -> Assignor:
     from ...assignors.server import load_server_assignor
 
     return load_server_assignor(spec)
 
 
-def compute(asked: ComputeTarget) -> dict[str, Numbers]:
+def compute_target(asked: ComputeTarget) -> dict[str, Numbers]:
     """Compute the new target of each member whose target changes. Raises AssignorError, and what the assignor
     raises.
     """
@@ -124,4 +124,4 @@ def compute(asked: ComputeTarget) -> dict[str, Numbers]:
         return {member_id: {} for member_id, member in asked.members.items() if member.target}
     from ...assignors.server import changed_targets
 
-    return changed_targets(_load(asked.spec), asked.counts, dict(asked.served()))
+    return changed_targets(_load_assignor(asked.spec), asked.counts, dict(asked.served_members()))

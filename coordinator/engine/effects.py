@@ -31,7 +31,7 @@ class Request:
     awaited: bool = False
 
 
-class Marker(NamedTuple):
+class EndMarker(NamedTuple):
     """The end of a producer's transaction; the epoch is that of the transaction's coordinator."""
 
     committed: bool
@@ -52,7 +52,7 @@ class Append:
     records: tuple[Any, ...]
     producer_id: int = NO_PRODUCER
     producer_epoch: int = NO_PRODUCER
-    marker: Marker | None = None
+    marker: EndMarker | None = None
     key: str | None = None
     then: Callable[[ErrorCode, int], None] | None = None
     answers: tuple[tuple[Request, Any], ...] = ()

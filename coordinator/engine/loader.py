@@ -58,52 +58,52 @@ class Loader(Generic[S]):
                 offset, header = batch.base_offset, batch.header
                 count = 0 if header is None else header.record_count
                 if header is None:
-                    self._skip(offset, batch.damage)
+                    self._log_skipped(offset, batch.damage)
                 elif count:
-                    self._batch(batch, header)
+                    self._load_batch(batch, header)
                 self.records += count
                 yield count
         except FullDiskError:
             raise
         except KohortError as error:
             self.failed = True
-            self._skip(offset, f"the partition is not served: {error}")
+            self._log_skipped(offset, f"the partition is not served: {error}")
 
-    def _batch(self, batch: LoadedBatch, header: BatchHeader) -> None:
+    def _load_batch(self, batch: LoadedBatch, header: BatchHeader) -> None:
         """Load a batch with records. Compaction also leaves batches without any, for their producers'
         state.
         """
         shard = self._shard
         try:
             if header.control:
-                self._marker(batch, header.producer_id)
+                self._load_marker(batch, header.producer_id)
             elif header.transactional:
                 for offset, _, key, value in batch.records:
-                    self._record(offset, key, value, header.producer_id)
+                    self._load_record(offset, key, value, header.producer_id)
             else:
                 for offset, key, value in shard.topic.load(shard.state, batch):
-                    self._record(offset, key, value, NO_PRODUCER)
+                    self._load_record(offset, key, value, NO_PRODUCER)
         except CorruptBatchError as error:
             # the checksum is right, so it was written like this: its readable records are loaded
-            self._skip(batch.base_offset, str(error))
+            self._log_skipped(batch.base_offset, str(error))
 
-    def _record(self, offset: int, key: bytes | None, value: bytes | None, producer_id: int) -> None:
+    def _load_record(self, offset: int, key: bytes | None, value: bytes | None, producer_id: int) -> None:
         try:
             record: Any = self._shard.topic.decode(key, value)
         except KohortError as error:
-            self._skip(offset, str(error))
+            self._log_skipped(offset, str(error))
         else:
             self._shard.apply((record,), offset, producer_id)
 
-    def _marker(self, batch: LoadedBatch, producer_id: int) -> None:
+    def _load_marker(self, batch: LoadedBatch, producer_id: int) -> None:
         for offset, _, key, _ in batch.records:
             if key is None or len(key) < _CONTROL_KEY.size:
-                self._skip(offset, "a control record without its type")
+                self._log_skipped(offset, "a control record without its type")
                 continue
             _, kind = _CONTROL_KEY.unpack_from(key)
             if kind in (_ABORT, _COMMIT):
                 self._shard.end_transaction(producer_id, committed=kind == _COMMIT)
 
-    def _skip(self, offset: int, reason: str) -> None:
+    def _log_skipped(self, offset: int, reason: str) -> None:
         self.skipped += 1
         self._on_event(RecordSkipped("", self._partition, offset, reason))

@@ -95,7 +95,7 @@ class CoordinatorLog(Protocol):
     def flush(self, partition: int, /) -> None: ...
 
 
-class Replicas(Protocol):
+class ShardReplicas(Protocol):
     """The copies that other brokers have of the internal topic's partitions.
 
     ``when_committed`` returns whether everything below an offset is committed. If not, ``then`` is called
@@ -163,7 +163,7 @@ class Writes:
     def add(self, write: Callable[[], None]) -> None:
         self._due.append(write)
         if not self._reading:
-            self._plan()
+            self._plan_write()
 
     def begin_read(self) -> None:
         self._reading = True
@@ -173,17 +173,17 @@ class Writes:
         self._reading = False
         if self._due:
             if self._rested and not self._planned:
-                self._write()
+                self._write_gathered()
             else:
-                self._plan()
+                self._plan_write()
         self._ended_s = _clock()
 
-    def _plan(self) -> None:
+    def _plan_write(self) -> None:
         if not self._planned:
             self._planned = True
-            asyncio.get_running_loop().call_soon(self._write)
+            asyncio.get_running_loop().call_soon(self._write_gathered)
 
-    def _write(self) -> None:
+    def _write_gathered(self) -> None:
         self._planned = False
         due, self._due = self._due, []
         for write in due:
@@ -207,7 +207,7 @@ class ShardRunner(Generic[S]):
     fsync: bool
     linger_ms: int = -1
     on_command: Callable[[ShardRunner[S], Command], None] | None = None
-    replicas: Replicas | None = None
+    replicas: ShardReplicas | None = None
     loading: bool = True
     skipped: int = 0
     _loaded: asyncio.Event = field(default_factory=asyncio.Event)
@@ -229,7 +229,7 @@ class ShardRunner(Generic[S]):
         """
         began_ms = self.clock_ms()
         try:
-            await self._load()
+            await self._load_log()
         except FullDiskError:
             pause_s = min(max(_AGAIN_S, 9 * (self.clock_ms() - began_ms) / 1_000), _MOST_AGAIN_S)
             self._again = asyncio.get_running_loop().call_later(pause_s, self._begin_load)
@@ -237,9 +237,9 @@ class ShardRunner(Generic[S]):
     def _begin_load(self) -> None:
         self._reload = asyncio.get_running_loop().create_task(self.load())
 
-    async def _load(self) -> None:
+    async def _load_log(self) -> None:
         started_ms = self.clock_ms()
-        loader = Loader(self.shard, self.partition, self._tell)
+        loader = Loader(self.shard, self.partition, self._report_event)
         told_ms, count = started_ms, 0
         for records in loader.run(self.log.load(self.partition)):
             count += records
@@ -251,7 +251,7 @@ class ShardRunner(Generic[S]):
                 now_ms = self.clock_ms()
                 if now_ms - told_ms >= _PROGRESS_MS:
                     told_ms = now_ms
-                    self._tell(ShardLoading("", self.partition, loader.records, now_ms - started_ms))
+                    self._report_event(ShardLoading("", self.partition, loader.records, now_ms - started_ms))
         if self.replicas is not None:
             # records that not all replicas have may be lost with this broker: serve nothing that depends on
             # them
@@ -270,13 +270,15 @@ class ShardRunner(Generic[S]):
         self._loaded.set()
         if loader.records:
             count, took_ms = self.shard.topic.count(self.shard.state), now_ms - started_ms
-            self._tell(ShardLoaded("", self.partition, loader.records, loader.skipped, count, took_ms))
+            self._report_event(
+                ShardLoaded("", self.partition, loader.records, loader.skipped, count, took_ms)
+            )
         self._carry_out()
         for step in self._then:
-            self._durably(step)
+            self._step_durably(step)
         self._then.clear()
 
-    async def _wait_until_committed(self, replicas: Replicas) -> KafkaError | None:
+    async def _wait_until_committed(self, replicas: ShardReplicas) -> KafkaError | None:
         """Wait until all replicas have all that was loaded; return the reason if this broker cannot know."""
         done: asyncio.Future[KafkaError | None] = asyncio.get_running_loop().create_future()
 
@@ -309,7 +311,7 @@ class ShardRunner(Generic[S]):
 
     def wake(self) -> None:
         """Do what is due now."""
-        self._fire(self.clock_ms())
+        self._fire_timers(self.clock_ms())
 
     def when_loaded(self, step: Callable[[Shard[S], int], None]) -> None:
         """Run a step of the shard that is not a request, now or when it is loaded. In a loaded shard its
@@ -318,13 +320,13 @@ class ShardRunner(Generic[S]):
         if self.loading:
             self._then.append(step)
         else:
-            self._durably(step)
+            self._step_durably(step)
 
-    def _durably(self, step: Callable[[Shard[S], int], None]) -> None:
+    def _step_durably(self, step: Callable[[Shard[S], int], None]) -> None:
         step(self.shard, self.clock_ms())
         self._carry_out()
         if self._pending:
-            self._flush()
+            self._flush_appends()
             # if the disk fails the log goes offline, and is read again later
             with suppress(KafkaError, OSError):
                 self.log.flush(self.partition)
@@ -332,7 +334,7 @@ class ShardRunner(Generic[S]):
     def close(self) -> None:
         """Write what is pending, answer all requests, and stop."""
         if self._pending:
-            self._flush()
+            self._flush_appends()
         self._closed = True
         for timer in (self._alarm, self._again):
             if timer is not None:
@@ -354,7 +356,7 @@ class ShardRunner(Generic[S]):
             elif type(effect) is Append:
                 self._pending.append(effect)
                 if effect.lazy:
-                    asyncio.get_running_loop().call_later(_LAZY_S, self._flush)
+                    asyncio.get_running_loop().call_later(_LAZY_S, self._flush_appends)
                 else:
                     awaited = True
                 self._mixed = self._mixed or effect.producer_id != NO_PRODUCER
@@ -363,15 +365,15 @@ class ShardRunner(Generic[S]):
                 self.on_command(self, effect)
             else:
                 assert isinstance(effect, CoordinatorEvent)
-                self._tell(effect)
+                self._report_event(effect)
         if self._closed:
             return
         if awaited and not self._flush_due:
             self._flush_due = True
             if self.linger_ms > 0:
-                asyncio.get_running_loop().call_later(self.linger_ms / 1000, self._flush)
+                asyncio.get_running_loop().call_later(self.linger_ms / 1000, self._flush_appends)
             else:
-                self.writes.add(self._flush)
+                self.writes.add(self._flush_appends)
         soonest_ms = shard.timers.soonest_ms
         if soonest_ms < self._alarm_ms:
             self._set_alarm(soonest_ms)
@@ -381,12 +383,12 @@ class ShardRunner(Generic[S]):
             self._alarm.cancel()
         delay_ms = max(0, deadline_ms - self.clock_ms())
         self._alarm_ms = deadline_ms
-        self._alarm = asyncio.get_running_loop().call_later(delay_ms / 1000, self._wake)
+        self._alarm = asyncio.get_running_loop().call_later(delay_ms / 1000, self._wake_up)
 
-    def _wake(self) -> None:
-        when_read(partial(self._fire, self.clock_ms()))
+    def _wake_up(self) -> None:
+        when_read(partial(self._fire_timers, self.clock_ms()))
 
-    def _fire(self, due_ms: int) -> None:
+    def _fire_timers(self, due_ms: int) -> None:
         """Fire the timers that were due at that time, for some ms; the rest, maybe thousands, a moment
         later.
         """
@@ -399,7 +401,7 @@ class ShardRunner(Generic[S]):
         finally:
             self._carry_out()
 
-    def _flush(self) -> None:
+    def _flush_appends(self) -> None:
         if self.shard.before_write:
             self._fire_before_write()
         self._flush_due = False
@@ -407,7 +409,7 @@ class ShardRunner(Generic[S]):
         if not appends:
             return
         if not self._mixed:
-            self._write(appends)
+            self._write_batch(appends)
             self._carry_out()
             return
         self._mixed = False
@@ -432,9 +434,9 @@ class ShardRunner(Generic[S]):
         """Write the appends that did not fail together with an earlier one."""
         left = [append for append in appends if self.shard.awaits(append.ticket)]
         if left:
-            self._write(left)
+            self._write_batch(left)
 
-    def _write(self, appends: list[Append]) -> None:
+    def _write_batch(self, appends: list[Append]) -> None:
         """Write one batch for all of these appends, which have the same producer."""
         now_ms, first = self.clock_ms(), appends[0]
         records = first.records if len(appends) == 1 else [each for one in appends for each in one.records]
@@ -465,10 +467,10 @@ class ShardRunner(Generic[S]):
         if self.replicas is None:
             self.shard.appended_all(appends, records, offset, now_ms)
         else:
-            self._replicate(self.replicas, appends, records, offset)
+            self._wait_for_replicas(self.replicas, appends, records, offset)
 
-    def _replicate(
-        self, replicas: Replicas, appends: list[Append], records: Sequence[object], offset: int
+    def _wait_for_replicas(
+        self, replicas: ShardReplicas, appends: list[Append], records: Sequence[object], offset: int
     ) -> None:
         """Tell the shard when all replicas have what was written. Responses wait for that, up to a
         timeout.
@@ -488,9 +490,9 @@ class ShardRunner(Generic[S]):
         if replicas.when_committed(self.partition, offset + (len(records) or 1), then):
             self.shard.appended_all(appends, records, offset, self.clock_ms())
         else:
-            overdue = loop.call_later(replicas.timeout_s, self._overdue, appends)
+            overdue = loop.call_later(replicas.timeout_s, self._fail_overdue, appends)
 
-    def _overdue(self, appends: list[Append]) -> None:
+    def _fail_overdue(self, appends: list[Append]) -> None:
         for append in appends:
             self.shard.append_overdue(append.ticket, self.clock_ms())
         self._carry_out()
@@ -501,13 +503,13 @@ class ShardRunner(Generic[S]):
         """
         if some and len(appends) > 1:
             middle = len(appends) // 2
-            self._write(appends[:middle])
+            self._write_batch(appends[:middle])
             self._write_left(appends[middle:])
         else:
             for append in appends:
                 self.shard.append_failed(append.ticket, error, now_ms)
 
-    def _tell(self, event: CoordinatorEvent) -> None:
+    def _report_event(self, event: CoordinatorEvent) -> None:
         try:
             self.on_event(event)
         except Exception as error:

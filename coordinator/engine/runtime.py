@@ -15,7 +15,7 @@ from ...offsets_topic import partition_for
 from .effects import Command, Request
 from .events import CoordinatorEvent
 from .readiness import Unready
-from .runner import CoordinatorLog, Replicas, ShardRunner, Writes
+from .runner import CoordinatorLog, ShardReplicas, ShardRunner, Writes
 from .shard import CoordinatorTopic, S, Shard
 
 T = TypeVar("T")
@@ -52,7 +52,7 @@ class ShardRuntime(Generic[S]):
         fsync: bool,
         linger_ms: int,
         on_command: Callable[[ShardRunner[S], Command], None] | None = None,
-        replicas: Replicas | None = None,
+        replicas: ShardReplicas | None = None,
     ) -> None:
         self.started = False
         self.writes = Writes()
@@ -81,7 +81,7 @@ class ShardRuntime(Generic[S]):
         self.started = True
         if self._replicas is None:
             for partition in range(self._log.partition_count):
-                self._runners[partition] = self._runner(partition)
+                self._runners[partition] = self._make_runner(partition)
 
     async def load_all(self) -> dict[int, int]:
         """Load every shard; each serves once it is loaded. Return the number of unreadable records of
@@ -108,7 +108,7 @@ class ShardRuntime(Generic[S]):
     async def load(self, partition: int) -> None:
         """Load one partition, which this broker now leads."""
         self.unload(partition)
-        runner = self._runners[partition] = self._runner(partition)
+        runner = self._runners[partition] = self._make_runner(partition)
         await runner.load()
 
     def unload(self, partition: int) -> bool:
@@ -128,7 +128,7 @@ class ShardRuntime(Generic[S]):
         if runner is not None and self.started and not runner.loading:
             runner.step(request)
         else:
-            self._refuse(request, self._unready(runner))
+            self._refuse_request(request, self._unready_reason(runner))
 
     async def submit_all(self, requests: Iterable[Request], *, reads: bool, exact: bool) -> None:
         """Submit requests that arrived as one. Those that only read let other work run between them.
@@ -141,7 +141,7 @@ class ShardRuntime(Generic[S]):
             if exact and await self._wait_for_load(self._key_of(request.body)):
                 turn_ends = loop.time() + _TURN_S
             if exact and self._may_be_replaced(self._key_of(request.body)):
-                self._refuse(request, Unready.NOT_HERE)
+                self._refuse_request(request, Unready.NOT_HERE)
             else:
                 self.submit(request)
             if reads and loop.time() > turn_ends:
@@ -157,7 +157,7 @@ class ShardRuntime(Generic[S]):
         """The runner of a partition's shard, or the reason why it does not serve."""
         runner = self._runners.get(partition)
         if runner is None or runner.loading or not self.started:
-            return self._unready(runner)
+            return self._unready_reason(runner)
         return Unready.NOT_HERE if runner.shard.gone else runner
 
     def steer(self, key: str, step: Callable[[Shard[S], int], T]) -> T:
@@ -172,7 +172,7 @@ class ShardRuntime(Generic[S]):
     def partition_of(self, key: str) -> int:
         return partition_for(key, self._log.partition_count)
 
-    def _refuse(self, request: Request, unready: Unready) -> None:
+    def _refuse_request(self, request: Request, unready: Unready) -> None:
         error = self._topic.unready_error(request.api_key, unready)
         request.handle.set(self._topic.refusal(request, error))
 
@@ -197,12 +197,12 @@ class ShardRuntime(Generic[S]):
                 self._by_key[key] = runner
         return runner
 
-    def _unready(self, runner: ShardRunner[S] | None) -> Unready:
+    def _unready_reason(self, runner: ShardRunner[S] | None) -> Unready:
         if not self.started:
             return Unready.INACTIVE
         return Unready.NOT_HERE if runner is None else Unready.LOADING
 
-    def _runner(self, partition: int) -> ShardRunner[S]:
+    def _make_runner(self, partition: int) -> ShardRunner[S]:
         state = self._new_state()
         return ShardRunner(
             partition,

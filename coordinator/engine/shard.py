@@ -9,7 +9,7 @@ it serves, how its records are applied, its timers, and what it does when the sh
 ``state`` belongs to the kinds: the engine passes it on and never looks inside.
 
 Durable state starts as a record: a handler builds records, the shard hands them out as an Append with a
-ticket, and only when ``appended`` or ``appended_all`` is called does it apply them (:meth:`Shard.apply`,
+ticket, and only when ``on_appended`` or ``appended_all`` is called does it apply them (:meth:`Shard.apply`,
 which also applies loaded records) and release the responses that depend on them. Writes and requests have a
 *key*, such as the id of a group. Two rules keep reads consistent while a write is pending: a request that
 reads what is being written waits for the writes of its key, and while a key is being removed all of its
@@ -24,7 +24,7 @@ from enum import Enum
 from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 from ...protocol import ErrorCode
-from .effects import NO_PRODUCER, Append, Command, Effect, Marker, Reply, Request
+from .effects import NO_PRODUCER, Append, Command, Effect, EndMarker, Reply, Request
 from .events import CoordinatorEvent
 from .readiness import LOADING, Unready, append_error, unready_error
 from .timers import TimerKey, Timers
@@ -83,16 +83,16 @@ class Api(Generic[S]):
     fan_out: FanOut | None = None
 
 
-def _nothing(_shard: Shard[Any], _now_ms: int) -> None:
+def _do_nothing(_shard: Shard[Any], _now_ms: int) -> None:
     return
 
 
-def _refuse(shard: Shard[Any], request: Request, _now_ms: int) -> None:
+def _refuse_api(shard: Shard[Any], request: Request, _now_ms: int) -> None:
     shard.refuse(request, ErrorCode.NOT_COORDINATOR)
 
 
 #: All APIs of a shard that is unloaded.
-_GONE: Final[Api[Any]] = Api(_refuse, lambda _request, _error: None, Waits.NEVER)
+_GONE: Final[Api[Any]] = Api(_refuse_api, lambda _request, _error: None, Waits.NEVER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,8 +109,8 @@ class Kind(Generic[S]):
     applies: Mapping[type[object], Callable[[S, Sequence[Any], int, int], None]] = field(default_factory=dict)
     ends_transaction: Callable[[S, int, bool], None] | None = None
     timers: Mapping[str, Callable[[Shard[S], TimerKey, int], None]] = field(default_factory=dict)
-    activate: Callable[[Shard[S], int], None] = _nothing
-    unload: Callable[[Shard[S], int], None] = _nothing
+    activate: Callable[[Shard[S], int], None] = _do_nothing
+    unload: Callable[[Shard[S], int], None] = _do_nothing
 
 
 class LoadedRecord(NamedTuple):
@@ -196,7 +196,7 @@ class Shard(Generic[S]):
         else:
             api.handler(self, request, now_ms)
 
-    def appended(self, ticket: int, base_offset: int, now_ms: int) -> None:
+    def on_appended(self, ticket: int, base_offset: int, now_ms: int) -> None:
         """Called when the records of this ticket are in the log, the first of them at ``base_offset``."""
         append = self._writes.pop(ticket, None)
         if append is None:
@@ -210,17 +210,17 @@ class Shard(Generic[S]):
         for request, body in append.answers:
             self.reply(request, body)
         if append.key is not None:
-            self._settle(append.key, now_ms)
+            self._settle_key(append.key, now_ms)
 
     def appended_all(
         self, appends: Sequence[Append], records: Sequence[object], base_offset: int, now_ms: int
     ) -> None:
-        """Do the same as ``appended`` for each ticket in turn; ``records`` are theirs. They are applied
+        """Do the same as ``on_appended`` for each ticket in turn; ``records`` are theirs. They are applied
         together if no step follows any of them and none is a marker.
         """
         if len(appends) == 1 or any(each.then is not None or each.marker is not None for each in appends):
             for append in appends:
-                self.appended(append.ticket, base_offset, now_ms)
+                self.on_appended(append.ticket, base_offset, now_ms)
                 base_offset += len(append.records)
             return
         self.apply(records, base_offset, appends[0].producer_id)
@@ -229,7 +229,7 @@ class Shard(Generic[S]):
             for request, body in append.answers:
                 self.reply(request, body)
             if append.key is not None:
-                self._settle(append.key, now_ms)
+                self._settle_key(append.key, now_ms)
 
     def append_failed(self, ticket: int, error: ErrorCode, now_ms: int) -> None:
         """Called when the log refused the records of this ticket with ``error``; none of them was written."""
@@ -255,7 +255,7 @@ class Shard(Generic[S]):
                 self.refuse(request, append_error(error))
         for each in failed:
             if each.key is not None:
-                self._settle(each.key, now_ms)
+                self._settle_key(each.key, now_ms)
 
     def append_overdue(self, ticket: int, now_ms: int) -> None:
         """Called when the outcome of this write has been unknown for too long: requests that wait for it, or
@@ -367,7 +367,7 @@ class Shard(Generic[S]):
         *,
         producer_id: int = NO_PRODUCER,
         producer_epoch: int = NO_PRODUCER,
-        marker: Marker | None = None,
+        marker: EndMarker | None = None,
         undo: Callable[[int], None] | None = None,
         lazy: bool = False,
     ) -> None:
@@ -473,7 +473,7 @@ class Shard(Generic[S]):
         else:
             self.refuse(request, api.overdue)
 
-    def _settle(self, key: str, now_ms: int) -> None:
+    def _settle_key(self, key: str, now_ms: int) -> None:
         left = self._in_flight[key] - 1
         if left:
             self._in_flight[key] = left

@@ -63,14 +63,14 @@ class Timers:
         timer.deadline_ms = deadline_ms
         timer.order = order
         if deadline_ms < timer.queued[0]:
-            self._queue(timer)
-            self._sweep()
+            self._queue_timer(timer)
+            self._sweep_queue()
 
     def cancel(self, key: TimerKey) -> None:
         timer = self._by_key.pop(key, None)
         if timer is not None:
             timer.live = False
-            self._sweep()
+            self._sweep_queue()
 
     def clear(self) -> None:
         self._by_key.clear()
@@ -85,12 +85,12 @@ class Timers:
 
     def next_deadline(self) -> int | None:
         """The time at which the next timer fires; None if none runs."""
-        timer = self._first()
+        timer = self._first_timer()
         return None if timer is None else timer.deadline_ms
 
     def pop_due(self, now_ms: int) -> TimerKey | None:
         """Remove and return the first timer with ``deadline <= now``; None if none is due."""
-        timer = self._first()
+        timer = self._first_timer()
         if timer is None or timer.deadline_ms > now_ms:
             return None
         heapq.heappop(self._heap)
@@ -98,7 +98,7 @@ class Timers:
         timer.live = False
         return timer.key
 
-    def _first(self) -> _Timer | None:
+    def _first_timer(self) -> _Timer | None:
         heap = self._heap
         while heap:
             deadline_ms, order, timer = heap[0]
@@ -106,14 +106,14 @@ class Timers:
                 return timer
             heapq.heappop(heap)
             if timer.live and timer.queued == (deadline_ms, order):
-                self._queue(timer)
+                self._queue_timer(timer)
         return None
 
-    def _queue(self, timer: _Timer) -> None:
+    def _queue_timer(self, timer: _Timer) -> None:
         timer.queued = (timer.deadline_ms, timer.order)
         heapq.heappush(self._heap, (timer.deadline_ms, timer.order, timer))
 
-    def _sweep(self) -> None:
+    def _sweep_queue(self) -> None:
         if len(self._heap) <= 2 * len(self._by_key) + _SWEEP_FLOOR:
             return
         for timer in self._by_key.values():

@@ -9,7 +9,7 @@ from typing import Final
 from ...protocol import ErrorCode
 from ..engine.events import CoordinatorEvent
 from .events import CausedEvent, RebalanceCompleted, Refusal
-from .history import HistoryEntry
+from .history import KeptEvent
 
 #: Fields that are not details: those of every event, and those in the response to DescribeGroupHistory.
 _EVERYWHERE: Final = frozenset({"group", "sequence", "timestamp_ms"})
@@ -37,19 +37,19 @@ def event_fields(event: CoordinatorEvent) -> dict[str, object]:
     return found
 
 
-def details_json(entry: HistoryEntry) -> str:
+def details_json(entry: KeptEvent) -> str:
     """The fields that DescribeGroupHistory has no field for, as a JSON object."""
     event = entry.event
     found = {name: value for name, value in event_fields(event).items() if name not in _ON_THE_WIRE}
     if entry.count > 1:
         found |= {"count": entry.count, "first_ms": entry.first_ms}
     if not isinstance(event, RebalanceCompleted):
-        return _json(found)
+        return _to_json(found)
     found |= {"partitions_moved": event.partitions_moved, "partitions_total": event.partitions_total}
     joined, left, moves = event.joined(), event.left(), event.moves()
     listed = MAX_LISTED
     while True:
-        text = _json(
+        text = _to_json(
             {**found, "joined": joined[:listed], "left": left[:listed], "moves": moves[:listed]}
             if event.after is not None
             else found
@@ -59,5 +59,5 @@ def details_json(entry: HistoryEntry) -> str:
         listed //= 2
 
 
-def _json(found: dict[str, object]) -> str:
+def _to_json(found: dict[str, object]) -> str:
     return json.dumps(found, separators=(",", ":"))

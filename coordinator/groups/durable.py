@@ -2,7 +2,7 @@
 
 Only records change it, whether they were just appended or are loaded at the start (``Shard.apply``). So a
 loaded shard has the same state as the shard that wrote the records. Plain commits that are loaded stay
-encoded until they are read, which most never are: :meth:`Durable.load`.
+encoded until they are read, which most never are: :meth:`Durable.load_batch`.
 
 It depends on the order of records as little as possible: after compaction an offset may come before its
 group's record, or the group's tombstone may be gone. Offsets and groups are therefore kept apart; a group
@@ -132,7 +132,7 @@ class Durable:
         entry = self.offsets.get(group_id, _NO_OFFSETS).get(partition)
         return _decode_offset(entry) if isinstance(entry, bytes) else entry
 
-    def committed(self, group_id: str) -> Iterator[tuple[TopicPartition, OffsetEntry]]:
+    def committed_offsets(self, group_id: str) -> Iterator[tuple[TopicPartition, OffsetEntry]]:
         """Every committed offset of a group."""
         for partition, entry in self.offsets.get(group_id, _NO_OFFSETS).items():
             yield partition, _decode_offset(entry) if isinstance(entry, bytes) else entry
@@ -190,7 +190,7 @@ class Durable:
                 offsets = by_group.setdefault(group, {})
                 offsets_of = group
             # a plain tuple finds the same entry as a named tuple
-            key = known.get((topic, partition)) or self._key(topic, partition)
+            key = known.get((topic, partition)) or self._partition_key(topic, partition)
             fields = (offset, leader_epoch, metadata, commit_ms, expire_ms, record_offset, topic_id)
             offsets[key] = _new(OffsetEntry, fields)
             record_offset += 1
@@ -206,7 +206,7 @@ class Durable:
                 # the empty entry stays: it is the link from the group to its open transaction (KAFKA-19164)
                 entries.pop(partition, None)
 
-    def load(self, batch: OffsetsBatch) -> Iterator[LoadedRecord]:
+    def load_batch(self, batch: OffsetsBatch) -> Iterator[LoadedRecord]:
         """Apply the plain commits of a loaded batch, and return its other records.
 
         While a transaction is open every record is returned, since the effect of its marker depends on their
@@ -219,7 +219,7 @@ class Durable:
         for other in batch.load_commits(self.offsets, self.encoded_keys):
             yield LoadedRecord(batch.base_offset + other.delta, other.key, other.value)
 
-    def loaded(self) -> None:
+    def on_loaded(self) -> None:
         """Called when a load is over: from here on partitions are not looked up by their bytes."""
         self._keys.update((key, key) for key in self.encoded_keys.values())
         self.encoded_keys.clear()
@@ -255,7 +255,7 @@ class Durable:
         for producer_id in self.open_producers.get(group_id, ()):
             yield self.pending[producer_id][group_id]
 
-    def _key(self, topic: str, partition: int) -> TopicPartition:
+    def _partition_key(self, topic: str, partition: int) -> TopicPartition:
         if len(self._keys) >= self._most_keys:
             # topics come and go
             held = (self.offsets, *self.pending.values())

@@ -138,12 +138,12 @@ class RebalanceCompleted(CausedEvent):
         """Number of partitions given to an owner that did not have them before; None if unknown: for types
         other than "consumer", and after the assignments were dropped.
         """
-        return self._count()[0]
+        return self._count_moves()[0]
 
     @property
     def partitions_total(self) -> int | None:
         """Number of partitions that have an owner now; None if unknown."""
-        return self._count()[1]
+        return self._count_moves()[1]
 
     def moves(self) -> list[Move]:
         """Every partition whose owner has changed, in order; [] if unknown."""
@@ -157,7 +157,7 @@ class RebalanceCompleted(CausedEvent):
         """Owners that have no assignment any more."""
         return sorted((self.before or {}).keys() - (self.after or {}).keys())
 
-    def _count(self) -> tuple[int, int] | tuple[None, None]:
+    def _count_moves(self) -> tuple[int, int] | tuple[None, None]:
         if self._counted is None:
             if self.before is None or self.after is None or self.protocol_type != "consumer":
                 return None, None
@@ -292,17 +292,17 @@ def append_refused(group_id: str, error: ErrorCode) -> AppendRefused:
     return AppendRefused(group_id, cause=f"the log did not take records: {error.name}", error_code=error)
 
 
-def shorten(event: GroupEvent) -> None:
+def shorten_texts(event: GroupEvent) -> None:
     """Cut long texts of an event: clients supply them, and events are kept, logged and sent."""
-    names, texts_of = _texts(event)
+    names, texts_of = _text_names(event)
     for name, text in zip(names, texts_of(event), strict=True):
         if text and len(text) > MAX_TEXT:
-            setattr(event, name, _cut(text, MAX_CAUSE if name == "cause" else MAX_TEXT))
+            setattr(event, name, _cut_text(text, MAX_CAUSE if name == "cause" else MAX_TEXT))
 
 
 def text_bytes(event: GroupEvent) -> int:
     """Bytes that its texts take in memory, without the group id, which the group shares."""
-    _, texts_of = _texts(event)
+    _, texts_of = _text_names(event)
     return sum(map(size_of, filter(None, texts_of(event))))
 
 
@@ -311,7 +311,7 @@ def size_of(text: str) -> int:
     return len(text) if text.isascii() else 4 * len(text)
 
 
-def _texts(event: GroupEvent) -> tuple[tuple[str, ...], attrgetter[Any]]:
+def _text_names(event: GroupEvent) -> tuple[tuple[str, ...], attrgetter[Any]]:
     kind = type(event).__name__
     known = _text_fields.get(kind)
     if known is None:
@@ -324,13 +324,13 @@ def _texts(event: GroupEvent) -> tuple[tuple[str, ...], attrgetter[Any]]:
     return known
 
 
-def _cut(text: str, length: int) -> str:
+def _cut_text(text: str, length: int) -> str:
     return text if len(text) <= length else text[:length] + "..."
 
 
-def quoted(text: str) -> str:
+def quote_text(text: str) -> str:
     """Client-supplied text for a cause: control characters escaped, cut to length."""
-    text = _cut(text, MAX_QUOTED)
+    text = _cut_text(text, MAX_QUOTED)
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
@@ -345,10 +345,10 @@ def count_moves(before: Mapping[str, Owned], after: Mapping[str, Owned]) -> tupl
     """Numbers of partitions: those given to an owner that did not have them, and those that have an owner."""
     total = moved = 0
     for owner, data in after.items():
-        owned = _numbers(data)
+        owned = _numbers_by_topic(data)
         total += sum(map(len, owned.values()))
         if data != before.get(owner):
-            had = _numbers(before.get(owner))
+            had = _numbers_by_topic(before.get(owner))
             moved += sum(len(numbers.difference(had.get(topic, ()))) for topic, numbers in owned.items())
     return moved, total
 
@@ -356,8 +356,8 @@ def count_moves(before: Mapping[str, Owned], after: Mapping[str, Owned]) -> tupl
 def moves_between(before: Mapping[str, Owned], after: Mapping[str, Owned]) -> list[Move]:
     """Every partition whose owner has changed, by topic and partition."""
     changed = [owner for owner in {**before, **after} if before.get(owner) != after.get(owner)]
-    old = {partition: owner for owner in changed for partition in _partitions(before.get(owner))}
-    new = {partition: owner for owner in changed for partition in _partitions(after.get(owner))}
+    old = {partition: owner for owner in changed for partition in _partitions_of(before.get(owner))}
+    new = {partition: owner for owner in changed for partition in _partitions_of(after.get(owner))}
     return [
         Move(*partition, old.get(partition), new.get(partition))
         for partition in sorted({**old, **new})
@@ -365,11 +365,11 @@ def moves_between(before: Mapping[str, Owned], after: Mapping[str, Owned]) -> li
     ]
 
 
-def _partitions(owned: Owned | None) -> Iterator[tuple[str, int]]:
-    return ((topic, number) for topic, numbers in _numbers(owned).items() for number in numbers)
+def _partitions_of(owned: Owned | None) -> Iterator[tuple[str, int]]:
+    return ((topic, number) for topic, numbers in _numbers_by_topic(owned).items() for number in numbers)
 
 
-def _numbers(owned: Owned | None) -> dict[str, set[int]]:
+def _numbers_by_topic(owned: Owned | None) -> dict[str, set[int]]:
     if not isinstance(owned, bytes):
         return {topic: set(numbers) for topic, numbers in (owned or {}).items()}
     found: dict[str, set[int]] = {}

@@ -15,12 +15,12 @@ from ...protocol import ApiKey, ErrorCode, KafkaError, KohortError, RequestConte
 from ...protocol.messages.list_groups import ListedGroup, ListGroupsResponse
 from ...protocol.messages.offset_commit import OffsetCommitResponse
 from ..admin import list_request
-from ..engine.effects import Command, Marker, Request
+from ..engine.effects import Command, EndMarker, Request
 from ..engine.events import MAX_WAITING, CoordinatorEvent, EventStream, Listeners
 from ..engine.readiness import Unready, unready_error
-from ..engine.runner import Call, CoordinatorLog, Handle, Replicas, ShardRunner, Writes
+from ..engine.runner import Call, CoordinatorLog, Handle, ShardReplicas, ShardRunner, Writes
 from ..engine.runtime import ShardRuntime, steady_clock_ms
-from ..offsets.commit import CommitRequest, refusal, resolve_commit, resolve_transactional
+from ..offsets.commit import CommitRequest, refused_commit, resolve_commit, resolve_transactional
 from ..offsets.delete import resolve_delete
 from ..offsets.expiry import remove_topics
 from ..settings import GroupSettings
@@ -28,7 +28,7 @@ from .durable import OpenTransaction
 from .group_config import ConfigValue
 from .group_type import EMPTY
 from .groups import CommandWorker, Groups, GroupShard, TopicDirectory
-from .history import History, HistoryEntry
+from .history import History, KeptEvent
 from .kinds import KINDS
 from .shards import OFFSETS_TOPIC, new_groups
 
@@ -82,7 +82,7 @@ class GroupCoordinator:
         new_id: Callable[[], str] | None = None,
         on_event: Callable[[CoordinatorEvent], None] | None = None,
         fsync: bool = False,
-        replicas: Replicas | None = None,
+        replicas: ShardReplicas | None = None,
         workers: Mapping[type[Command], CommandWorker] | None = None,
     ) -> None:
         make_id = new_id or (lambda: str(uuid.uuid4()))
@@ -101,7 +101,7 @@ class GroupCoordinator:
             new_state=lambda: new_groups(settings, make_id, self._topics, group_configs),
             log=store,
             clock_ms=self._clock_ms,
-            on_event=self._tell,
+            on_event=self._report_event,
             fsync=fsync,
             linger_ms=settings.group_coordinator_append_linger_ms,
             on_command=self._carry_out,
@@ -170,7 +170,7 @@ class GroupCoordinator:
             answers = [await request.handle.answer() for request in requests]
             return fan_out.join(version, answers, self._topics)
         if api_key == ApiKey.LIST_GROUPS:
-            return self._list(version, body, context)
+            return self._list_groups(version, body, context)
         call = Call()
         self.submit(api_key, version, body, context, call)
         return await call.answer()
@@ -209,13 +209,13 @@ class GroupCoordinator:
         if not commit.refused:
             error = await admit() if commit.group_id else ErrorCode.INVALID_GROUP_ID
             if error:
-                return refusal(request, error)
+                return refused_commit(request, error)
         self._shards.submit(request)
         answer: OffsetCommitResponse = await call.answer()
         return answer
 
     async def write_marker(
-        self, partition: int, producer_id: int, producer_epoch: int, marker: Marker
+        self, partition: int, producer_id: int, producer_epoch: int, marker: EndMarker
     ) -> ErrorCode:
         """Write the end of a producer's transaction to a partition of the offsets topic: its offsets there
         are committed or dropped.
@@ -244,7 +244,7 @@ class GroupCoordinator:
         """
         return self._listeners.stream(group, limit)
 
-    def history(self, group_id: str, limit: int = -1, after: int = -1) -> list[HistoryEntry]:
+    def history(self, group_id: str, limit: int = -1, after: int = -1) -> list[KeptEvent]:
         """Events of a group, oldest first: entries with a higher sequence than ``after``, the newest
         ``limit`` of them (-1: all).
 
@@ -314,12 +314,12 @@ class GroupCoordinator:
             worker = self._workers[type(command)] = _COMMANDS[type(command)](self._settings)
         worker.carry_out(runner, command)
 
-    def _tell(self, groups: Groups, event: CoordinatorEvent) -> None:
+    def _report_event(self, groups: Groups, event: CoordinatorEvent) -> None:
         event.timestamp_ms = self._clock_ms()
         self._history.keep(event, groups.knows)
         self._listeners.tell(event)
 
-    def _list(self, version: int, body: Any, context: RequestContext) -> ListGroupsResponse:
+    def _list_groups(self, version: int, body: Any, context: RequestContext) -> ListGroupsResponse:
         if not self._shards.started:
             return ListGroupsResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
         if self.is_loading:

@@ -21,7 +21,7 @@ from ..engine.shard import Kind, Shard
 from ..engine.timers import Timers
 from ..settings import GroupSettings
 from .durable import Durable, OffsetEntry
-from .events import quoted
+from .events import quote_text
 from .group_config import ConfigValue, GroupConfigTable
 from .group_type import GroupType
 
@@ -177,7 +177,7 @@ class Groups:
         """Find a group in memory, or restore it from the log."""
         group = self.groups.get(group_id)
         if group is None and self.durable.knows(group_id):
-            group = self.groups[group_id] = self._restore(group_id)
+            group = self.groups[group_id] = self._restore_group(group_id)
         return group
 
     def state_of(self, own: type[T]) -> T:
@@ -220,7 +220,7 @@ class Groups:
         counts[self.kinds[0].group_type] = len(sleeping)
         return counts
 
-    def _restore(self, group_id: str) -> Group:
+    def _restore_group(self, group_id: str) -> Group:
         """Restore a group from its records. If there are some of a type that it had before, because
         compaction has dropped their tombstones, the later kind in the list counts.
         """
@@ -279,7 +279,7 @@ class GroupKind(Kind[Groups]):
     feature: Feature | None = None
 
 
-def forget(shard: GroupShard, group_id: str) -> None:
+def forget_group(shard: GroupShard, group_id: str) -> None:
     """Remove a group and its timers from memory; its parked requests must have been answered."""
     group = shard.state.groups.pop(group_id, None)
     if group is not None:
@@ -292,5 +292,5 @@ def why_refused(
     """The reason, in words, why a request's sender is not accepted as a member of a group."""
     if group is not None:
         return group.why_refused(member_id, instance_id, generation, error)
-    who = f"member {quoted(member_id)}" if member_id else "a sender without a member id"
+    who = f"member {quote_text(member_id)}" if member_id else "a sender without a member id"
     return f"{who} speaks of a group that does not exist"

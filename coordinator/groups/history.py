@@ -23,7 +23,7 @@ from .events import (
     Refusal,
     Share,
     owned_bytes,
-    shorten,
+    shorten_texts,
     size_of,
     text_bytes,
 )
@@ -57,7 +57,7 @@ _NOTHING: Final = _Weight()
 
 
 @dataclass(slots=True, eq=False)
-class HistoryEntry:
+class KeptEvent:
     """An event, or ``count`` equal ones: ``event`` is the newest of them, the oldest was at ``first_ms``."""
 
     event: GroupEvent
@@ -76,7 +76,7 @@ class _GroupHistory:
     size: int = 0
     owners: int = 0
     bytes: int = 0
-    shares: dict[Share, dict[Hashable, HistoryEntry]] = field(default_factory=dict)
+    shares: dict[Share, dict[Hashable, KeptEvent]] = field(default_factory=dict)
 
 
 class History:
@@ -98,7 +98,7 @@ class History:
         """Record an event, with its texts cut; ``knows`` returns whether a group exists."""
         if not isinstance(event, GroupEvent):
             return
-        shorten(event)
+        shorten_texts(event)
         if isinstance(event, GroupRemoved):
             self.drop(event.group)
         elif not isinstance(event, Refusal) or knows(event.group):
@@ -112,12 +112,12 @@ class History:
         self._groups[event.group] = history
         history.sequence += 1
         event.sequence = history.sequence
-        self._put(history, event)
+        self._put_event(history, event)
         if history.size > self._size:
             self._make_room(history, event.share)
-        self._bound(history)
+        self._bound_history(history)
 
-    def of(self, group: str, limit: int = -1, after: int = -1) -> list[HistoryEntry]:
+    def of(self, group: str, limit: int = -1, after: int = -1) -> list[KeptEvent]:
         """A group's entries with a higher sequence than ``after``, the newest ``limit`` of them (-1: all),
         oldest first. A history that was restarted since ``after`` is returned whole.
         """
@@ -141,25 +141,25 @@ class History:
         for group in [group for group in self._groups if gone(group)]:
             self.drop(group)
 
-    def _put(self, history: _GroupHistory, event: GroupEvent) -> None:
+    def _put_event(self, history: _GroupHistory, event: GroupEvent) -> None:
         share = history.shares.setdefault(event.share, {})
         if isinstance(event, RebalanceCompleted):
             for key in _entries_of_begin(share):
                 # this event has its cause too
-                self._remove(history, share, key)
-        key = _key(event)
+                self._remove_entry(history, share, key)
+        key = _key_of(event)
         known = share.pop(key, None)
         if known is None:
-            entry = HistoryEntry(event, 1, event.timestamp_ms)
+            entry = KeptEvent(event, 1, event.timestamp_ms)
             history.size += 1
             self._entries += 1
         else:
-            entry = HistoryEntry(event, known.count + 1, known.first_ms, known.weight)
+            entry = KeptEvent(event, known.count + 1, known.first_ms, known.weight)
         share[key] = entry
-        self._weigh(history, entry, _weight(event))
+        self._weigh_entry(history, entry, _weight_of(event))
 
-    def _remove(self, history: _GroupHistory, share: dict[Hashable, HistoryEntry], key: Hashable) -> None:
-        self._weigh(history, share.pop(key), _NOTHING)
+    def _remove_entry(self, history: _GroupHistory, share: dict[Hashable, KeptEvent], key: Hashable) -> None:
+        self._weigh_entry(history, share.pop(key), _NOTHING)
         history.size -= 1
         self._entries -= 1
 
@@ -170,9 +170,9 @@ class History:
             for name, share in history.shares.items()
         }
         share = history.shares[max(over, key=over.__getitem__)]
-        self._remove(history, share, next(iter(share)))
+        self._remove_entry(history, share, next(iter(share)))
 
-    def _weigh(self, history: _GroupHistory, entry: HistoryEntry, weight: _Weight) -> None:
+    def _weigh_entry(self, history: _GroupHistory, entry: KeptEvent, weight: _Weight) -> None:
         owners, size = weight.owners - entry.weight.owners, weight.bytes - entry.weight.bytes
         history.owners += owners
         history.bytes += size
@@ -180,26 +180,26 @@ class History:
         self._bytes += size
         entry.weight = weight
 
-    def _bound(self, history: _GroupHistory) -> None:
-        if _heavy(history):
+    def _bound_history(self, history: _GroupHistory) -> None:
+        if _is_heavy(history):
             for entry in history.shares.get("rebalances", {}).values():
-                if not _heavy(history):
+                if not _is_heavy(history):
                     break
                 if isinstance(entry.event, RebalanceCompleted):
                     # listeners may hold the same event, which must not change
                     entry.event = replace(entry.event, before=None, after=None)
-                    self._weigh(history, entry, _weight(entry.event))
+                    self._weigh_entry(history, entry, _weight_of(entry.event))
         while len(self._groups) > 1 and (
             self._entries > MAX_ENTRIES or self._owners > MAX_ALL_OWNERS or self._bytes > MAX_ALL_BYTES
         ):
             self.drop(next(iter(self._groups)))
 
 
-def _heavy(history: _GroupHistory) -> bool:
+def _is_heavy(history: _GroupHistory) -> bool:
     return history.owners > MAX_OWNERS or history.bytes > MAX_BYTES
 
 
-def _entries_of_begin(share: dict[Hashable, HistoryEntry]) -> list[Hashable]:
+def _entries_of_begin(share: dict[Hashable, KeptEvent]) -> list[Hashable]:
     """Entries that say how the rebalance in progress began."""
     begun = []
     for key in reversed(share):
@@ -210,14 +210,14 @@ def _entries_of_begin(share: dict[Hashable, HistoryEntry]) -> list[Hashable]:
     return begun
 
 
-def _key(event: GroupEvent) -> Hashable:
+def _key_of(event: GroupEvent) -> Hashable:
     if not isinstance(event, Refusal):
         return event.sequence
     api = event.api if isinstance(event, MemberFenced) else ""
     return type(event), api, event.member, event.instance_id, event.error_code
 
 
-def _weight(event: GroupEvent) -> _Weight:
+def _weight_of(event: GroupEvent) -> _Weight:
     owners, size = 0, text_bytes(event)
     if isinstance(event, RebalanceCompleted):
         for assignments in (event.before or {}, event.after or {}):

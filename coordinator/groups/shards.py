@@ -37,7 +37,7 @@ def make_topic(kinds: Sequence[GroupKind]) -> CoordinatorTopic[Groups]:
         encode=encode_all,
         decode=decode,
         append_refused=append_refused,
-        load=lambda groups, batch: groups.durable.load(batch),
+        load=lambda groups, batch: groups.durable.load_batch(batch),
         count=lambda groups: len(groups.group_ids()),
     )
 

@@ -11,21 +11,21 @@ from ..groups.groups import Groups, GroupShard
 from . import commit, delete, expiry, fetch
 
 
-def _activate(shard: GroupShard, now_ms: int) -> None:
-    shard.state.durable.loaded()
+def _activate_expiry(shard: GroupShard, now_ms: int) -> None:
+    shard.state.durable.on_loaded()
     expiry.start(shard, now_ms)
 
 
-def _unload(shard: GroupShard, _now_ms: int) -> None:
+def _unload_waiting(shard: GroupShard, _now_ms: int) -> None:
     shard.state.durable = Durable()
 
 
 #: The table of offsets.
 OFFSETS: Final[Kind[Groups]] = Kind(
     apis={
-        ApiKey.OFFSET_COMMIT: Api(commit.handle_commit, commit.refusal),
+        ApiKey.OFFSET_COMMIT: Api(commit.handle_commit, commit.refused_commit),
         # a commit that waited could come after the marker that ends its transaction
-        ApiKey.TXN_OFFSET_COMMIT: Api(commit.handle_commit, commit.refusal, Waits.NEVER),
+        ApiKey.TXN_OFFSET_COMMIT: Api(commit.handle_commit, commit.refused_commit, Waits.NEVER),
         ApiKey.OFFSET_FETCH: Api(
             fetch.handle_fetch,
             fetch.fetch_refusal,
@@ -45,6 +45,6 @@ OFFSETS: Final[Kind[Groups]] = Kind(
         producer_id, committed=committed
     ),
     timers={expiry.RETENTION: expiry.on_retention_timer},
-    activate=_activate,
-    unload=_unload,
+    activate=_activate_expiry,
+    unload=_unload_waiting,
 )

@@ -216,10 +216,10 @@ def handle_commit(shard: GroupShard, request: Request, now_ms: int) -> None:
     if in_transaction:
         error = _unacceptable_in_transaction(group, commit)
     else:
-        error = _unacceptable(group, commit, request.version)
+        error = _commit_error(group, commit, request.version)
     if error:
         _tell_refused(shard, group, request, error)
-        shard.reply(request, refusal(request, error))
+        shard.reply(request, refused_commit(request, error))
         return
     if group is not None and not in_transaction:
         group.heard_from(commit.member_id, shard.timers, now_ms)
@@ -227,7 +227,7 @@ def handle_commit(shard: GroupShard, request: Request, now_ms: int) -> None:
         records = _records_again(commit, now_ms)
         answers = ((request, commit.answer),)
     else:
-        records = _records(commit, shard.state.settings.offset_metadata_max_bytes, now_ms)
+        records = _offset_records(commit, shard.state.settings.offset_metadata_max_bytes, now_ms)
         answers = ((request, commit_reply(commit)),)
     if not records:
         shard.reply(*answers[0])
@@ -261,7 +261,7 @@ def commit_reply(commit: CommitRequest) -> OffsetCommitResponse:
     return _new(OffsetCommitResponse, (0, topics))
 
 
-def refusal(request: Request, error: int) -> OffsetCommitResponse:
+def refused_commit(request: Request, error: int) -> OffsetCommitResponse:
     """Make the response to a commit that is refused as a whole: the error for each partition without one."""
     commit: CommitRequest = request.body
     commit.topics = [_refuse_topic(topic, int(error)) for topic in commit.topics]
@@ -317,7 +317,7 @@ def _tell_refused(shard: GroupShard, group: Group | None, request: Request, erro
     )
 
 
-def _unacceptable(group: Group | None, commit: CommitRequest, version: int) -> ErrorCode:
+def _commit_error(group: Group | None, commit: CommitRequest, version: int) -> ErrorCode:
     if group is not None:
         return group.check_commit(
             commit.member_id, commit.instance_id, commit.generation, version, commit.topics
@@ -337,7 +337,7 @@ def _unacceptable_in_transaction(group: Group | None, commit: CommitRequest) -> 
         return ErrorCode.NONE
     if group is None:
         return ErrorCode.NONE if commit.generation < 0 else ErrorCode.ILLEGAL_GENERATION
-    error = _unacceptable(group, commit, _GROUP_NOT_FOUND_VERSION)
+    error = _commit_error(group, commit, _GROUP_NOT_FOUND_VERSION)
     return _IN_TRANSACTION.get(error, error)
 
 
@@ -374,7 +374,7 @@ def _spelled_out(commit: CommitRequest) -> list[CommitTopic]:
     ]
 
 
-def _records(commit: CommitRequest, metadata_limit: int, now_ms: int) -> list[OffsetCommitted]:
+def _offset_records(commit: CommitRequest, metadata_limit: int, now_ms: int) -> list[OffsetCommitted]:
     expire_ms = NONE
     if commit.retention_time_ms != -1:
         # clients may ask for the largest possible time

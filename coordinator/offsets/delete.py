@@ -46,7 +46,7 @@ def resolve_delete(body: Any, directory: TopicDirectory) -> OffsetDeleteRequest:
 def handle_delete(shard: GroupShard, request: Request, _now_ms: int) -> None:
     """Write tombstones for offsets of topics that no member subscribes to."""
     delete: OffsetDeleteRequest = request.body
-    error = _undeletable(shard, delete.group_id)
+    error = _deletion_error(shard, delete.group_id)
     if error:
         shard.refuse(request, error)
         return
@@ -74,7 +74,7 @@ def handle_delete(shard: GroupShard, request: Request, _now_ms: int) -> None:
     shard.append(delete.group_id, tuple(records), settled, ((request, _delete_reply(delete)),))
 
 
-def _undeletable(shard: GroupShard, group_id: str) -> ErrorCode:
+def _deletion_error(shard: GroupShard, group_id: str) -> ErrorCode:
     if not group_id:
         return ErrorCode.INVALID_GROUP_ID
     group = shard.state.find(group_id)

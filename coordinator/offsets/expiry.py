@@ -14,7 +14,7 @@ from ...protocol import ApiKey, ErrorCode, TopicPartition
 from ..engine.timers import TimerKey
 from ..groups.durable import OffsetEntry
 from ..groups.events import GroupRemoved, OffsetsRemoved
-from ..groups.groups import Group, GroupShard, forget
+from ..groups.groups import Group, GroupShard, forget_group
 from .commit import refuse_topics
 
 #: The timer of the retention pass.
@@ -45,7 +45,7 @@ def on_retention_timer(shard: GroupShard, key: TimerKey, now_ms: int) -> None:
         group_id = queue.pop()
         group = groups.find(group_id)
         if group is not None and not shard.is_busy(group_id):
-            _expire(shard, group, now_ms)
+            _expire_offsets(shard, group, now_ms)
             if shard.last_ticket >= last_ticket:
                 break
     pause_ms = 1 if groups.retention_queue else groups.settings.offsets_retention_check_interval_ms
@@ -66,10 +66,10 @@ def remove_topics(shard: GroupShard, names: Collection[str]) -> None:
         if type(record) is OffsetCommitted and record.topic in names:
             doomed.setdefault(record.group, {})[TopicPartition(record.topic, record.partition)] = None
     for group_id, partitions in doomed.items():
-        _remove(shard, group_id, tuple(partitions))
+        _remove_offsets(shard, group_id, tuple(partitions))
 
 
-def _remove(shard: GroupShard, group_id: str, partitions: tuple[TopicPartition, ...]) -> None:
+def _remove_offsets(shard: GroupShard, group_id: str, partitions: tuple[TopicPartition, ...]) -> None:
     """Write tombstones of deleted topics' offsets. If they cannot be written, the next retention pass
     retries, unless a new topic of that name has an offset by then.
     """
@@ -93,11 +93,11 @@ def group_tombstones(shard: GroupShard, group: Group) -> tuple[Record, ...]:
     return (*(OffsetDeleted(group_id, *key) for key in partitions), *group.tombstones())
 
 
-def _expire(shard: GroupShard, group: Group, now_ms: int) -> None:
+def _expire_offsets(shard: GroupShard, group: Group, now_ms: int) -> None:
     durable, group_id = shard.state.durable, group.group_id
     expired = [
         key
-        for key, entry in durable.committed(group_id)
+        for key, entry in durable.committed_offsets(group_id)
         if (_is_expired(shard, group, key, entry, now_ms) or _is_orphan(shard, group_id, key))
         and not durable.is_pending(group_id, key)
     ]
@@ -122,7 +122,7 @@ def _expire(shard: GroupShard, group: Group, now_ms: int) -> None:
         if expired:
             shard.tell(OffsetsRemoved(group_id, cause=reason, count=len(expired)))
         if removable:
-            forget(shard, group_id)
+            forget_group(shard, group_id)
             shard.tell(GroupRemoved(group_id, cause=reason))
 
     shard.append(group_id, records, settled)

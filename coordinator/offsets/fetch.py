@@ -97,7 +97,7 @@ def handle_fetch(shard: GroupShard, request: Request, _now_ms: int) -> None:
         OffsetFetchResponseTopics(
             topic.name,
             topic.topic_id,
-            [_fetch(shard, fetch, topic, partition) for partition in topic.partitions],
+            [_fetch_offset(shard, fetch, topic, partition) for partition in topic.partitions],
         )
         for topic in topics
     ]
@@ -111,7 +111,7 @@ def fetch_refusal(request: Request, error: int) -> OffsetFetchResponseGroup:
     if request.version < 2 and fetch.topics is not None:
         topics = [
             OffsetFetchResponseTopics(
-                topic.name, topic.topic_id, [_nothing(p, error) for p in topic.partitions]
+                topic.name, topic.topic_id, [_no_offset(p, error) for p in topic.partitions]
             )
             for topic in fetch.topics
         ]
@@ -166,19 +166,19 @@ def _present_id(directory: TopicDirectory, name: str) -> bytes:
     return b"" if topic_id is None else topic_id.bytes
 
 
-def _fetch(
+def _fetch_offset(
     shard: GroupShard, fetch: FetchRequest, topic: FetchTopic, partition: int
 ) -> OffsetFetchResponsePartitions:
     if topic.error:
-        return _nothing(partition, topic.error)
+        return _no_offset(partition, topic.error)
     key = TopicPartition(topic.name, partition)
     if fetch.require_stable and shard.state.durable.is_pending(fetch.group_id, key):
-        return _nothing(partition, ErrorCode.UNSTABLE_OFFSET_COMMIT)
+        return _no_offset(partition, ErrorCode.UNSTABLE_OFFSET_COMMIT)
     entry = shard.state.durable.offset(fetch.group_id, key)
     if entry is None or not entry.is_of(topic.present_id):
-        return _nothing(partition)
+        return _no_offset(partition)
     return OffsetFetchResponsePartitions(partition, entry.offset, entry.leader_epoch, entry.metadata)
 
 
-def _nothing(partition: int, error: int = 0) -> OffsetFetchResponsePartitions:
+def _no_offset(partition: int, error: int = 0) -> OffsetFetchResponsePartitions:
     return OffsetFetchResponsePartitions(partition, -1, error_code=int(error))

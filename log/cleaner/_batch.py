@@ -72,7 +72,9 @@ def raw_records(
     return found
 
 
-def rebuild(header: BatchHeader, records: bytes, kept: list[RawRecord], horizon_ms: int | None) -> bytes:
+def rebuild_batch(
+    header: BatchHeader, records: bytes, kept: list[RawRecord], horizon_ms: int | None
+) -> bytes:
     """The batch with only the ``kept`` of its ``records``, packed with the same codec.
 
     ``horizon_ms`` is a delete horizon to set; None leaves the batch's own as it is.

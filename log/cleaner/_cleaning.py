@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from ._filter import BatchFilter, Rules
-from ._keys import KeyMap, TransactionState
+from ._filter import BatchFilter, FilterRules
+from ._keys import KeyMap, TransactionWalk
 from ._plan import Cleanable
-from ._swap import Source, Stage, Swap, read_batches
+from ._swap import Source, Swap, SwapStage, read_batches
 
 
 @dataclass(slots=True)
@@ -37,7 +37,7 @@ class Cleaning:
     Stages raise OSError and CorruptLogError, and whatever ``breathe`` raises.
     """
 
-    def __init__(self, source: Source, cleanable: Cleanable, rules: Rules, memory_bytes: int) -> None:
+    def __init__(self, source: Source, cleanable: Cleanable, rules: FilterRules, memory_bytes: int) -> None:
         self.cleanable = cleanable
         self.report = CleanReport(cleanable.first_dirty_offset)
         #: Nothing is left to do: the log was closed, or lost segments that were to be compacted.
@@ -46,7 +46,7 @@ class Cleaning:
         self.done = False
         self._source = source
         self._rules = rules
-        self._keys = KeyMap(cleanable.first_dirty_offset, memory_bytes, TransactionState(source.aborted))
+        self._keys = KeyMap(cleanable.first_dirty_offset, memory_bytes, TransactionWalk(source.aborted))
         self._swap: Swap | None = None
         # as they are now: the log may lose some meanwhile
         self._segments = dict(zip(source.infos, source.segments.all, strict=True))
@@ -55,11 +55,11 @@ class Cleaning:
     def __repr__(self) -> str:
         return f"Cleaning({self._source.folder!r}, {self.cleanable})"
 
-    def stages(self) -> Iterator[Stage]:
+    def stages(self) -> Iterator[SwapStage]:
         source = self._source
-        yield Stage(True, self._read_keys)
+        yield SwapStage(True, self._read_keys)
         end = self._keys.next_offset if self._keys.full else self.cleanable.end_offset
-        walk = BatchFilter(self._keys, TransactionState(source.aborted), self._rules)
+        walk = BatchFilter(self._keys, TransactionWalk(source.aborted), self._rules)
         due_ms = self._rules.now_ms + source.config.file_delete_delay_ms
         left = [(info, one) for info, one in self._segments.items() if info.base_offset < end and one.size]
         while left:
@@ -69,7 +69,7 @@ class Cleaning:
                 if swap.gone:
                     self.overtaken = True
                     return
-            self._note(swap)
+            self._note_swap(swap)
             left = left[len(swap.sources) :]
         self._swap = None
         self.report.end_offset = end
@@ -95,7 +95,7 @@ class Cleaning:
     def _take_keys(self, end_offset: int, data: bytes, _last: bool) -> int:
         return 0 if self._keys.full else self._keys.add(data, end_offset)
 
-    def _note(self, swap: Swap) -> None:
+    def _note_swap(self, swap: Swap) -> None:
         self.report.segments_before += len(swap.sources)
         self.report.segments_after += 1
         self.report.bytes_before += sum(segment.size for segment in swap.sources)

@@ -26,9 +26,9 @@ from ._batch import (
     empty_batch,
     plain_records,
     raw_records,
-    rebuild,
+    rebuild_batch,
 )
-from ._keys import KeyMap, TransactionState
+from ._keys import KeyMap, TransactionWalk
 
 _NEVER_MS = 2**63 - 1
 
@@ -55,7 +55,7 @@ class Filtered(NamedTuple):
 
 
 @dataclass(slots=True, eq=False)
-class Rules:
+class FilterRules:
     """The rules of one compaction. ``producers`` are the active ones, by id."""
 
     now_ms: int
@@ -68,7 +68,7 @@ class BatchFilter:
 
     __slots__ = ("_at", "_due", "_keys", "_live", "_rules", "_tombs", "_transactions")
 
-    def __init__(self, keys: KeyMap, transactions: TransactionState, rules: Rules) -> None:
+    def __init__(self, keys: KeyMap, transactions: TransactionWalk, rules: FilterRules) -> None:
         self._keys = keys
         self._transactions = transactions
         self._rules = rules
@@ -150,7 +150,7 @@ class BatchFilter:
         """The rebuilt batch, or True if it stays as it is, False if it goes."""
         verify_batch(data, header, position)
         if header.control:
-            return self._control(data, position, header)
+            return self._filter_marker(data, position, header)
         if header.transactional and self._transactions.is_aborted(header.producer_id, header.last_offset):
             return False
         if header.base_offset >= self._keys.next_offset or header.base_offset in self._keys.odd:
@@ -162,13 +162,13 @@ class BatchFilter:
             found = raw_records(records, header.base_offset, header.record_count, known)
         except CorruptBatchError as error:
             raise CorruptBatchError(str(error), position) from error
-        kept = found if known is not None else self._living(found, header)
+        kept = found if known is not None else self._living_records(found, header)
         if not kept:
             return False
         undated = not header.has_delete_horizon and not all(record.has_value for record in kept)
         if len(kept) == header.record_count and not undated:
             return True
-        return rebuild(header, records, kept, self._horizon_ms if undated else None)
+        return rebuild_batch(header, records, kept, self._horizon_ms if undated else None)
 
     def _known_living(self, header: BatchHeader) -> set[int] | None:
         """The live offsets of a batch, if the map knows them; None if the records' keys have to be read."""
@@ -177,7 +177,7 @@ class BatchFilter:
         live = self._live
         return set(live[bisect_left(live, header.base_offset) : bisect_right(live, header.last_offset)])
 
-    def _living(self, records: list[RawRecord], header: BatchHeader) -> list[RawRecord]:
+    def _living_records(self, records: list[RawRecord], header: BatchHeader) -> list[RawRecord]:
         """The records that are the newest of their key, without tombstones past their delete horizon."""
         newest, past = self._keys.newest, self._keys.next_offset
         tombstones_stay = not header.has_delete_horizon or self._rules.now_ms < header.base_timestamp_ms
@@ -191,7 +191,7 @@ class BatchFilter:
             kept.append(record)
         return kept
 
-    def _control(self, data: bytes, position: int, header: BatchHeader) -> bytes | bool:
+    def _filter_marker(self, data: bytes, position: int, header: BatchHeader) -> bytes | bool:
         """Filter a marker: once no batch of its transaction is left it gets a delete horizon, and it goes
         when that has passed.
         """
@@ -209,7 +209,7 @@ class BatchFilter:
             return self._rules.now_ms < header.base_timestamp_ms
         records = plain_records(data, position, position + header.size, header.attributes)
         found = raw_records(records, header.base_offset, header.record_count)
-        return rebuild(header, records, found, self._horizon_ms)
+        return rebuild_batch(header, records, found, self._horizon_ms)
 
     @property
     def _horizon_ms(self) -> int:

@@ -10,7 +10,7 @@ from .._indexes import AbortedTransaction
 from ._batch import CODEC, CONTROL, CRC_END, HEADER, LENGTH_END, NO_OFFSET, TRANSACTIONAL, plain_records
 
 
-class TransactionState:
+class TransactionWalk:
     """Follows transactions through one walk over the log, batch by batch, from its start.
 
     Data of an aborted transaction goes. A marker may go once a walk meets no batch of its transaction: then
@@ -88,7 +88,7 @@ class KeyMap:
         "tombstones",
     )
 
-    def __init__(self, first_offset: int, memory_bytes: int, transactions: TransactionState) -> None:
+    def __init__(self, first_offset: int, memory_bytes: int, transactions: TransactionWalk) -> None:
         self.first_offset = first_offset
         self.next_offset = first_offset
         self.newest: dict[bytes, int] = {}
@@ -136,14 +136,14 @@ class KeyMap:
                         raise CorruptBatchError("the checksum is wrong", position)
                     if count and (
                         not attributes & (TRANSACTIONAL | CONTROL)
-                        or self._counts(attributes, producer_id, base + delta)
+                        or self._is_counted(attributes, producer_id, base + delta)
                     ):
                         try:
                             if attributes & CODEC:
                                 records = plain_records(data, position, end, attributes)
-                                self._take(records, 0, len(records), base, delta, count)
+                                self._take_records(records, 0, len(records), base, delta, count)
                             else:
-                                self._take(data, position + BATCH_OVERHEAD, end, base, delta, count)
+                                self._take_records(data, position + BATCH_OVERHEAD, end, base, delta, count)
                         except CorruptBatchError as error:
                             raise CorruptBatchError(f"records cannot be read: {error}", position) from error
                     self.next_offset = base + delta + 1
@@ -152,12 +152,12 @@ class KeyMap:
                 position = end
         return position
 
-    def _counts(self, attributes: int, producer_id: int, last_offset: int) -> bool:
+    def _is_counted(self, attributes: int, producer_id: int, last_offset: int) -> bool:
         if attributes & CONTROL:
             return False
         return not (attributes & TRANSACTIONAL and self._transactions.is_aborted(producer_id, last_offset))
 
-    def _take(
+    def _take_records(
         self, records: bytes, start: int, end: int, base_offset: int, last_delta: int, count: int
     ) -> None:
         """Add the records of one batch. Compaction spends most of its time here."""

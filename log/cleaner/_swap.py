@@ -36,7 +36,7 @@ WRITE_BYTES = 256 << 10
 _LOG_LAST = tuple(reversed(SEGMENT_SUFFIXES))
 
 
-class Stage(NamedTuple):
+class SwapStage(NamedTuple):
     """A step of a compaction: call ``run``, in any thread if ``apart``, otherwise in the log's thread."""
 
     apart: bool
@@ -137,15 +137,15 @@ class Swap:
         """Return whether the log has dropped the sources."""
         return not self._installed and not self._source.segments.holds(self.sources)
 
-    def stages(self) -> Iterator[Stage]:
-        yield Stage(True, self._write)
-        yield Stage(False, self._claim)
-        yield Stage(True, self._sync_folder)
-        yield Stage(False, self._install)
-        yield Stage(True, self._retire)
-        yield Stage(False, self._name)
-        yield Stage(True, self._sync_folder)
-        yield Stage(False, self._finish)
+    def stages(self) -> Iterator[SwapStage]:
+        yield SwapStage(True, self._write_output)
+        yield SwapStage(False, self._claim_sources)
+        yield SwapStage(True, self._sync_folder)
+        yield SwapStage(False, self._install_output)
+        yield SwapStage(True, self._retire_sources)
+        yield SwapStage(False, self._name_output)
+        yield SwapStage(True, self._sync_folder)
+        yield SwapStage(False, self._finish_swap)
 
     def abandon(self) -> bool:
         """Remove the new files; False if the new segment is in use already and cannot be taken out again."""
@@ -161,7 +161,7 @@ class Swap:
 
     # -- apart -----------------------------------------------------------------------------------------------
 
-    def _write(self) -> None:
+    def _write_output(self) -> None:
         source = self._source
         self._remove_new(CLEANED)
         first, last = self._candidates[0][1], self._candidates[-1][1]
@@ -171,7 +171,7 @@ class Swap:
         out = _Output(new, source.config.index_interval_bytes)
         for number, (info, segment) in enumerate(self._candidates):
             following = self._candidates[number + 1][0] if segment is not last else None
-            if not self._fill(out, segment, info.end_offset, following):
+            if not self._fill_output(out, segment, info.end_offset, following):
                 break
         self.sources = [segment for _, segment in self._candidates[: number + 1]]
         out.flush()
@@ -184,7 +184,9 @@ class Swap:
             # a record is dropped here because of a later one, which must therefore reach the disk first
             source.sync()
 
-    def _fill(self, out: _Output, segment: Segment, end_offset: int, following: SegmentInfo | None) -> bool:
+    def _fill_output(
+        self, out: _Output, segment: Segment, end_offset: int, following: SegmentInfo | None
+    ) -> bool:
         """Write the kept batches of a segment; return whether the next source goes into the same new segment.
 
         The last batch of the new segment stays at least as a header, so that the file itself tells which
@@ -210,7 +212,7 @@ class Swap:
     def _sync_folder(self) -> None:
         self._source.fs.sync_dir(self._source.folder)
 
-    def _retire(self) -> None:
+    def _retire_sources(self) -> None:
         """Rename the sources, the first one first, so that after a crash the newer records are still there.
 
         Stop once the log is closed: its topic may be deleted, and a new topic's files may have these names.
@@ -229,21 +231,21 @@ class Swap:
 
     # -- where the log is used -------------------------------------------------------------------------------
 
-    def _claim(self) -> None:
+    def _claim_sources(self) -> None:
         if self._is_overtaken():
             return
         new = self._make_segment()
         new.rename_files(SWAP, _LOG_LAST)
         new.use_tail(SWAP)
 
-    def _install(self) -> None:
+    def _install_output(self) -> None:
         if self._is_overtaken():
             return
         segments = self._source.segments
         segments.replace(self.sources, self._make_segment())
         segments.replacing = self._installed = True
 
-    def _name(self) -> None:
+    def _name_output(self) -> None:
         if not self._source.online():
             self.gone = True  # the next opening continues from here
             return
@@ -251,7 +253,7 @@ class Swap:
         new.rename_files("", SEGMENT_SUFFIXES)
         new.use_tail("")
 
-    def _finish(self) -> None:
+    def _finish_swap(self) -> None:
         for segment in self.sources:
             segment.close()
         self._source.segments.doom(self._old_paths, self._due_ms)

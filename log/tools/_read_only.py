@@ -9,7 +9,7 @@ from typing import Any
 from .._files import File, OsFileSystem
 
 
-def _refuse(changed: _ReadOnlyFile | ReadOnlyFiles, *arguments: Any, **_: Any) -> Any:
+def _refuse_change(changed: _ReadOnlyFile | ReadOnlyFiles, *arguments: Any, **_: Any) -> Any:
     path = changed.path if isinstance(changed, _ReadOnlyFile) else arguments[0]
     raise OSError(errno.EROFS, "this is opened for reading only", path)
 
@@ -37,7 +37,7 @@ class _ReadOnlyFile:
             self._descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
         return os.pread(self._descriptor, max(min(size, self.size() - position), 0), position)
 
-    write = truncate = sync = _refuse
+    write = truncate = sync = _refuse_change
 
     def close(self) -> None:
         if self._descriptor >= 0:
@@ -56,7 +56,7 @@ class ReadOnlyFiles(OsFileSystem):
     def file(self, path: str) -> File:
         return _ReadOnlyFile(path)
 
-    make_dirs = rename = remove = remove_tree = sync_dir = lock = _refuse
+    make_dirs = rename = remove = remove_tree = sync_dir = lock = _refuse_change
 
 
 READ_ONLY = ReadOnlyFiles()

@@ -14,7 +14,7 @@ from .._indexes import OffsetIndex, TimeIndex, TxnIndex
 from .._names import offset_of
 from .._producers import decode_snapshot
 from .._records import decode_records, parse_marker
-from .._scan import salvage
+from .._scan import salvage_segments
 from .._segment import Segment
 from ._read_only import READ_ONLY
 
@@ -46,7 +46,7 @@ def dump_file(path: str | os.PathLike[str], *, records: bool = False) -> Iterato
     if not os.path.isfile(path):
         raise DataFolderError(f"{path} is no file: name files of a data folder, such as *.log or *.index")
     if kind == _names.LOG:
-        return _batches(path, name, records=records)
+        return _dump_batches(path, name, records=records)
     for suffix, read in _READERS.items():
         if name.endswith(suffix):
             return _guard_read(read, path, name)
@@ -63,7 +63,7 @@ def _guard_read(read: _Reader, path: str, name: str) -> Iterator[Dumped]:
         yield Dumped("damage", {"position": -1, "what": what})
 
 
-def _batches(path: str, name: str, *, records: bool) -> Iterator[Dumped]:
+def _dump_batches(path: str, name: str, *, records: bool) -> Iterator[Dumped]:
     file = READ_ONLY.file(path)
     base_offset = offset_of(name)
     if base_offset is None:
@@ -71,18 +71,18 @@ def _batches(path: str, name: str, *, records: bool) -> Iterator[Dumped]:
         base_offset = max(int.from_bytes(file.read(0, 8).ljust(8, b"\x00"), "big", signed=True), 0)
     segment = Segment(READ_ONLY, os.path.dirname(path), base_offset, created_ms=0)
     segment.file, segment.size = file, file.size()
-    for piece in salvage([segment], base_offset):
+    for piece in salvage_segments([segment], base_offset):
         if piece.damage:
             yield Dumped("damage", {"position": piece.position, "what": piece.damage})
             continue
         header = parse_batch_header(piece.records)
-        yield Dumped("batch", _batch(header, piece.position))
+        yield Dumped("batch", _dump_batch(header, piece.position))
         if records or header.control:
-            yield from _records(piece.records, header, piece.position)
+            yield from _dump_records(piece.records, header, piece.position)
     file.close()
 
 
-def _batch(header: BatchHeader, position: int) -> dict[str, Any]:
+def _dump_batch(header: BatchHeader, position: int) -> dict[str, Any]:
     return {
         "base_offset": header.base_offset,
         "last_offset": header.last_offset,
@@ -105,7 +105,7 @@ def _batch(header: BatchHeader, position: int) -> dict[str, Any]:
     }
 
 
-def _records(data: bytes, header: BatchHeader, position: int) -> Iterator[Dumped]:
+def _dump_records(data: bytes, header: BatchHeader, position: int) -> Iterator[Dumped]:
     try:
         if header.control:
             marker = parse_marker(data, header)
@@ -125,25 +125,25 @@ def _records(data: bytes, header: BatchHeader, position: int) -> Iterator[Dumped
 def _offset_index(path: str, name: str) -> _Entries:
     base_offset = offset_of(name) or 0
     index = OffsetIndex(READ_ONLY.file(path), base_offset)
-    for relative, position in _entries(index):
+    for relative, position in _index_entries(index):
         yield "entry", {"offset": base_offset + relative, "position": position}
-    yield from _rest(index)
+    yield from _rest_of(index)
 
 
 def _time_index(path: str, name: str) -> _Entries:
     base_offset = offset_of(name) or 0
     index = TimeIndex(READ_ONLY.file(path), base_offset)
-    for timestamp_ms, relative in _entries(index):
+    for timestamp_ms, relative in _index_entries(index):
         yield "entry", {"timestamp_ms": timestamp_ms, "offset": base_offset + relative}
-    yield from _rest(index)
+    yield from _rest_of(index)
 
 
-def _entries(index: OffsetIndex | TimeIndex) -> Iterator[tuple[int, int]]:
+def _index_entries(index: OffsetIndex | TimeIndex) -> Iterator[tuple[int, int]]:
     index.open()
     return (index.entry(number) for number in range(index.count))
 
 
-def _rest(index: OffsetIndex | TimeIndex) -> _Entries:
+def _rest_of(index: OffsetIndex | TimeIndex) -> _Entries:
     size, used = index.file.size(), index.count * index.ENTRY.size
     if size % index.ENTRY.size:
         at = size - size % index.ENTRY.size
@@ -160,7 +160,7 @@ def _txn_index(path: str, _name: str) -> _Entries:
         raise CorruptBatchError("not all of it are entries of version 0", 0)
 
 
-def _snapshot(path: str, _name: str) -> _Entries:
+def _dump_snapshot(path: str, _name: str) -> _Entries:
     file = READ_ONLY.file(path)
     for producer in decode_snapshot(file.read(0, file.size())):
         last = producer.batches[-1] if producer.batches else None
@@ -179,22 +179,22 @@ def _snapshot(path: str, _name: str) -> _Entries:
         )
 
 
-def _offsets(path: str, _name: str) -> _Entries:
+def _dump_offsets(path: str, _name: str) -> _Entries:
     for key, offset in read_offsets(READ_ONLY, path).items():
         yield "checkpoint", {"topic": key.topic, "partition": key.partition, "offset": offset}
 
 
-def _epochs(path: str, _name: str) -> _Entries:
+def _dump_epochs(path: str, _name: str) -> _Entries:
     for epoch, start_offset in read_epochs(READ_ONLY, path):
         yield "epoch", {"epoch": epoch, "start_offset": start_offset}
 
 
-def _properties(path: str, _name: str) -> _Entries:
+def _dump_properties(path: str, _name: str) -> _Entries:
     for key, value in (read_properties(READ_ONLY, path) or {}).items():
         yield "property", {"key": key, "value": value}
 
 
-def _text(path: str, _name: str) -> _Entries:
+def _dump_text(path: str, _name: str) -> _Entries:
     file = READ_ONLY.file(path)
     for line in file.read(0, file.size()).decode("utf-8", "replace").splitlines():
         yield "line", {"text": line}
@@ -205,10 +205,10 @@ _READERS: Final[dict[str, _Reader]] = {
     _names.INDEX: _offset_index,
     _names.TIME_INDEX: _time_index,
     _names.TXN_INDEX: _txn_index,
-    _names.SNAPSHOT: _snapshot,
-    _names.LEADER_EPOCHS: _epochs,
-    "-checkpoint": _offsets,
-    ".properties": _properties,
-    _names.PARTITION_METADATA: _text,
-    ".kafka_cleanshutdown": _text,
+    _names.SNAPSHOT: _dump_snapshot,
+    _names.LEADER_EPOCHS: _dump_epochs,
+    "-checkpoint": _dump_offsets,
+    ".properties": _dump_properties,
+    _names.PARTITION_METADATA: _dump_text,
+    ".kafka_cleanshutdown": _dump_text,
 }

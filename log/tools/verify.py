@@ -42,7 +42,7 @@ from .._names import (
 )
 from .._producers import read_snapshot
 from .._records import decode_records, parse_marker
-from .._scan import Damage, Salvaged, batch_follows, salvage
+from .._scan import Damage, Salvaged, batch_follows, salvage_segments
 from .._segment import Segment
 from ._read_only import READ_ONLY, is_locked
 
@@ -153,7 +153,7 @@ class _SegmentWalk:
         self.done.segments += 1
         self.done.bytes += segment.size
         places = dict.fromkeys((position for _, position in entries), NO_OFFSET)
-        for piece in salvage([segment], self.base_offset):
+        for piece in salvage_segments([segment], self.base_offset):
             if piece.damage:
                 self._on_damage(segment, piece.position, piece.damage)
                 continue

@@ -45,7 +45,7 @@ def lacking(bootstrap: str, wanted: Collection[int] = (), **options: Any) -> lis
     async def look() -> list[str]:
         client = Cluster(bootstrap)
         try:
-            return await cluster_health.lacks(client, wanted, **options)
+            return await cluster_health.find_lacks(client, wanted, **options)
         finally:
             await client.close()
 

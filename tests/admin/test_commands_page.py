@@ -19,7 +19,7 @@ LINES = re.findall(r"^(?:\$ )?(?:[^|\n]* \| )?kohort ([^|<>\n]*)", PAGE, flags=r
 @pytest.mark.parametrize("line", sorted(set(LINES)))
 def test_every_command_of_the_page_can_be_typed(line: str) -> None:
     words = shlex.split(line, comments=True)
-    assert cli._parser(words).parse_args(words).command == words[0]
+    assert cli._make_parser(words).parse_args(words).command == words[0]
 
 
 def test_every_action_on_topics_is_on_the_page() -> None:

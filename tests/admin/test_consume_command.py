@@ -217,14 +217,14 @@ def test_a_member_does_not_wait_for_ever_for_what_cannot_be_read(monkeypatch: py
     now = [0.0]
     monkeypatch.setattr("kohort.admin._member.time.monotonic", lambda: now[0])
     patience = _member._Patience(5)
-    patience.check(member)
+    patience.require_progress(member)
     now[0], state.state = 6, MemberState.PREPARING
-    patience.check(member)
+    patience.require_progress(member)
     now[0], state.state = 10, MemberState.STABLE
-    patience.check(member)
+    patience.require_progress(member)
     now[0] = 12
     with pytest.raises(KafkaError, match="nothing more could be read for 5 s"):
-        patience.check(member)
+        patience.require_progress(member)
 
 
 @pytest.mark.parametrize(

@@ -241,7 +241,7 @@ def test_letters_that_vanish_meanwhile_are_passed_over_or_told(
     says: int | str,
 ) -> None:
     (_, letters), _ = aside
-    real = deadletter_commands._ranges
+    real = deadletter_commands._letter_ranges
 
     async def ranges(
         cluster: Cluster, topic: str
@@ -257,7 +257,7 @@ def test_letters_that_vanish_meanwhile_are_passed_over_or_told(
             each.result(20)
         return found
 
-    monkeypatch.setattr(deadletter_commands, "_ranges", ranges)
+    monkeypatch.setattr(deadletter_commands, "_letter_ranges", ranges)
     if isinstance(says, str):
         assert says in deadletters("list", letters, "--timeout", "2").err
     else:

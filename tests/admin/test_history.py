@@ -15,7 +15,7 @@ from kohort.admin._history import (
     from_events,
     from_records,
     is_shortened,
-    whole,
+    is_whole,
     with_every_move,
     with_records,
 )
@@ -185,7 +185,7 @@ def test_an_event_that_let_go_of_its_assignments_has_no_moves() -> None:
 def test_what_was_before_the_broker_started_is_filled_in_without_causes() -> None:
     recorded = from_records("billing", past(stored(1, member("a", holding(0))), stored(2), stored(5)), 20)
     told = from_events("billing", [event(4, "RebalanceNote", 5, **REBALANCED)], 20)
-    assert not whole(told, 20)
+    assert not is_whole(told, 20)
     both = with_records(told, recorded, 20)
     assert [(row.generation, row.cause) for row in both.generations] == [
         (1, None),
@@ -199,8 +199,8 @@ def test_what_was_before_the_broker_started_is_filled_in_without_causes() -> Non
 
 def test_a_history_from_the_first_generation_on_needs_no_records() -> None:
     told = from_events("billing", [event(2, "RebalanceNote", 1, **REBALANCED)], 20)
-    assert whole(told, 20)
-    assert whole(from_events("billing", [event(2, "RebalanceNote", 9, **REBALANCED)], 1), 1)
+    assert is_whole(told, 20)
+    assert is_whole(from_events("billing", [event(2, "RebalanceNote", 9, **REBALANCED)], 1), 1)
 
 
 def test_moves_that_an_event_leaves_out_are_taken_from_the_generations_record() -> None:

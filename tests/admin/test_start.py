@@ -35,11 +35,11 @@ from kohort.cli import main
 from kohort.client.connection import Connection
 
 sent = []
-real = Connection._send
+real = Connection._send_request
 def send(self, body, *rest):
     sent.append(type(body).__name__.removesuffix("Request"))
     return real(self, body, *rest)
-Connection._send = send
+Connection._send_request = send
 code = main(sys.argv[1:])
 print(file=sys.stderr)
 json.dump([code, sent, [name for name in {SLOW!r} if name in sys.modules]], sys.stderr)

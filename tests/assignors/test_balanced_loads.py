@@ -9,22 +9,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kohort.assignors import Member, TopicInfo
-from kohort.assignors._balanced_loads import balanced_loads, bits, water_level
-from kohort.assignors._group import Group
+from kohort.assignors._balanced_loads import balanced_loads, bits_of, water_level
+from kohort.assignors._group import IndexedGroup
 from kohort.protocol import Subscription
 
 
-def group_of(counts: dict[str, int], wanted: dict[str, str]) -> Group:
+def group_of(counts: dict[str, int], wanted: dict[str, str]) -> IndexedGroup:
     topics = {topic: TopicInfo(count) for topic, count in counts.items()}
     members = {name: Member(name, Subscription(tuple(of.split()))) for name, of in wanted.items()}
-    return Group.of(topics, members)
+    return IndexedGroup.of(topics, members)
 
 
-def loads_of(group: Group, given: list[list[int]]) -> list[int]:
+def loads_of(group: IndexedGroup, given: list[list[int]]) -> list[int]:
     return [sum(row[m] for row in given) for m in range(len(group.member_ids))]
 
 
-def improving_path_exists(group: Group, given: list[list[int]]) -> bool:
+def improving_path_exists(group: IndexedGroup, given: list[list[int]]) -> bool:
     """Plain search from every member: can a unit travel to a load that is lower by two?"""
     loads = loads_of(group, given)
     for start in group.active:
@@ -57,7 +57,7 @@ def test_units_are_poured_like_water(loads: list[int], units: int, expected: dic
 
 
 def test_bits_come_lowest_first() -> None:
-    assert list(bits(0b1010_0001 | 1 << 100)) == [0, 5, 7, 100]
+    assert list(bits_of(0b1010_0001 | 1 << 100)) == [0, 5, 7, 100]
 
 
 def test_members_that_cannot_share_form_blocks() -> None:
@@ -104,7 +104,7 @@ def test_many_sparse_groups_are_levelled() -> None:
 
 
 @st.composite
-def groups(draw: st.DrawFn) -> Group:
+def groups(draw: st.DrawFn) -> IndexedGroup:
     counts = {f"t{i}": draw(st.integers(0, 20)) for i in range(draw(st.integers(1, 9)))}
     some_topics = st.sets(st.sampled_from(sorted(counts)), max_size=3)
     wanted = {f"m{i:02}": " ".join(draw(some_topics)) for i in range(draw(st.integers(1, 12)))}
@@ -112,7 +112,7 @@ def groups(draw: st.DrawFn) -> Group:
 
 
 @given(groups())
-def test_no_improving_path_is_left(group: Group) -> None:
+def test_no_improving_path_is_left(group: IndexedGroup) -> None:
     given = balanced_loads(group).given
     assert [sum(row) for row in given] == group.partition_counts
     for t, row in enumerate(given):
@@ -121,7 +121,7 @@ def test_no_improving_path_is_left(group: Group) -> None:
 
 
 @given(groups())
-def test_blocks_hold_every_active_member_once_at_their_loads(group: Group) -> None:
+def test_blocks_hold_every_active_member_once_at_their_loads(group: IndexedGroup) -> None:
     best = balanced_loads(group)
     loads = loads_of(group, best.given)
     assert sorted(m for block in best.blocks for m in block.members) == group.active

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kohort.assignors import Member, TopicInfo
-from kohort.assignors._group import CONTESTED, UNCLAIMED, Group
+from kohort.assignors._group import CONTESTED, UNCLAIMED, IndexedGroup
 from kohort.assignors._owned_partitions import owned_partitions
 from kohort.assignors._ownership import ListOwnership
 from kohort.assignors.user_data import cooperative_claim
@@ -24,24 +24,26 @@ def by_id(*members: Member) -> dict[str, Member]:
 
 
 def test_a_group_has_only_topics_that_exist_are_wanted_and_have_partitions() -> None:
-    group = Group.of(TOPICS, by_id(member("b", "t u u gone empty"), member("a", "u"), member("idle", "gone")))
-    assert group == Group(["a", "b", "idle"], ["t", "u"], [3, 1], [[1], [0, 1]], [[1], [0, 1], []])
+    group = IndexedGroup.of(
+        TOPICS, by_id(member("b", "t u u gone empty"), member("a", "u"), member("idle", "gone"))
+    )
+    assert group == IndexedGroup(["a", "b", "idle"], ["t", "u"], [3, 1], [[1], [0, 1]], [[1], [0, 1], []])
     assert group.active == [0, 1]
 
 
 def test_static_members_stand_first() -> None:
-    group = Group.of(TOPICS, by_id(member("a", "t"), member("b", "t", instance_id="z")))
+    group = IndexedGroup.of(TOPICS, by_id(member("a", "t"), member("b", "t", instance_id="z")))
     assert group.member_ids == ["b", "a"]
 
 
-def newest(group: Group, members: dict[str, Member]) -> list[int]:
+def newest(group: IndexedGroup, members: dict[str, Member]) -> list[int]:
     claims = [owned_partitions(cooperative_claim(members[one].subscription)) for one in group.member_ids]
     return ListOwnership(group, claims).newest
 
 
 def test_newest_claimants_are_told_from_rivals_and_from_nobody() -> None:
     members = by_id(member("a", "t", "t0 t1", 5), member("b", "t", "t1 t2", 5), member("c", "t", "t2", 6))
-    assert newest(Group.of(TOPICS, members), members) == [0, CONTESTED, 2]
+    assert newest(IndexedGroup.of(TOPICS, members), members) == [0, CONTESTED, 2]
 
 
 def test_a_rivalry_is_over_when_someone_is_newer_and_not_before() -> None:
@@ -52,9 +54,9 @@ def test_a_rivalry_is_over_when_someone_is_newer_and_not_before() -> None:
         ((4, 5, 5), CONTESTED),
     ):
         members = by_id(*(member(name, "t", "t0", g) for name, g in zip("abc", generations, strict=True)))
-        assert newest(Group.of(TOPICS, members), members) == [expected, UNCLAIMED, UNCLAIMED]
+        assert newest(IndexedGroup.of(TOPICS, members), members) == [expected, UNCLAIMED, UNCLAIMED]
 
 
 def test_an_owner_that_dropped_the_topic_is_known_as_the_newest_claimant() -> None:
     members = by_id(member("a", "u", "t0 u0"), member("b", "t"))
-    assert newest(Group.of(TOPICS, members), members) == [0, UNCLAIMED, UNCLAIMED, 0]
+    assert newest(IndexedGroup.of(TOPICS, members), members) == [0, UNCLAIMED, UNCLAIMED, 0]

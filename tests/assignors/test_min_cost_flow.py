@@ -10,7 +10,7 @@ import pytest
 
 from kohort.assignors import Member, StickyAssignor, TopicInfo
 from kohort.assignors._balanced_loads import balanced_loads
-from kohort.assignors._group import Group
+from kohort.assignors._group import IndexedGroup
 from kohort.assignors._min_cost_flow import fewest_moves
 from kohort.assignors.user_data import encode_sticky
 from kohort.protocol import Subscription, TopicPartition
@@ -29,7 +29,7 @@ def splits(units: int, among: list[int], size: int) -> Iterator[list[int]]:
             yield row
 
 
-def score(group: Group, own: Counts, given: Counts) -> tuple[list[int], int]:
+def score(group: IndexedGroup, own: Counts, given: Counts) -> tuple[list[int], int]:
     """Smaller is better: loads from the highest down, then moves."""
     loads = sorted((sum(row[m] for row in given) for m in group.active), reverse=True)
     moves = sum(
@@ -38,7 +38,7 @@ def score(group: Group, own: Counts, given: Counts) -> tuple[list[int], int]:
     return loads, moves
 
 
-def brute_force(group: Group, own: Counts) -> tuple[list[int], int]:
+def brute_force(group: IndexedGroup, own: Counts) -> tuple[list[int], int]:
     size = len(group.member_ids)
     ways = [
         list(splits(count, of, size))
@@ -49,12 +49,14 @@ def brute_force(group: Group, own: Counts) -> tuple[list[int], int]:
 
 def random_group(
     rnd: random.Random, members: int, topics: int, partitions: int, wants: float = 0.6
-) -> tuple[Group, Counts]:
+) -> tuple[IndexedGroup, Counts]:
     """``wants``: chance that a member wants a topic. Each topic is owned by some of its subscribers only."""
     infos = {f"t{i:02}": TopicInfo(rnd.randint(1, partitions)) for i in range(rnd.randint(1, topics))}
     names = [f"m{i:02}" for i in range(rnd.randint(1, members))]
     wanted = {name: tuple(topic for topic in infos if rnd.random() < wants) for name in names}
-    group = Group.of(infos, {name: Member(name, Subscription(topics)) for name, topics in wanted.items()})
+    group = IndexedGroup.of(
+        infos, {name: Member(name, Subscription(topics)) for name, topics in wanted.items()}
+    )
     own = [[0] * len(group.member_ids) for _ in group.topics]
     for t, count in enumerate(group.partition_counts):
         owners = rnd.sample(group.subscribers[t], rnd.randint(1, len(group.subscribers[t])))
@@ -90,7 +92,7 @@ def test_no_exchange_makes_fewer_moves_in_larger_groups(
         assert not has_better_cycle(group, own, given), (group, own)
 
 
-def has_better_cycle(group: Group, own: Counts, given: Counts) -> bool:
+def has_better_cycle(group: IndexedGroup, own: Counts, given: Counts) -> bool:
     """Bellman-Ford over all ways to pass a unit on: a cycle of negative cost would save a move.
 
     Members whose loads differ by one may also swap their loads.
@@ -121,7 +123,7 @@ def has_better_cycle(group: Group, own: Counts, given: Counts) -> bool:
 
 
 def test_the_check_for_better_cycles_finds_one() -> None:
-    group = Group(["a", "b"], ["t", "u"], [1, 1], [[0, 1], [0, 1]], [[0, 1], [0, 1]])
+    group = IndexedGroup(["a", "b"], ["t", "u"], [1, 1], [[0, 1], [0, 1]], [[0, 1], [0, 1]])
     own = [[1, 0], [0, 1]]
     assert has_better_cycle(group, own, [[0, 1], [1, 0]])
     assert not has_better_cycle(group, own, own)
@@ -144,7 +146,7 @@ def test_the_assignors_answer_is_the_best_of_all(seed: int, wants: float) -> Non
             name: Member(name, Subscription(wanted[name], encode_sticky(claims[name], 1))) for name in names
         }
         answer = StickyAssignor().assign(infos, members)
-        group = Group.of(infos, members)
+        group = IndexedGroup.of(infos, members)
         own = [
             [sum(p.topic == t for p in claims[m]) * (t in wanted[m]) for m in group.member_ids]
             for t in group.topics

@@ -25,7 +25,7 @@ from kohort.assignors import (
     _ownership,
 )
 from kohort.assignors._balanced_loads import _Search, balanced_loads
-from kohort.assignors._group import Group
+from kohort.assignors._group import IndexedGroup
 from kohort.assignors._min_cost_flow import Preferences, fewest_moves
 from kohort.assignors._owned_partitions import OwnedPartitions, OwnedPartitionsReader
 from kohort.assignors.user_data import encode_sticky
@@ -48,17 +48,17 @@ def in_python() -> Iterator[None]:
 
 
 @st.composite
-def groups(draw: st.DrawFn) -> Group:
+def groups(draw: st.DrawFn) -> IndexedGroup:
     topics = {f"t{i}": TopicInfo(draw(st.integers(0, 40))) for i in range(draw(st.integers(1, 8)))}
     members = {
         f"m{i}": Member(f"m{i}", Subscription(tuple(draw(st.sets(st.sampled_from(list(topics)))))))
         for i in range(draw(st.integers(1, 10)))
     }
-    return Group.of(topics, members)
+    return IndexedGroup.of(topics, members)
 
 
 @given(groups())
-def test_balanced_loads_are_those_of_python(group: Group) -> None:
+def test_balanced_loads_are_those_of_python(group: IndexedGroup) -> None:
     assert balanced_loads(group) == _Search(group).run()
 
 
@@ -70,7 +70,7 @@ def test_balanced_loads_are_those_of_python(group: Group) -> None:
     st.booleans(),
 )
 def test_fewest_moves_are_those_of_python(
-    group: Group, rnd: random.Random, racks_first: bool, slack: int, in_racks: bool
+    group: IndexedGroup, rnd: random.Random, racks_first: bool, slack: int, in_racks: bool
 ) -> None:
     own = [[0] * len(group.member_ids) for _ in group.topics]
     for row, members, count in zip(own, group.subscribers, group.partition_counts, strict=True):
@@ -130,7 +130,7 @@ def test_damaged_claims_are_read_as_python_reads_them(data: st.DataObject) -> No
         assert native.sticky(cut) == python.sticky(cut)
 
 
-PLAIN = Group(["a", "b"], ["t", "u"], [4, 3], [[0, 1], [0, 1]], [[0, 1], [0, 1]])
+PLAIN = IndexedGroup(["a", "b"], ["t", "u"], [4, 3], [[0, 1], [0, 1]], [[0, 1], [0, 1]])
 NOTHING = OwnedPartitions((), b"", -1)
 
 
@@ -177,16 +177,16 @@ def test_what_does_not_fit_the_group_is_refused(
 @pytest.mark.parametrize(
     "group",
     [
-        Group(["a"], ["t"], [1], [[1]], [[0]]),
-        Group(["a"], ["t"], [1], [[-1]], [[0]]),
-        Group(["a"], ["t"], [1], [[]], [[]]),
-        Group(["a"], ["t"], [-1], [[0]], [[0]]),
-        Group(["a", "b"], ["t"], [1], [[1, 0]], [[0], [0]]),
-        Group(["a"], ["t"], [1], [], [[0]]),
-        Group(["a"], ["t"], [], [[0]], [[0]]),
+        IndexedGroup(["a"], ["t"], [1], [[1]], [[0]]),
+        IndexedGroup(["a"], ["t"], [1], [[-1]], [[0]]),
+        IndexedGroup(["a"], ["t"], [1], [[]], [[]]),
+        IndexedGroup(["a"], ["t"], [-1], [[0]], [[0]]),
+        IndexedGroup(["a", "b"], ["t"], [1], [[1, 0]], [[0], [0]]),
+        IndexedGroup(["a"], ["t"], [1], [], [[0]]),
+        IndexedGroup(["a"], ["t"], [], [[0]], [[0]]),
     ],
 )
-def test_a_group_that_contradicts_itself_is_refused(group: Group) -> None:
+def test_a_group_that_contradicts_itself_is_refused(group: IndexedGroup) -> None:
     from kohort.assignors._native import balanced, least_moves
 
     with pytest.raises(ValueError, match=r"group|subscribers"):

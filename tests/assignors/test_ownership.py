@@ -20,7 +20,7 @@ from kohort.assignors import (
     TopicInfo,
     _ownership,
 )
-from kohort.assignors._group import Group
+from kohort.assignors._group import IndexedGroup
 from kohort.assignors._owned_partitions import OwnedPartitions, OwnedPartitionsReader, owned_partitions
 from kohort.assignors._ownership import ListOwnership
 from kohort.assignors.user_data import Claim, decode_sticky, encode_sticky
@@ -40,7 +40,7 @@ def claim(text: str, generation: int = 1) -> OwnedPartitions:
     return OwnedPartitionsReader().sticky(encode_sticky(partitions, generation))
 
 
-GROUP = Group(["a", "b", "c"], ["t", "u"], [4, 3], [[0, 1], [0, 1, 2]], [[0, 1], [0, 1], [1]])
+GROUP = IndexedGroup(["a", "b", "c"], ["t", "u"], [4, 3], [[0, 1], [0, 1, 2]], [[0, 1], [0, 1], [1]])
 
 
 @KINDS

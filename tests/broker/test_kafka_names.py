@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kohort.broker import Broker, BrokerSettings, SettingsError
-from kohort.broker.kafka_names import MEANINGLESS, meaningless
+from kohort.broker.kafka_names import MEANINGLESS, find_meaningless
 from kohort.broker.security._listeners import listeners_of
 from kohort.broker.settings import broker_settings, given_settings
 from kohort.cli import main
@@ -99,7 +99,7 @@ def test_the_older_name_of_node_id_is_taken_for_it(tmp_path: Path) -> None:
     assert broker_settings(old).node_id == 7
     assert broker_settings({"broker_id": 7}).node_id == 7
     assert broker_settings({"broker.id": "7", "node.id": "7"}).node_id == 7
-    assert meaningless(old) == []
+    assert find_meaningless(old) == []
     path = tmp_path / "server.properties"
     path.write_text("broker.id=7\n")
     options = argparse.Namespace(settings_file=str(path), settings=[], zookeeper=None, node_id="8", rack=None)
@@ -124,7 +124,7 @@ def test_an_older_name_of_node_id_that_says_something_else_is_refused(
 
 def test_no_setting_of_ours_is_among_them() -> None:
     ours = [setting.kafka_name for setting in settings_of(BrokerSettings).values()]
-    assert meaningless(ours) == []
+    assert find_meaningless(ours) == []
 
 
 @pytest.mark.kafka

@@ -38,7 +38,7 @@ def _resolves(monkeypatch: pytest.MonkeyPatch, *hosts: str) -> None:
     async def resolve(_: str, port: int) -> list[Any]:
         return [(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (host, port)) for host in hosts]
 
-    monkeypatch.setattr(addresses, "_resolve", resolve)
+    monkeypatch.setattr(addresses, "_resolve_host", resolve)
 
 
 async def test_behind_an_address_that_does_not_answer_the_next_one_is_tried(
@@ -82,7 +82,7 @@ async def test_different_errors_of_the_addresses_are_all_named(monkeypatch: pyte
         kinds = (socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "")
         return [(*kinds, (REFUSES, port)), (*kinds, ("255.255.255.255", port))]
 
-    monkeypatch.setattr(addresses, "_resolve", resolve)
+    monkeypatch.setattr(addresses, "_resolve_host", resolve)
     with pytest.raises(OSError, match=rf"{REFUSES}: Connection refused; 255.255.255.255: "):
         await connect_socket("broker.example", 1)
 

@@ -238,7 +238,7 @@ async def test_a_request_that_was_given_up_is_not_delivered_any_more() -> None:
     listener.bind(("127.0.0.1", 0))
     listener.listen()
     connection = Connection(Address(*listener.getsockname()), "test")
-    await connection._connect(None)
+    await connection._open_socket(None)
     hung, _ = listener.accept()
     connection.versions = {ApiKey.HEARTBEAT: (0, 4)}
     # more than the buffers of both sides hold

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kohort.client import FetchFrom, FetchSession
-from kohort.client.fetch import Plan
+from kohort.client.fetch import FetchPlan
 from kohort.protocol import ErrorCode, TopicPartition
 
 A, B = (TopicPartition("orders", number) for number in range(2))
@@ -30,7 +30,7 @@ class _Broker:
     reads: dict[tuple[object, int], FetchFrom] = field(default_factory=dict)
     made: int = 0
 
-    def take(self, plan: Plan) -> tuple[ErrorCode, int]:
+    def take(self, plan: FetchPlan) -> tuple[ErrorCode, int]:
         if plan.epoch == 0:
             assert not plan.forgotten, "a whole list has nothing to take back"
             self.reads = _by_id(plan.named, plan.ids)
@@ -95,18 +95,18 @@ def test_the_broker_always_reads_what_is_wanted(
 def test_only_what_changed_is_said_again() -> None:
     session, broker = FetchSession(), _Broker()
     session.on_answer(*broker.take(session.plan({A: FetchFrom(0), B: FetchFrom(0)}, {})))
-    assert session.plan({A: FetchFrom(0), B: FetchFrom(5), C: FetchFrom(9)}, {}) == Plan(
+    assert session.plan({A: FetchFrom(0), B: FetchFrom(5), C: FetchFrom(9)}, {}) == FetchPlan(
         101, 1, {B: FetchFrom(5), C: FetchFrom(9)}
     )
     session.on_answer(ErrorCode.NONE, 101)
-    assert session.plan({B: FetchFrom(5)}, {}) == Plan(101, 2, {}, (A, C))
+    assert session.plan({B: FetchFrom(5)}, {}) == FetchPlan(101, 2, {}, (A, C))
 
 
 def test_a_broker_without_sessions_gets_the_whole_list_each_time() -> None:
     session, broker = FetchSession(), _Broker(keeps_sessions=False)
     for offset in range(3):
         plan = session.plan({A: FetchFrom(offset), B: FetchFrom(0)}, {})
-        assert plan == Plan(0, 0, {A: FetchFrom(offset), B: FetchFrom(0)})
+        assert plan == FetchPlan(0, 0, {A: FetchFrom(offset), B: FetchFrom(0)})
         session.on_answer(*broker.take(plan))
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import pytest
 
 from kohort.cluster import BrokerRegistration
-from kohort.cluster.controller import place
+from kohort.cluster.controller import place_replicas
 from tests.clients.java import java_command
 
 pytestmark = pytest.mark.clients
@@ -71,7 +71,7 @@ def test_the_spread_is_no_worse_than_apache_kafkas() -> None:
     ]
     for (count, factor, racks), placed in zip(CASES, theirs, strict=True):
         brokers = {n: BrokerRegistration(n, None if rack == "-" else rack) for n, rack in enumerate(racks, 1)}
-        ours = spread([list(each) for each in place(brokers, count, factor)], racks)
+        ours = spread([list(each) for each in place_replicas(brokers, count, factor)], racks)
         other = spread(placed, racks)
         assert len(placed) == count
         assert ours.leaders <= max(other.leaders, 1), (count, factor, racks, ours, other)

@@ -13,7 +13,7 @@ from kohort.log import DataFolder, LogConfig
 from kohort.offsets_topic import OffsetsStore
 from kohort.protocol import ApiKey, ErrorCode
 from kohort.statemachine import TransactionState
-from kohort.transactions import Transaction
+from kohort.transactions import TransactionMetadata
 from kohort.transactions.records import decode, encode
 from tests.broker.test_transactions import Producer, values
 from tests.broker.wire import Wire, create_topic
@@ -127,7 +127,7 @@ class Moved:
             found = [decode(key, value) for one in store.load(index) for _, _, key, value in one.records]
             last = next((each for each in reversed(found) if each and each.transactional_id == name), None)
             if last is not None:
-                assert isinstance(last, Transaction)
+                assert isinstance(last, TransactionMetadata)
                 assert last.state is TransactionState.ONGOING
                 # under KIP-890 the epoch rises with the decision
                 decided = last._replace(

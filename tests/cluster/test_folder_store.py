@@ -17,10 +17,10 @@ from kohort.cluster import (
     ConflictError,
     Create,
     Delete,
-    Entry,
     FolderStore,
     Put,
     StateFileError,
+    StoreEntry,
     TopicRecord,
     deleted_topic_path,
     topic_path,
@@ -28,7 +28,9 @@ from kohort.cluster import (
 
 NAME = "kohort.json"
 ID = UUID(int=5)
-ORDERS = TopicRecord(ID, 3, {"retention_ms": 5, "cleanup_policy": "compact", "preallocate": True}).stored()
+ORDERS = TopicRecord(
+    ID, 3, {"retention_ms": 5, "cleanup_policy": "compact", "preallocate": True}
+).to_document()
 
 #: As kohort 0.1 wrote them.
 FILE = """{"version": 1,
@@ -60,7 +62,7 @@ def test_the_files_are_those_of_before(tmp_path: Path) -> None:
     assert (tmp_path / NAME).read_text() == FILE
     assert (tmp_path / "kohort-settings.json").read_text() == DOCUMENT
     again = FolderStore(tmp_path)
-    assert again.get(topic_path("orders")) == Entry(ORDERS)
+    assert again.get(topic_path("orders")) == StoreEntry(ORDERS)
     again.commit_now(Put(PRODUCER_IDS, 2_000))
     assert (tmp_path / NAME).read_text() == FILE
 
@@ -69,7 +71,7 @@ def test_deletions_of_a_file_without_their_names_are_read(tmp_path: Path) -> Non
     gone = UUID(int=7)
     text = f'{{"version": 1, "topics": {{}}, "deleted": ["{gone}"], "next_producer_id": 0}}'
     (tmp_path / NAME).write_text(text)
-    assert FolderStore(tmp_path).get(deleted_topic_path(gone)) == Entry(None)
+    assert FolderStore(tmp_path).get(deleted_topic_path(gone)) == StoreEntry(None)
 
 
 def test_a_step_is_one_write_of_one_file_synced_and_renamed(

@@ -21,10 +21,10 @@ from kohort.client import Cluster
 from kohort.client.zookeeper import ZooKeeperSettings
 from kohort.cluster import (
     Create,
-    Entry,
     NewerFormatError,
     Put,
     SessionState,
+    StoreEntry,
     ZooKeeperStore,
     open_zookeeper,
 )
@@ -78,15 +78,15 @@ async def test_entries_say_who_wrote_them_and_readers_of_entries_see_nothing_of_
     connect, by_hand = place
     store = await opened(connect)
     await store.commit(Create("/kept", {"a": 1}), Create("/number", 7))
-    assert (store.get("/kept"), store.get("/number")) == (Entry({"a": 1}), Entry(7))
+    assert (store.get("/kept"), store.get("/number")) == (StoreEntry({"a": 1}), StoreEntry(7))
     stamp = {"format": FORMAT, "version": __version__}
     assert await by_hand.read("/kept") == {"a": 1, "kohort": stamp}
     assert await by_hand.read("/number") == 7
     await by_hand.write("/kept", {"a": 2})
-    await until(lambda: store.get("/kept") == Entry({"a": 2}, 1))
+    await until(lambda: store.get("/kept") == StoreEntry({"a": 2}, 1))
     # one of a newer build that older ones may read
     await by_hand.write("/kept", {"a": 3, "b": 4, "kohort": {"format": FORMAT, "version": "99.1"}})
-    await until(lambda: store.get("/kept") == Entry({"a": 3, "b": 4}, 2))
+    await until(lambda: store.get("/kept") == StoreEntry({"a": 3, "b": 4}, 2))
     await store.commit(Put("/kept", {"a": 5}, 2))
     assert (await by_hand.read("/kept"))["kohort"] == stamp
     store.close()
@@ -112,7 +112,7 @@ async def test_a_newer_format_that_appears_ends_the_session_and_is_not_shown(
     await by_hand.write("/kept", {"b": 1, "kohort": NEWER})
     await until(lambda: store.session is SessionState.LOST)
     assert isinstance(store.refusal, NewerFormatError)
-    assert store.get("/kept") == Entry({"a": 1})
+    assert store.get("/kept") == StoreEntry({"a": 1})
     with pytest.raises(ConnectionError):
         await store.commit(Put("/kept", {"a": 2}))
     assert await by_hand.read("/kept") == {"b": 1, "kohort": NEWER}

@@ -22,13 +22,13 @@ def topic(name: str, number: int, partitions: int = 1) -> TopicImage:
 
 def test_a_change_makes_another_image_and_leaves_the_first() -> None:
     empty = image()
-    first = empty.changed([topic("orders", 1), topic("clicks", 2)])
+    first = empty.with_changes([topic("orders", 1), topic("clicks", 2)])
     orders = first.topic("orders")
     assert orders is not None
     assert first.topic_by_id(UUID(int=1)) is orders
     moved = orders.having(partitions=[LED._replace(leader=2, leader_epoch=5)])
-    second = first.changed([moved])
-    third = second.changed(deleted=[moved])
+    second = first.with_changes([moved])
+    third = second.with_changes(deleted=[moved])
     assert [len(each.topics()) for each in (empty, first, second, third)] == [0, 2, 2, 1]
     assert first.topic("orders") is orders
     assert second.topic("orders") is second.topic_by_id(UUID(int=1)) is moved
@@ -68,17 +68,17 @@ def test_it_is_what_a_dictionary_would_be(changes: list[tuple[set[str], set[str]
             before = expected.get(name)
             made.append(topic(name, number) if before is None else before.having(partitions=[LED] * 2))
             expected[name] = made[-1]
-        now = now.changed(made, deleted=deleted)
+        now = now.with_changes(made, deleted=deleted)
         assert list(now.topics()) == list(expected.values())
         assert all(now.topic(name) is expected.get(name) for name in "abcdefghij")
         assert all(now.topic_by_id(each.id) is each for each in expected.values())
 
 
 def test_a_change_of_one_topic_copies_a_small_part_of_ten_thousand() -> None:
-    large = image().changed([topic(f"topic-{n}", n, 10) for n in range(10_000)])
+    large = image().with_changes([topic(f"topic-{n}", n, 10) for n in range(10_000)])
     one = large.topic("topic-5000")
     assert one is not None
-    after = large.changed([one.having(partitions=[LED] * 10)])
+    after = large.with_changes([one.having(partitions=[LED] * 10)])
     shared = [a is b for a, b in zip(large._by_name, after._by_name, strict=True)]
     assert shared.count(False) == 1
     assert max(len(shard) for shard in after._by_name) < 100

@@ -46,7 +46,7 @@ def test_a_brokers_entry_is_that_of_kafka() -> None:
 
 def test_a_topics_entry_is_that_of_kafka() -> None:
     topic = TopicAssignment(ID, ((1, 2), (2, 1, 3)), {1: (2,)}, {1: (3,)})
-    assert topic.stored() == json.loads(TOPIC)
+    assert topic.to_document() == json.loads(TOPIC)
     assert TopicAssignment.parse(json.loads(TOPIC)) == topic
     states = [
         PartitionState(1, 0, (1,), (1, 2)),

@@ -92,17 +92,17 @@ async def test_a_broker_names_its_damaged_replicas_until_they_are_damaged_no_mor
     store, view = home.open(), ClusterView(home.open())
     broker = registration(store)
     damaged = frozenset({(UUID(int=1), 0)})
-    broker.damaged(damaged)
+    broker.announce_damaged(damaged)
     epoch = await broker.register()
     assert view.image.brokers == {1: ONE._replace(epoch=epoch, damaged=damaged)}
     # while nothing can be written it is kept in mind
     store.suspend()
-    broker.damaged(more := damaged | {(UUID(int=2), 3)})
+    broker.announce_damaged(more := damaged | {(UUID(int=2), 3)})
     store.resume()
     await until(lambda: view.image.brokers[1].damaged == more)
     await broker.shut_down()
     assert view.image.brokers[1] == ONE._replace(epoch=epoch, damaged=more, shutting_down=True)
-    broker.damaged(frozenset())
+    broker.announce_damaged(frozenset())
     await until(lambda: not view.image.brokers[1].damaged)
     assert view.image.brokers[1].shutting_down
     broker.close()

@@ -18,9 +18,9 @@ from kohort.cluster import (
     ConflictError,
     Create,
     Delete,
-    Entry,
     MetadataStore,
     Put,
+    StoreEntry,
     topic_path,
 )
 from tests.cluster.servers import until
@@ -38,16 +38,16 @@ async def stores(home: Home) -> AsyncIterator[list[MetadataStore]]:
         store.close()
 
 
-async def sees(store: MetadataStore, path: str, entry: Entry) -> None:
+async def sees(store: MetadataStore, path: str, entry: StoreEntry) -> None:
     await until(lambda: store.get(path) == entry)
 
 
 async def test_a_step_of_one_is_seen_by_the_others_as_a_whole(stores: list[MetadataStore]) -> None:
     writer, *readers = stores
     await writer.commit(Create(ORDERS, 0), Create(CLICKS, 0))
-    torn: list[tuple[Entry | None, Entry | None]] = []
+    torn: list[tuple[StoreEntry | None, StoreEntry | None]] = []
     for reader in readers:
-        await sees(reader, CLICKS, Entry(0))
+        await sees(reader, CLICKS, StoreEntry(0))
 
         def look(path: str, reader: MetadataStore = reader) -> None:
             seen = reader.get(ORDERS), reader.get(CLICKS)
@@ -60,14 +60,14 @@ async def test_a_step_of_one_is_seen_by_the_others_as_a_whole(stores: list[Metad
     for number in range(1, 51):
         await writer.commit(Put(ORDERS, number), Put(CLICKS, number))
     for reader in readers:
-        await sees(reader, ORDERS, Entry(50, 50))
+        await sees(reader, ORDERS, StoreEntry(50, 50))
     assert torn == []
 
 
 async def test_ephemeral_entries_go_for_all_when_their_session_ends(stores: list[MetadataStore]) -> None:
     owner, other, _ = stores
     await owner.commit(Create(BROKER, {"port": 9092}, ephemeral=True))
-    await until(lambda: other.get(BROKER) == Entry({"port": 9092}, ephemeral=True))
+    await until(lambda: other.get(BROKER) == StoreEntry({"port": 9092}, ephemeral=True))
     fired: list[str] = []
     other.watch(BROKER, fired.append)
     owner.close()
@@ -79,13 +79,13 @@ async def test_ephemeral_entries_go_for_all_when_their_session_ends(stores: list
 async def test_of_writers_of_one_version_one_succeeds(stores: list[MetadataStore]) -> None:
     await stores[0].commit(Create(ORDERS, "first"))
     for store in stores:
-        await sees(store, ORDERS, Entry("first"))
+        await sees(store, ORDERS, StoreEntry("first"))
     results = await asyncio.gather(
         *(store.commit(Put(ORDERS, number, 0)) for number, store in enumerate(stores)), return_exceptions=True
     )
     assert sum(isinstance(result, ConflictError) for result in results) == 2
     for store in stores:
-        await sees(store, ORDERS, Entry(results.index(None), 1))
+        await sees(store, ORDERS, StoreEntry(results.index(None), 1))
 
 
 async def test_a_writer_that_was_replaced_writes_nothing(stores: list[MetadataStore]) -> None:
@@ -103,7 +103,7 @@ async def test_who_was_refused_can_read_what_is_there(stores: list[MetadataStore
     await first.commit(Create(ORDERS, "first"))
     with pytest.raises(ConflictError, match="it is there, at version 0"):
         await second.commit(Create(ORDERS, "second"))
-    assert second.get(ORDERS) == Entry("first")
+    assert second.get(ORDERS) == StoreEntry("first")
 
 
 async def test_entries_are_numbered_and_told_in_the_order_of_their_creation(
@@ -115,7 +115,7 @@ async def test_entries_are_numbered_and_told_in_the_order_of_their_creation(
     await stores[0].commit(Delete(topic_path("b")))
     await stores[1].commit(Create(topic_path("b"), 5))
     for store in stores:
-        await sees(store, topic_path("b"), Entry(5))
+        await sees(store, topic_path("b"), StoreEntry(5))
         assert list(store.children(TOPICS)) == ["e", "d", "a", "c", "b"]
         numbers = [store.get(topic_path(name)).created for name in store.children(TOPICS)]  # type: ignore[union-attr]
         assert numbers == sorted(set(numbers))
@@ -131,7 +131,7 @@ async def test_entries_that_come_and_go_quickly_are_followed(stores: list[Metada
         await writer.commit(Create(name, number))
     for reader in readers:
         for name in names:
-            await sees(reader, name, writer.get(name) or Entry(None))
+            await sees(reader, name, writer.get(name) or StoreEntry(None))
         assert list(reader.children(TOPICS)) == list(writer.children(TOPICS))
 
 
@@ -140,7 +140,7 @@ async def test_who_comes_later_reads_what_is_there(home: Home, stores: list[Meta
         await stores[0].commit(Create(topic_path(name), name))
     late = await home()
     assert list(late.children(TOPICS)) == ["b", "a"]
-    assert late.get(topic_path("a")) == Entry("a")
+    assert late.get(topic_path("a")) == StoreEntry("a")
     late.close()
 
 
@@ -153,4 +153,4 @@ async def test_behind_a_sync_everything_can_be_read_that_was_durable_before(
         await writer.commit(Put(ORDERS, number))
         for reader in readers:
             await reader.sync()
-            assert reader.get(ORDERS) == Entry(number, number)
+            assert reader.get(ORDERS) == StoreEntry(number, number)

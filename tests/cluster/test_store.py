@@ -25,11 +25,11 @@ from kohort.cluster import (
     ConflictError,
     Create,
     Delete,
-    Entry,
     FolderStore,
     MetadataStore,
     Put,
     SessionState,
+    StoreEntry,
     TopicRecord,
     deleted_topic_path,
     topic_path,
@@ -44,7 +44,7 @@ ORDERS, CLICKS, BROKER = topic_path("orders"), topic_path("clicks"), "/brokers/i
 
 
 def record(partitions: int = 1) -> dict[str, Any]:
-    return TopicRecord(UUID(int=partitions), partitions, {"retention_ms": 5}).stored()
+    return TopicRecord(UUID(int=partitions), partitions, {"retention_ms": 5}).to_document()
 
 
 @pytest.fixture(params=["folder", "memory", "threads", "zookeeper", "ensemble"])
@@ -80,10 +80,10 @@ async def store(home: Home) -> AsyncIterator[MetadataStore]:
 async def test_an_entry_is_read_as_it_was_created_and_then_put(store: MetadataStore) -> None:
     assert store.get(ORDERS) is None
     await store.commit(Create(ORDERS, record(1)))
-    assert store.get(ORDERS) == Entry(record(1), version=0)
+    assert store.get(ORDERS) == StoreEntry(record(1), version=0)
     await store.commit(Put(ORDERS, record(2)))
     await store.commit(Put(ORDERS, record(3), version=1))
-    assert store.get(ORDERS) == Entry(record(3), version=2)
+    assert store.get(ORDERS) == StoreEntry(record(3), version=2)
     await store.commit(Delete(ORDERS, version=2))
     assert store.get(ORDERS) is None
 
@@ -92,7 +92,7 @@ async def test_an_entry_that_is_created_anew_begins_at_version_0(store: Metadata
     await store.commit(Create(ORDERS, record(1)))
     await store.commit(Put(ORDERS, record(2)))
     await store.commit(Delete(ORDERS), Create(ORDERS, record(3)))
-    assert store.get(ORDERS) == Entry(record(3), version=0)
+    assert store.get(ORDERS) == StoreEntry(record(3), version=0)
 
 
 async def test_children_are_in_the_order_of_their_creation(store: MetadataStore) -> None:
@@ -128,7 +128,7 @@ async def test_a_step_of_which_one_change_does_not_fit_does_nothing(
         await store.commit(Create(topic_path("new"), record()), change, Put(ORDERS, record(2)))
     assert refused.value.change is change
     assert change.path in str(refused.value)
-    assert store.get(ORDERS) == Entry(record(1), version=0)
+    assert store.get(ORDERS) == StoreEntry(record(1), version=0)
     assert list(store.children(TOPICS)) == ["orders"]
     assert fired == []
 
@@ -139,7 +139,7 @@ async def test_changes_of_a_step_see_those_before_them(store: MetadataStore) -> 
     )
     assert store.get(ORDERS) is None
     await store.commit(Create(ORDERS, record(1)), Delete(ORDERS), Create(ORDERS, record(4)))
-    assert store.get(ORDERS) == Entry(record(4), version=0)
+    assert store.get(ORDERS) == StoreEntry(record(4), version=0)
 
 
 async def test_what_is_durable_outlives_the_store(home: Home) -> None:
@@ -160,9 +160,9 @@ async def test_what_is_durable_outlives_the_store(home: Home) -> None:
 async def test_ephemeral_entries_go_with_their_session(home: Home) -> None:
     first = await home()
     await first.commit(Create(BROKER, {"port": 9092}, ephemeral=True))
-    assert first.get(BROKER) == Entry({"port": 9092}, ephemeral=True)
+    assert first.get(BROKER) == StoreEntry({"port": 9092}, ephemeral=True)
     await first.commit(Put(BROKER, {"port": 9093}))
-    assert first.get(BROKER) == Entry({"port": 9093}, version=1, ephemeral=True)
+    assert first.get(BROKER) == StoreEntry({"port": 9093}, version=1, ephemeral=True)
     first.close()
     again = await home()
     assert again.get(BROKER) is None
@@ -173,7 +173,7 @@ async def test_ephemeral_entries_go_with_their_session(home: Home) -> None:
 
 
 async def test_a_watch_fires_once_after_the_change_and_not_for_others(store: MetadataStore) -> None:
-    fired: list[tuple[str, Entry | None]] = []
+    fired: list[tuple[str, StoreEntry | None]] = []
 
     def note(path: str) -> None:
         fired.append((path, store.get(path)))
@@ -183,12 +183,12 @@ async def test_a_watch_fires_once_after_the_change_and_not_for_others(store: Met
     assert fired == []
     await store.commit(Create(ORDERS, record(1)))
     await store.commit(Put(ORDERS, record(2)))
-    assert fired == [(ORDERS, Entry(record(1)))]
+    assert fired == [(ORDERS, StoreEntry(record(1)))]
     store.watch(ORDERS, note)
     await store.commit(Put(ORDERS, record(3)))
     store.watch(ORDERS, note)
     await store.commit(Delete(ORDERS))
-    assert fired[1:] == [(ORDERS, Entry(record(3), version=2)), (ORDERS, None)]
+    assert fired[1:] == [(ORDERS, StoreEntry(record(3), version=2)), (ORDERS, None)]
 
 
 async def test_a_watch_fires_once_for_a_step_that_changes_its_entry_twice(store: MetadataStore) -> None:

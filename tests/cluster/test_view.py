@@ -43,11 +43,11 @@ async def broker(store: MemoryStore, node_id: int, rack: str | None = None) -> N
 
 
 def creation(name: str, topic_id: UUID, *replicas: tuple[int, ...]) -> Create:
-    return Create(topic_path(name), TopicAssignment(topic_id, replicas).stored())
+    return Create(topic_path(name), TopicAssignment(topic_id, replicas).to_document())
 
 
 def deletion(name: str, topic_id: UUID, *brokers: int) -> Create:
-    return Create(deleted_topic_path(topic_id), TopicDeletion(name, frozenset(brokers)).stored())
+    return Create(deleted_topic_path(topic_id), TopicDeletion(name, frozenset(brokers)).to_document())
 
 
 @pytest.fixture
@@ -104,7 +104,7 @@ async def test_an_image_follows_each_change_and_tells_it_once(store: MemoryStore
     orders = view.image.topic("orders")
     assert orders is not None
     assert orders.partitions[0].offline == (1,)
-    await store.commit(Put(topic_path("orders"), TopicAssignment(A, ((1, 2), (2, 1))).stored()))
+    await store.commit(Put(topic_path("orders"), TopicAssignment(A, ((1, 2), (2, 1))).to_document()))
     await store.commit(Create(topic_config_path("orders"), stored_configs({"a": "b"})))
     orders = view.image.topic("orders")
     assert orders is not None
@@ -218,14 +218,14 @@ LOSSES = {
     ],
     "its states are of an older copy": [Put(states_path(0), OLDER)],
     "its entry is of an older copy, with fewer partitions": [
-        Put(topic_path("orders"), TopicAssignment(A, ((1, 2),)).stored()),
+        Put(topic_path("orders"), TopicAssignment(A, ((1, 2),)).to_document()),
         Put(states_path(0), stored_states({(A, 0): LED})),
     ],
     "its entry is of an older copy, with other replicas": [
-        Put(topic_path("orders"), TopicAssignment(A, ((3, 2), (2, 1))).stored())
+        Put(topic_path("orders"), TopicAssignment(A, ((3, 2), (2, 1))).to_document())
     ],
     "its entry is of an older topic of its name": [
-        Put(topic_path("orders"), TopicAssignment(B, ((3,),)).stored()),
+        Put(topic_path("orders"), TopicAssignment(B, ((3,),)).to_document()),
         Put(topic_config_path("orders"), stored_configs({"retention.ms": "7"})),
     ],
     "its configs are gone": [Delete(topic_config_path("orders"))],
@@ -334,7 +334,7 @@ async def test_only_what_has_changed_is_parsed_and_replaced(
     assert parsed == []
     # another assignment
     await store.commit(
-        Put(topic_path("b"), TopicAssignment(B, ((1, 2),)).stored()),
+        Put(topic_path("b"), TopicAssignment(B, ((1, 2),)).to_document()),
         Put(states_path(0), stored_states({(A, 0): moved, (B, 0): LED._replace(partition_epoch=1)})),
     )
     assert [topic.partitions[0].replicas for topic in view.image.topics()] == [(1, 2), (1, 2)]

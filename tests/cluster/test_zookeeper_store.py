@@ -28,13 +28,13 @@ from kazoo.exceptions import NoAuthError
 from kazoo.protocol.connection import ConnectionHandler
 
 from kohort.client.zookeeper import ZooKeeperSettings
-from kohort.client.zookeeper_requests import Node
+from kohort.client.zookeeper_requests import ZooKeeperNode
 from kohort.cluster import (
     Create,
     Delete,
-    Entry,
     Put,
     SessionState,
+    StoreEntry,
     ZooKeeperStore,
     open_zookeeper,
 )
@@ -63,9 +63,9 @@ async def test_a_session_that_ends_is_followed_by_another(zookeeper: ZooKeeper) 
     await asyncio.to_thread(twin.stop)
     await until(lambda: states[-1:] == [SessionState.CONNECTED])
     assert states == [SessionState.SUSPENDED, SessionState.LOST, SessionState.CONNECTED]
-    assert (store.get("/brokers/ids/1"), store.get("/kept")) == (None, Entry(1))
+    assert (store.get("/brokers/ids/1"), store.get("/kept")) == (None, StoreEntry(1))
     await store.commit(Create("/brokers/ids/1", {"again": True}, ephemeral=True))
-    await until(lambda: other.get("/brokers/ids/1") == Entry({"again": True}, ephemeral=True))
+    await until(lambda: other.get("/brokers/ids/1") == StoreEntry({"again": True}, ephemeral=True))
     store.close()
     other.close()
 
@@ -92,9 +92,9 @@ async def test_where_a_thread_of_the_client_ends_another_client_begins(
     assert store._client is not former
     assert "the client of ZooKeeper has ended: another one begins a new session" in caplog.text
     await store.commit(Create("/brokers/ids/1", {}, ephemeral=True), Put("/kept", 2))
-    await until(lambda: other.get("/brokers/ids/1") == Entry({}, ephemeral=True))
+    await until(lambda: other.get("/brokers/ids/1") == StoreEntry({}, ephemeral=True))
     await other.commit(Put("/kept", 3))
-    await until(lambda: store.get("/kept") == Entry(3, 2))
+    await until(lambda: store.get("/kept") == StoreEntry(3, 2))
     assert SessionNote(tmp_path).read() == store._client.client_id
     store.close()
     other.close()
@@ -149,9 +149,9 @@ async def test_a_session_outlives_its_server(own_zookeeper: ZooKeeper) -> None:
         await store.commit(Put("/a", 2))
     await asyncio.to_thread(own_zookeeper.again)
     await until(lambda: states[1:] == [SessionState.CONNECTED])
-    assert (store.get("/brokers/ids/1"), fired) == (Entry({}, ephemeral=True), [])
+    assert (store.get("/brokers/ids/1"), fired) == (StoreEntry({}, ephemeral=True), [])
     await store.commit(Put("/a", 3))
-    assert (store.get("/a"), fired) == (Entry(3, 1), ["/a"])
+    assert (store.get("/a"), fired) == (StoreEntry(3, 1), ["/a"])
     store.close()
 
 
@@ -194,13 +194,13 @@ async def test_many_entries_are_read_with_few_requests_and_parsed_where_they_hav
     changed.set()
     await until(lambda: states[1:] == [SessionState.CONNECTED])
     assert len(sent) < 50, "many entries with each"
-    assert other.get("/brokers/topics/t7") == Entry({"n": "new"}, 1)
-    assert (other.get("/gone"), other.get("/come")) == (None, Entry(1))
+    assert other.get("/brokers/topics/t7") == StoreEntry({"n": "new"}, 1)
+    assert (other.get("/gone"), other.get("/come")) == (None, StoreEntry(1))
     kept = [number for number, entry in before.items() if other.get(f"/brokers/topics/t{number}") is entry]
     assert kept == [number for number in range(1_000) if number != 7]
     # the new connection reports changes, too
     await store.commit(Put("/brokers/topics/t8", {"n": "newer"}))
-    await until(lambda: other.get("/brokers/topics/t8") == Entry({"n": "newer"}, 1))
+    await until(lambda: other.get("/brokers/topics/t8") == StoreEntry({"n": "newer"}, 1))
     for each in (store, other):
         each.close()
 
@@ -254,9 +254,9 @@ async def test_a_value_may_be_larger_than_a_request(zookeeper: ZooKeeper, size: 
     store, other = await home(), await home()
     await store.commit(Create("/kafka-acl", "x" * size), Create("/beside", 1))
     await until(lambda: other.get("/beside") is not None)
-    assert other.get("/kafka-acl") == Entry("x" * size)
+    assert other.get("/kafka-acl") == StoreEntry("x" * size)
     await other.commit(Put("/kafka-acl", "y" * size, 0))
-    await until(lambda: store.get("/kafka-acl") == Entry("y" * size, 1))
+    await until(lambda: store.get("/kafka-acl") == StoreEntry("y" * size, 1))
     await store.commit(Delete("/kafka-acl", 1))
     await store.commit(Create("/behind", 1))
     client = store._client
@@ -337,17 +337,17 @@ async def test_nodes_of_others_are_read_or_passed_over(zookeeper: ZooKeeper) -> 
     client.create("/brokers/topics/orders", b'{"version":1}')
     client.create("/junk", b"\xff")
     store = await open_zookeeper(ZooKeeperSettings(connect))
-    assert store.get("/brokers/topics/orders") == Entry({"version": 1})
+    assert store.get("/brokers/topics/orders") == StoreEntry({"version": 1})
     assert store.get("/junk") is None
     with pytest.raises(Exception, match="put of /brokers/topics cannot be done"):
         await store.commit(Put("/brokers/topics", 1))
     client.set("/brokers/topics/orders", b'{"version":2}')
-    await until(lambda: store.get("/brokers/topics/orders") == Entry({"version": 2}, 1))
+    await until(lambda: store.get("/brokers/topics/orders") == StoreEntry({"version": 2}, 1))
     client.delete("/brokers/topics", recursive=True)
     await until(lambda: store.get("/brokers/topics/orders") is None)
     assert list(store.children("/brokers/topics")) == []
     await store.commit(Create("/brokers/topics/orders", 1))
-    assert store.get("/brokers/topics/orders") == Entry(1)
+    assert store.get("/brokers/topics/orders") == StoreEntry(1)
     store.close()
     client.stop()
 
@@ -361,7 +361,7 @@ async def test_an_entry_that_is_made_again_between_two_reads_is_read(
     client = await asyncio.to_thread(foreign, connect)
     read = store._zookeeper.read
 
-    async def made_again_after(paths: Sequence[str]) -> list[Node | None]:
+    async def made_again_after(paths: Sequence[str]) -> list[ZooKeeperNode | None]:
         found = await read(paths)
         # by now the entry was read, and was not there
         if found == [None]:
@@ -370,7 +370,7 @@ async def test_an_entry_that_is_made_again_between_two_reads_is_read(
 
     monkeypatch.setattr(store._zookeeper, "read", made_again_after)
     client.delete("/topics/b")
-    await until(lambda: store.get("/topics/b") == Entry(1))
+    await until(lambda: store.get("/topics/b") == StoreEntry(1))
     store.close()
     client.stop()
 
@@ -387,9 +387,9 @@ async def test_a_parent_that_is_removed_and_made_again_is_followed(zookeeper: Zo
         change.create("/parent", b"")
         change.create("/parent/child", str(number).encode())
         change.commit()
-    await until(lambda: store.get("/parent/child") == Entry(49))
+    await until(lambda: store.get("/parent/child") == StoreEntry(49))
     client.create("/parent/other", b"1")
-    await until(lambda: store.get("/parent/other") == Entry(1))
+    await until(lambda: store.get("/parent/other") == StoreEntry(1))
     store.close()
     client.stop()
 
@@ -400,11 +400,11 @@ async def test_entries_of_an_older_copy_are_shown_and_the_log_says_so(
     session: Any = None
     store = ZooKeeperStore(session)
     path, other = "/config/topics/orders", "/config/topics/payments"
-    store._show({path: Entry("new", 2, modified=30), other: Entry("same", 0, modified=20)})
-    store._show({path: Entry("newer", 3, modified=40), other: Entry("same", 1, modified=7)})
+    store._show_entries({path: StoreEntry("new", 2, modified=30), other: StoreEntry("same", 0, modified=20)})
+    store._show_entries({path: StoreEntry("newer", 3, modified=40), other: StoreEntry("same", 1, modified=7)})
     assert caplog.messages == []
-    store._show({path: Entry("old", 1, modified=12)})
-    assert store.get(path) == Entry("old", 1)
+    store._show_entries({path: StoreEntry("old", 1, modified=12)})
+    assert store.get(path) == StoreEntry("old", 1)
     (told,) = caplog.messages
     assert "an older copy (entries that are older: 1, such as /config/topics/orders)" in told
 

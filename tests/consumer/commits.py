@@ -125,14 +125,14 @@ class Bench:
             read_in=lambda partition: OLD if partition in self.made_anew else NEW,
         )
         for partition in (A, B):
-            self.tracker.begin(partition, 0, committed=CommittedOffset(0)).delivered_all([0, 1, 2])
+            self.tracker.begin_session(partition, 0, committed=CommittedOffset(0)).delivered_all([0, 1, 2])
 
     def _carry_out(self) -> None:
         self.membership.take_effects()
         self.settled.fire()
 
     def begin(self, partition: TopicPartition, position: int) -> None:
-        self.tracker.begin(partition, position)
+        self.tracker.begin_session(partition, position)
 
     def done(self, partition: TopicPartition, *offsets: int) -> None:
         stay = self.tracker.get(partition)

@@ -18,7 +18,7 @@ from kohort.consumer.events import Event
 from kohort.consumer.reading.delivery import Delivery
 from kohort.consumer.reading.fetcher import Fetcher
 from kohort.consumer.reading.positions import Positions
-from kohort.consumer.reading.start_offsets import Reading
+from kohort.consumer.reading.start_offsets import ReadingContext
 from kohort.protocol import TopicPartition
 from tests.consumer.configs import config
 from tests.consumer.members import until
@@ -143,7 +143,7 @@ class FetchBench:
             fetch_max_wait_ms=100,
             prefetch_max_bytes=4_000,
         )
-        reading = Reading(
+        reading = ReadingContext(
             cast(Cluster, self.cluster),
             self.positions,
             self.delivery,
@@ -156,7 +156,7 @@ class FetchBench:
 
     def begin(self, *partitions: TopicPartition) -> None:
         self.positions.add(partitions, 1)
-        self.positions.hold(partitions, held=False)
+        self.positions.hold_partitions(partitions, held=False)
         for partition in partitions:
             self.positions.found_committed(partition, CommittedOffset(0))
             position = self.positions.get(partition)
@@ -166,7 +166,7 @@ class FetchBench:
     def begin_anew(self, *partitions: TopicPartition) -> None:
         """Without a committed offset, as the policy says."""
         self.positions.add(partitions, 1)
-        self.positions.hold(partitions, held=False)
+        self.positions.hold_partitions(partitions, held=False)
         for partition in partitions:
             self.positions.found_committed(partition, None)
 

@@ -82,7 +82,7 @@ class HandoverBench:
         self.steps.clear()
         for partition in partitions:
             self.positions.found_committed(partition, CommittedOffset(0))
-            stay = self.tracker.begin(partition, 0)
+            stay = self.tracker.begin_session(partition, 0)
             if undone:
                 stay.delivered_all(list(range(undone)))
 

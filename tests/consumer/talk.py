@@ -17,7 +17,7 @@ from kohort.consumer.events import (
     Event,
 )
 from kohort.consumer.group.classic import Membership
-from kohort.consumer.group.effects import Assign, Effect, Report, Send
+from kohort.consumer.group.effects import Assign, Effect, ReportEvent, Send
 from kohort.consumer.group.member import GroupMember
 from kohort.protocol import (
     ApiKey,
@@ -54,7 +54,7 @@ class AnyTalk(Generic[M]):
 
     def take(self) -> None:
         for effect in self.membership.take_effects():
-            if isinstance(effect, Report):
+            if isinstance(effect, ReportEvent):
                 self.events.append(effect.event)
             else:
                 self.effects.append(effect)
@@ -77,7 +77,7 @@ class AnyTalk(Generic[M]):
 
     def advance(self, ms: float) -> None:
         self.now += ms
-        self.membership.advance(self.now)
+        self.membership.do_due(self.now)
         self.take()
 
     def advance_to_deadline(self) -> None:
@@ -99,7 +99,7 @@ class AnyTalk(Generic[M]):
         self.take()
 
     def topics(self, topics: Mapping[str, TopicInfo], ids: Mapping[UUID, str] | None = None) -> None:
-        self.membership.topics(topics, self.now, ids=ids)
+        self.membership.on_topics(topics, self.now, ids=ids)
         self.take()
 
 

@@ -56,7 +56,7 @@ def test_without_a_global_interpreter_lock_records_come_in_batches(monkeypatch: 
     monkeypatch.setattr(sys, "_is_gil_enabled", lambda: False, raising=False)
     records = [Record("orders", 0, offset, 0, None, None) for offset in range(5)]
     consumer = _consumer()
-    monkeypatch.setattr(consumer, "_batches", lambda _: iter([records[:3], records[3:]]))
+    monkeypatch.setattr(consumer, "_next_batches", lambda _: iter([records[:3], records[3:]]))
     assert list(consumer) == records
 
 

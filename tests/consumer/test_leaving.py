@@ -12,7 +12,7 @@ from kohort.consumer.group.assignment import (
     LISTENING,
     LedGroup,
     MemberAssignors,
-    assign,
+    assign_group,
     with_leaving,
     without_leaving,
 )
@@ -57,7 +57,7 @@ def leader_of(**members: Subscription) -> LedGroup:
 
 
 def shares_of(led: LedGroup) -> dict[str, tuple[tuple[TopicPartition, ...], bytes]]:
-    given = assign(CooperativeStickyAssignor(), RebalanceProtocol.COOPERATIVE, led, _TOPICS)
+    given = assign_group(CooperativeStickyAssignor(), RebalanceProtocol.COOPERATIVE, led, _TOPICS)
     shares = {name: decode_assignment(data) for name, data in given.items()}
     size = b", %d members" % len(led.members)
     return {name: (share.partitions, share.note.removesuffix(size)) for name, share in shares.items()}

@@ -223,10 +223,10 @@ def test_a_line_that_repeats_is_written_once_a_minute(caplog: pytest.LogCaptureF
     now = 0.0
     lines = EventLines("billing", lambda: now)
     for _ in range(10):
-        lines.see(BrokerUnavailable("fetching", OSError("refused")))
-        lines.see(TopicMissing("orders", OSError("refused")))
+        lines.write_event(BrokerUnavailable("fetching", OSError("refused")))
+        lines.write_event(TopicMissing("orders", OSError("refused")))
     assert len(caplog.records) == 2
     now = 61.0
-    lines.see(BrokerUnavailable("fetching", OSError("refused")))
-    lines.see(BrokerUnavailable("committing", OSError("refused")))
+    lines.write_event(BrokerUnavailable("fetching", OSError("refused")))
+    lines.write_event(BrokerUnavailable("committing", OSError("refused")))
     assert len(caplog.records) == 4

@@ -26,7 +26,7 @@ def _delivery(records: int, *, hole_at: int | None = None) -> tuple[Delivery, Tr
     positions, tracker = Positions("earliest"), Tracker()
     delivery = Delivery(positions, tracker, max_undone=100_000, wake=lambda: None, report=lambda _: None)
     positions.add([A], 1)
-    positions.hold([A], held=False)
+    positions.hold_partitions([A], held=False)
     positions.found_committed(A, CommittedOffset(0))
     position = positions.get(A)
     assert position is not None

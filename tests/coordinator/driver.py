@@ -387,7 +387,7 @@ class World:
         self.trace.append((self.now, None, append.records))
         base = len(self.log)
         self.log += [encode(record) for record in append.records]
-        self.shard.appended(append.ticket, base, self.now)
+        self.shard.on_appended(append.ticket, base, self.now)
 
 
 def errors_of(call: Call) -> list[int]:

@@ -31,7 +31,7 @@ from kohort.coordinator.groups.events import (
     AssignorFailed,
     Refusal,
     RevocationAsked,
-    quoted,
+    quote_text,
 )
 from kohort.protocol import ErrorCode
 from kohort.statemachine import GroupState
@@ -303,7 +303,7 @@ def test_what_is_accepted_is_no_event() -> None:
     [("plain", "plain"), ("a\n\x1b[1mb", r"a\n\x1b[1mb"), ("x" * 201, "x" * MAX_QUOTED + "..."), ("ü", "ü")],
 )
 def test_what_clients_say_fits_a_line(text: str, shown: str) -> None:
-    assert quoted(text) == shown
+    assert quote_text(text) == shown
 
 
 @settings(max_examples=100)

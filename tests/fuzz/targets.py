@@ -192,8 +192,8 @@ def json_options(data: bytes) -> None:
         except OptionsError:
             continue
     try:
-        registry._options("range", text)
-        group_file._group(group_file._parse_file(Path("group.json"), text), "group")
+        registry._parse_options("range", text)
+        group_file._read_group(group_file._parse_file(Path("group.json"), text), "group")
     except (AssignorError, KohortError, TypeError, ValueError):
         # TypeError and ValueError are what read_group makes a WorkbenchError of
         return

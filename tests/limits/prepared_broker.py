@@ -56,7 +56,7 @@ class PreparedBroker:
 
     def __init__(self, broker: Broker) -> None:
         self.port = broker.port
-        self.parts: BrokerAssembly = broker._running()
+        self.parts: BrokerAssembly = broker._require_running()
         self.node: Node = self.parts.node
         self.topic_id: uuid.UUID | None = None
 

@@ -26,7 +26,7 @@ ONE_READ = 262_144
 
 
 def server_of(broker: RunningBroker) -> Server:
-    return broker._broker._running().server
+    return broker._broker._require_running().server
 
 
 class Peak:

@@ -26,7 +26,7 @@ class Quick(World):
                 if isinstance(effect, Reply):
                     effect.handle.answers.append(effect.body)
                 elif isinstance(effect, Append):
-                    self.shard.appended(effect.ticket, 0, self.now)
+                    self.shard.on_appended(effect.ticket, 0, self.now)
 
     def send(self, *request: Any) -> Call:
         call = super().send(*request)

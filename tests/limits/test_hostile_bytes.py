@@ -21,12 +21,12 @@ import cramjam
 import pytest
 from hypothesis import HealthCheck, settings
 
-from kohort.broker.security._errors import AuthenticationError
+from kohort.broker.security._errors import LoginFailedError
 from kohort.broker.security._exchange import Exchange, PlainExchange
 from kohort.broker.security._oauth import OauthExchange
 from kohort.broker.security._scram import ScramExchange
 from kohort.broker.security._scram_users import ScramUsers
-from kohort.broker.security._tokens import Tokens
+from kohort.broker.security._tokens import TokenVerifier
 from kohort.broker.settings import broker_settings
 from kohort.log import LogConfig
 from kohort.log._steps import at_once
@@ -133,7 +133,9 @@ class _Logins:
         self._users = ScramUsers()
         self._users.add_missing("alice=secret")
         self._issuer = Issuer(folder / "keys.json")
-        self._tokens = Tokens(broker_settings({"sasl.oauthbearer.jwks.endpoint.url": self._issuer.url}))
+        self._tokens = TokenVerifier(
+            broker_settings({"sasl.oauthbearer.jwks.endpoint.url": self._issuer.url})
+        )
         self._token = self._issuer.token()
 
     def begin(self, mechanism: str) -> tuple[Exchange, Iterator[bytes]]:
@@ -160,7 +162,7 @@ class _Logins:
                 answer = await exchange.step(spoil(right) if number == spoiled or client is None else right)
                 if exchange.done:
                     break
-        except AuthenticationError as error:
+        except LoginFailedError as error:
             said = str(error)
         assert exchange.user == "alice" or not exchange.done
         assert len(said) < 300

@@ -26,13 +26,13 @@ VALUE = b"x" * 1_000
 def encoded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The producers whose entries were made."""
     made: list[int] = []
-    encode = _producers._encode
+    encode = _producers._encode_producer
 
     def counting(one: Any) -> bytes:
         made.append(one.producer_id)
         return encode(one)
 
-    monkeypatch.setattr(_producers, "_encode", counting)
+    monkeypatch.setattr(_producers, "_encode_producer", counting)
     return made
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kohort.log import OS_FILES, LogConfig
-from kohort.log._tidy import tidy
+from kohort.log._tidy import tidy_folder
 from tests.log.batches import NOW_MS, all_records, batch, offsets_of, open_log
 from tests.log.faulty import FaultyFiles
 
@@ -56,7 +56,7 @@ def test_deleted_cleaned_and_temporary_files_go(tmp_path: Path) -> None:
     for name in leftovers:
         (folder / name).write_bytes(b"x")
     removed: list[str] = []
-    names = tidy(OS_FILES, str(folder), removed, [])
+    names = tidy_folder(OS_FILES, str(folder), removed, [])
     assert sorted(Path(path).name for path in removed) == sorted(leftovers)
     assert not set(names) & set(leftovers)
     assert kept_offsets(tmp_path) == [0, 1, 2, 3, 4, 5]
@@ -103,7 +103,7 @@ def test_finishing_a_swap_can_be_interrupted_at_any_step(tmp_path: Path) -> None
         shutil.copytree(source, copy)
         fs = _StopsAt(step)
         try:
-            tidy(fs, str(copy / "orders-0"), [], [])
+            tidy_folder(fs, str(copy / "orders-0"), [], [])
         except InterruptedError:
             assert kept_offsets(copy) == [1, 3, 4, 5]
             continue

@@ -34,7 +34,7 @@ from kohort.protocol import (
     stamp_batch,
     verify_batch,
 )
-from kohort.protocol._batch import _varint, _write_crc
+from kohort.protocol._batch import _pack_varint, _write_crc
 from tests.log.batches import NOW_MS, batch, marker
 
 GOOD = batch(3)
@@ -57,7 +57,7 @@ def edited(at: int, layout: str, value: int | bytes, *, crc: bool = True, data: 
 
 def later_record() -> bytes:
     """A batch whose header says now, one of whose records is two hours later."""
-    records = bytes([18, 0]) + _varint(7_200_000) + bytes([0, 1, 1, 0])
+    records = bytes([18, 0]) + _pack_varint(7_200_000) + bytes([0, 1, 1, 0])
     data = build_batch([(None, None, ())], timestamp_ms=NOW_MS)[:61] + records
     return edited(8, ">i", len(data) - 12, data=bytes(data))
 
@@ -260,8 +260,10 @@ def test_a_batch_of_many_records_is_read_in_steps_and_unpacked_once_apart() -> N
     # of changing size, so that none is like its neighbour
     records = bytearray()
     for number in range(count):
-        body = b"\x00\x00" + _varint(number) + b"\x02k" + (b"\x02v" if number % 3 else b"\x04vv") + b"\x00"
-        records += _varint(len(body)) + body
+        body = (
+            b"\x00\x00" + _pack_varint(number) + b"\x02k" + (b"\x02v" if number % 3 else b"\x04vv") + b"\x00"
+        )
+        records += _pack_varint(len(body)) + body
     config = LogConfig()
     steps = check_batch(packed(bytes(records), count), config, now_ms=NOW_MS)
     work = next(steps)
@@ -303,8 +305,8 @@ def test_a_batch_that_grows_beyond_the_limits_is_too_large_for_its_producer_to_s
 
 
 def test_a_mebibyte_of_zeros_is_taken_however_small_it_is_packed() -> None:
-    body = b"\x00\x00\x00\x01" + _varint(1_000_000) + bytes(1_000_000) + b"\x00"
-    assert stored(packed(_varint(len(body)) + body, 1), LogConfig()).max_timestamp_ms == NOW_MS
+    body = b"\x00\x00\x00\x01" + _pack_varint(1_000_000) + bytes(1_000_000) + b"\x00"
+    assert stored(packed(_pack_varint(len(body)) + body, 1), LogConfig()).max_timestamp_ms == NOW_MS
 
 
 def test_records_of_a_packed_batch_count_from_0() -> None:

@@ -80,9 +80,9 @@ def test_what_is_no_batch_at_all_is_refused() -> None:
     nothing: Any = None
     for position in (-1, 4, 2**62):
         with pytest.raises(IndexError):
-            take_commits(b"abc", position, {}, {}, _encoded._learn)
+            take_commits(b"abc", position, {}, {}, _encoded._learn_partition)
     with pytest.raises(TypeError):
-        take_commits(nothing, 0, {}, {}, _encoded._learn)
+        take_commits(nothing, 0, {}, {}, _encoded._learn_partition)
     with pytest.raises(KeyError):
         take_commits(payload([commit()]), 0, {}, {}, lambda _partition, _known: True)
 

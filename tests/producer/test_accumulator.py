@@ -13,7 +13,14 @@ from kohort.client.transactions import ProducerId
 from kohort.client.waiting import Backoff
 from kohort.consumer.reading.fetched_records import ChunkReader
 from kohort.producer import DeliveryTimeoutError
-from kohort.producer.accumulator import BATCH_BYTES, HELD_BYTES, Accumulator, Batch, Queue, record_size
+from kohort.producer.accumulator import (
+    BATCH_BYTES,
+    HELD_BYTES,
+    Accumulator,
+    ProducerBatch,
+    Queue,
+    record_size,
+)
 from kohort.protocol import (
     BATCH_OVERHEAD,
     Codec,
@@ -82,16 +89,16 @@ def add(waiting: Accumulator, value: bytes, now_ms: float = 0, place: TopicParti
     return answer
 
 
-def take(waiting: Accumulator, now_ms: float = 0, busy: int = 0) -> list[list[Batch]]:
+def take(waiting: Accumulator, now_ms: float = 0, busy: int = 0) -> list[list[ProducerBatch]]:
     """The requests that are sent; the node has ``busy`` under way."""
     return [batches for _, batches in waiting.take(now_ms, lambda _: NODE, lambda _: 5 - busy)]
 
 
-def values(batch: Batch) -> list[bytes | None]:
+def values(batch: ProducerBatch) -> list[bytes | None]:
     return [record[1] for record in batch.records]
 
 
-def numbers(batches: list[list[Batch]]) -> list[int]:
+def numbers(batches: list[list[ProducerBatch]]) -> list[int]:
     return [batch.sequence for (batch,) in batches]
 
 
@@ -99,7 +106,7 @@ def known(waiting: Accumulator) -> Queue:
     """A partition whose leader has acknowledged one batch, of one record."""
     add(waiting, b"first")
     ((batch,),) = take(waiting)
-    waiting.succeeded(batch, 0)
+    waiting.on_success(batch, 0)
     return waiting.queue(PLACE)
 
 
@@ -156,7 +163,7 @@ def test_a_partition_has_one_batch_under_way_until_its_leader_has_acknowledged_o
         add(waiting, b"x" * 300)
     ((first,),) = take(waiting)
     assert take(waiting) == []
-    waiting.succeeded(first, 0)
+    waiting.on_success(first, 0)
     assert numbers(take(waiting)) == [1, 2]
 
 
@@ -228,7 +235,7 @@ def test_each_record_learns_its_offset() -> None:
     waiting = accumulator()
     answers = [add(waiting, b"a"), add(waiting, b"b")]
     ((batch,),) = take(waiting)
-    waiting.succeeded(batch, 10)
+    waiting.on_success(batch, 10)
     assert [answer.result for answer in answers] == [("orders", 0, 10, 1_000), ("orders", 0, 11, 1_000)]
     assert waiting.used == 0
 
@@ -257,7 +264,7 @@ def test_a_batch_behind_a_lost_one_comes_back_out_of_order_and_goes_again() -> N
     assert not waiting.on_refused(other, KafkaError(E.OUT_OF_ORDER_SEQUENCE_NUMBER), 0)
     ((again,),) = take(waiting, 1_000)
     assert again is one
-    waiting.succeeded(again, 1)
+    waiting.on_success(again, 1)
     ((last,),) = take(waiting, 1_000)
     assert (last is other, last.sequence) == (True, 2)
 
@@ -326,7 +333,7 @@ def test_a_batch_too_large_for_its_topic_is_split() -> None:
     waiting.on_refused(batch, KafkaError(E.MESSAGE_TOO_LARGE), 0)
     ((one,),) = take(waiting)
     assert (values(one), one.sequence) == ([b"0"], 0)
-    waiting.succeeded(one, 0)
+    waiting.on_success(one, 0)
     ((two,),) = take(waiting)
     assert (values(two), two.sequence) == ([b"1", b"2"], 1)
     waiting.on_refused(two, KafkaError(E.MESSAGE_TOO_LARGE), 0)
@@ -404,8 +411,8 @@ def test_records_under_way_fail_in_time_and_their_batch_is_known_until_its_answe
     assert not waiting.overdue(behind, 10_001)
     assert isinstance(answer.error, DeliveryTimeoutError)
     assert (failed, waiting.unfinished_batches(), waiting.at_rest) == ([answer.error], [behind], False)
-    waiting.succeeded(batch, 1)
-    waiting.succeeded(behind, 2)
+    waiting.on_success(batch, 1)
+    waiting.on_success(behind, 2)
     assert (later.result.offset, waiting.at_rest, waiting.used) == (2, True, 0)
     assert queue.next_sequence == 3
 
@@ -540,7 +547,7 @@ def test_the_parts_of_a_batch_are_in_its_place_and_hold_what_it_held(idempotent:
         for (part,) in requests:
             assert part.size == BATCH_BYTES + sum(record_size(*record[:3]) for record in part.records)
             found.append((values(part), part.sequence))
-            waiting.succeeded(part, 0)
+            waiting.on_success(part, 0)
     wanted = [([b"a"], 0), ([b"b", b"c"], 1), ([b"d" * 300], 3)]
     assert found == (wanted if idempotent else [(some, -1) for some, _ in wanted])
     assert waiting.used == 0
@@ -593,7 +600,7 @@ def test_where_the_broker_gives_the_time_records_have_that(append_ms: int, time_
     waiting = accumulator()
     answers = [add(waiting, b"a"), add(waiting, b"b")]
     ((batch,),) = take(waiting)
-    waiting.succeeded(batch, 0, append_ms)
+    waiting.on_success(batch, 0, append_ms)
     assert [answer.result for answer in answers] == [("orders", 0, 0, time_ms), ("orders", 0, 1, time_ms)]
 
 
@@ -689,7 +696,7 @@ class Broker:
         self.next = -1
         self.last: dict[int, int] = {}
 
-    def append(self, batch: Batch) -> int:
+    def append(self, batch: ProducerBatch) -> int:
         """The offset. Raises KafkaError."""
         producer = batch.queue.producer
         assert producer is not None
@@ -723,7 +730,7 @@ def test_whatever_is_lost_records_are_written_once_and_in_order(data: st.DataObj
     waiting = accumulator(batch_size=120, delivery_timeout_ms=2_000)
     broker = Broker()
     sent: list[Answer] = []
-    line: list[Batch] = []
+    line: list[ProducerBatch] = []
     now_ms = 0.0
 
     def serve() -> None:
@@ -747,7 +754,7 @@ def test_whatever_is_lost_records_are_written_once_and_in_order(data: st.DataObj
             if fate == "answer lost":
                 waiting.on_lost(batch, LOST, now_ms)
             else:
-                waiting.succeeded(batch, offset)
+                waiting.on_success(batch, offset)
 
     for _ in range(data.draw(st.integers(1, 40))):
         for _ in range(data.draw(st.integers(0, 5))):

@@ -19,7 +19,7 @@ import pytest
 from kohort.cluster import NO_LEADER, UNKNOWN_EPOCH, BrokerRegistration, PartitionState
 from kohort.cluster.controller import IsrChange, NewTopic, alter_isr, create_topics, elect_leaders
 from kohort.protocol import ErrorCode, KafkaError
-from kohort.replication import IsrChangeRequest, Replication, diverging_epoch, truncation
+from kohort.replication import IsrChangeRequest, Replication, diverging_epoch, truncation_for
 from tests.cluster.controller.clusters import Cluster
 
 #: What happens, and how often beside the others.
@@ -236,7 +236,7 @@ class Schedule:
         if node.log:
             diverging = diverging_epoch(offset, node.log[-1][0], leader.end_of_epoch)
             if diverging is not None:
-                cut = truncation(
+                cut = truncation_for(
                     *diverging, node.end_of_epoch, log_end=offset, high_watermark=node.high_watermark
                 )
                 assert not cut.below_high_watermark, "only an unclean election takes committed records"

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kohort.log._checkpoints import LeaderEpochs
 from kohort.log._files import OS_FILES
-from kohort.replication import Truncation, diverging_epoch, truncation
+from kohort.replication import Truncation, diverging_epoch, truncation_for
 from kohort.replication._truncation import EndOfEpoch
 
 Log = list[tuple[int, int]]
@@ -54,7 +54,7 @@ def test_a_follower_ends_with_what_it_has_in_common_with_its_leader(logs: tuple[
         diverging = diverging_epoch(len(follower), follower[-1][0], ends(leader))
         if diverging is None:
             break
-        cut = truncation(*diverging, ends(follower), log_end=len(follower), high_watermark=0)
+        cut = truncation_for(*diverging, ends(follower), log_end=len(follower), high_watermark=0)
         assert common <= cut.offset < len(follower), "it takes something, and nothing that both have"
         follower = follower[: cut.offset]
     assert follower == leader[: len(follower)]
@@ -85,12 +85,12 @@ def test_a_follower_cuts_where_its_leaders_epoch_ends(
     leader_epoch: int, leader_end: int, cut: Truncation
 ) -> None:
     own = known((0, 0), (1, 6), (3, 20), log_end=30)
-    assert truncation(leader_epoch, leader_end, own, log_end=30, high_watermark=5) == cut
+    assert truncation_for(leader_epoch, leader_end, own, log_end=30, high_watermark=5) == cut
 
 
 def test_a_log_without_epochs_is_cut_where_the_leader_says() -> None:
     nothing = known(log_end=30)
-    assert truncation(4, 12, nothing, log_end=30, high_watermark=0) == Truncation(12, False)
+    assert truncation_for(4, 12, nothing, log_end=30, high_watermark=0) == Truncation(12, False)
 
 
 def test_a_leader_names_the_epoch_at_which_it_parts_with_a_follower() -> None:

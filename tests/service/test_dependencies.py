@@ -12,9 +12,9 @@ from kohort.consumer import Record
 from kohort.service import ConsumerService
 from kohort.service._dependencies import (
     check_lifespans,
-    choose,
+    choose_type,
     enter_lifespans,
-    fill,
+    fill_arguments,
     make_lifespan,
     wanted_parameters,
 )
@@ -43,7 +43,9 @@ def test_parameters_behind_the_record_are_wanted_by_their_types() -> None:
 
 def test_a_subclass_fills_a_parameter_and_what_nobody_gives_keeps_its_default() -> None:
     value = Postgres("orders")
-    assert fill("handler", wanted_parameters("handler", handler, 1), {Postgres: value}) == {"db": value}
+    assert fill_arguments("handler", wanted_parameters("handler", handler, 1), {Postgres: value}) == {
+        "db": value
+    }
 
 
 @pytest.mark.parametrize(
@@ -55,7 +57,7 @@ def test_a_subclass_fills_a_parameter_and_what_nobody_gives_keeps_its_default() 
 )
 def test_what_cannot_be_filled_is_said_with_the_way_out(provided: list[type], text: str) -> None:
     with pytest.raises(TypeError, match=text):
-        choose("handler", wanted_parameters("handler", handler, 1)[0], provided)
+        choose_type("handler", wanted_parameters("handler", handler, 1)[0], provided)
 
 
 def _unannotated(record: Record, db) -> None: ...  # type: ignore[no-untyped-def]

@@ -10,7 +10,7 @@ import pytest
 from kohort.consumer import Record, events
 from kohort.protocol import KafkaError, TopicPartition
 from kohort.service import ConsumerService
-from kohort.service._log import RateLimitedLog
+from kohort.service._log import ServiceLog
 from kohort.testing import RunningBroker, run_service
 
 ORDERS = TopicPartition("orders", 3)
@@ -18,7 +18,7 @@ ORDERS = TopicPartition("orders", 3)
 
 def _written(event: events.Event, caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
     caplog.set_level("DEBUG", "kohort")
-    RateLimitedLog().event("billing", event)
+    ServiceLog().event("billing", event)
     return [(each.levelname, each.getMessage()) for each in caplog.records]
 
 
@@ -83,7 +83,7 @@ async def test_nothing_above_debug_is_the_repr_of_an_event(caplog: pytest.LogCap
 
 
 async def test_an_event_that_goes_on_and_on_is_a_few_lines(caplog: pytest.LogCaptureFixture) -> None:
-    lines = RateLimitedLog()
+    lines = ServiceLog()
     for _ in range(1_000):
         lines.event("billing", events.BrokerUnavailable("joining", OSError("connection refused")))
     assert len(caplog.records) < 10

@@ -25,7 +25,7 @@ from kohort.service import (
     Retry,
     SignatureError,
 )
-from kohort.service._deadletter import letter
+from kohort.service._deadletter import make_letter
 from tests.consumer.conftest import QUICK, both_protocols
 from tests.consumer.members import shorten_sessions
 from tests.producer.reading import read, read_values
@@ -234,7 +234,7 @@ async def test_letters_of_other_groups_hold_no_dead_letter_up(
     async with Producer(bootstrap=bootstrap) as sender:
         first = Record(orders, 0, 0, 1_000, b"key", b"value")
         for whose in ("shipping", name, "shipping"):
-            sent = letter(retries, 1, first, ValueError("bad"), 1, whose, 0)
+            sent = make_letter(retries, 1, first, ValueError("bad"), 1, whose, 0)
             await sender.send_and_wait(*sent)
     service = make(name, interval_ms=1)
 

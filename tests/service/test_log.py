@@ -7,12 +7,12 @@ import logging
 
 import pytest
 
-from kohort.service._log import INTERVAL_S, LINES, RateLimitedLog
+from kohort.service._log import INTERVAL_S, LINES, ServiceLog
 from tests.consumer.virtual_time import run_in_virtual_time
 
 
 def test_each_kind_has_a_few_lines_and_then_their_number(caplog: pytest.LogCaptureFixture) -> None:
-    repeated = RateLimitedLog()
+    repeated = ServiceLog()
 
     async def run() -> None:
         for number in range(100):
@@ -28,7 +28,7 @@ def test_each_kind_has_a_few_lines_and_then_their_number(caplog: pytest.LogCaptu
 
 
 def test_the_traceback_is_with_the_first(caplog: pytest.LogCaptureFixture) -> None:
-    repeated, error = RateLimitedLog(), ValueError("poison")
+    repeated, error = ServiceLog(), ValueError("poison")
 
     async def run() -> None:
         for _ in range(2):

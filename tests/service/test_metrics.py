@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from kohort.consumer import events
 from kohort.protocol import TopicPartition
-from kohort.service._metrics import GroupCounters
+from kohort.service._metrics import ServiceCounters
 
 A, B = TopicPartition("orders", 0), TopicPartition("orders", 1)
 
 
 def test_events_are_counted_and_others_passed_over() -> None:
-    counters = GroupCounters(clock=lambda: 7.0)
+    counters = ServiceCounters(clock=lambda: 7.0)
     for event in (
         events.RebalanceRetried("refused", 10.0),
         events.RebalanceCompleted(3, "m-1", True, "range", (A, B), (A, B), (), 250.0),
@@ -22,7 +22,7 @@ def test_events_are_counted_and_others_passed_over() -> None:
         events.OffsetReset(B, None, "nothing is committed", "earliest", 0),
         events.SessionResumed(),
     ):
-        counters.see(event)
+        counters.count_event(event)
     assert counters.rebalances == 1
     assert counters.rebalance_seconds == 0.25
     assert counters.last_rebalance == 7.0

@@ -122,7 +122,7 @@ async def test_a_paused_handler_is_no_standstill() -> None:
         assert engine is not None
         await until(lambda: engine.snapshot(True).handlers[0][1] == 1)
         for idle in (True, False):
-            engine._observe(1.0, idle=idle)
+            engine._observe_progress(1.0, idle=idle)
             assert engine._progress.waiting == 0
 
 

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from kohort.service._metrics import Answer
-from kohort.service._probes import HealthListener, Progress
+from kohort.service._probes import HandlingProgress, HealthListener
 
 
 async def ask(port: int, request: bytes) -> tuple[int, str]:
@@ -63,28 +63,28 @@ async def test_a_port_in_use_is_refused_with_its_address() -> None:
 
 
 def test_work_that_moves_is_healthy() -> None:
-    progress = Progress(stalled_after_ms=1_000)
+    progress = HandlingProgress(stalled_after_ms=1_000)
     for second in range(10):
         progress.observe(float(second), finished=second, waiting=5)
         assert progress.complaint(second + 0.5) is None
 
 
 def test_no_work_is_healthy_for_ever() -> None:
-    progress = Progress(stalled_after_ms=1_000)
+    progress = HandlingProgress(stalled_after_ms=1_000)
     for second in range(10):
         progress.observe(float(second), finished=3, waiting=0)
     assert progress.complaint(9.5) is None
 
 
 def test_work_that_stands_still_is_not() -> None:
-    progress = Progress(stalled_after_ms=1_000)
+    progress = HandlingProgress(stalled_after_ms=1_000)
     for second in range(3):
         progress.observe(float(second), finished=3, waiting=7)
     assert progress.complaint(2.5) == "7 records wait and none has been finished for 2 s"
 
 
 def test_waiting_time_counts_from_the_arrival_of_work() -> None:
-    progress = Progress(stalled_after_ms=1_000)
+    progress = HandlingProgress(stalled_after_ms=1_000)
     progress.observe(0.0, finished=0, waiting=0)
     progress.observe(100.0, finished=0, waiting=0)
     progress.observe(100.1, finished=0, waiting=4)
@@ -92,6 +92,6 @@ def test_waiting_time_counts_from_the_arrival_of_work() -> None:
 
 
 def test_a_poll_loop_that_stays_away_is_not_healthy() -> None:
-    progress = Progress(stalled_after_ms=1_000)
+    progress = HandlingProgress(stalled_after_ms=1_000)
     progress.observe(0.0, finished=0, waiting=0)
     assert progress.complaint(5.0) == "the consumer has not been asked for records for 5 s"

@@ -24,7 +24,7 @@ from kohort.consumer.record import Record
 from kohort.producer import Producer
 from kohort.protocol import ErrorCode, TopicPartition
 from kohort.service import ConsumerService, DeadLetterError, Retry, _deadletter, _engine, read_dead_letter
-from kohort.service._deadletter import DeadLetters, letter, wall_ms
+from kohort.service._deadletter import DeadLetters, make_letter, wall_ms
 from kohort.service.failed_records import DEAD_LETTER_HEADERS, read_retry
 from kohort.testing import ServiceRun
 from tests.consumer.members import until as until_in_time
@@ -44,7 +44,7 @@ def as_read(
     group: str = "billing",
 ) -> Record:
     """The letter about a record, as it comes from its topic."""
-    sent = letter(topic, 1, origin, ValueError("bad"), 2, group, due_ms)
+    sent = make_letter(topic, 1, origin, ValueError("bad"), 2, group, due_ms)
     return Record(topic, 0, offset, 99, sent.key, sent.value, tuple(sent.headers), session_id=6)
 
 
@@ -202,7 +202,7 @@ async def test_waiting_for_a_due_time_is_no_standstill(
         await until(lambda: consumer.now_paused == {RETRY})
         engine = service._engine
         assert engine is not None
-        engine._observe(1.0, idle=True)
+        engine._observe_progress(1.0, idle=True)
         assert engine._progress.waiting == 0
 
 
@@ -326,7 +326,7 @@ async def test_letters_that_are_not_due_take_no_more_memory_than_the_backlog_may
     async with Cluster(bootstrap) as cluster, Producer(bootstrap=bootstrap) as producer:
         await cluster.create_topics({retries: partitions})
         for origin in origins:
-            await producer.send(*letter(retries, partitions, origin, ValueError("bad"), 1, name, due_ms))
+            await producer.send(*make_letter(retries, partitions, origin, ValueError("bad"), 1, name, due_ms))
     service = ConsumerService(
         bootstrap=bootstrap, group=name, auto_offset_reset="earliest", backlog_max_bytes=most_bytes
     )
@@ -442,7 +442,7 @@ async def test_letters_of_a_stage_that_a_handler_had_are_told_of_at_the_start(
         for n in range(3):
             origin = Record(topic, n, n, 1_000, None, b"value")
             for retries in (f"{topic}.retry.1", left):
-                await producer.send(*letter(retries, 2, origin, ValueError("bad"), 1, name, due_ms))
+                await producer.send(*make_letter(retries, 2, origin, ValueError("bad"), 1, name, due_ms))
         await commit_once(cluster, name, {TopicPartition(left, 0): CommittedOffset(1)}, -1, "", None)
     service = ConsumerService(bootstrap=bootstrap, group=name, auto_offset_reset="earliest")
     service.handler(topic, retry_after_ms=[3_600_000])(print)
@@ -597,7 +597,7 @@ def write(bootstrap: str, topic: str, *values: bytes) -> None:
 
 
 def write_letter(bootstrap: str, topic: str, partition: int, origin: Record, group: str) -> None:
-    sent = letter(topic, 1, origin, ValueError("bad"), 1, group, due_ms=1)
+    sent = make_letter(topic, 1, origin, ValueError("bad"), 1, group, due_ms=1)
     with KafkaProducer(bootstrap_servers=bootstrap) as producer:
         producer.send(topic, sent.value, partition=partition, headers=list(sent.headers))
 

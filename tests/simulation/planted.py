@@ -103,7 +103,7 @@ BUGS = (
     ),
     Bug(
         "answers go out before the sync they wait for",
-        "coordinator.engine.runner:ShardRunner._write",
+        "coordinator.engine.runner:ShardRunner._write_batch",
         "if self.fsync:",
         "if False:",
     ),
@@ -116,19 +116,19 @@ BUGS = (
     ),
     Bug(
         "a torn tail stays in the log",
-        "log._recovery:Opening._cut",
+        "log._recovery:Opening._cut_segment",
         "segment.truncate(damage.position)",
         "pass",
     ),
     Bug(
         "what a failed append has written stays in the log",
-        "log._segment:Segment._undo",
+        "log._segment:Segment._undo_append",
         "self.truncate(size)",
         "self.size = size",
     ),
     Bug(
         "compaction keeps the oldest record of a key",
-        "log.cleaner._keys:KeyMap._take",
+        "log.cleaner._keys:KeyMap._take_records",
         "newest[records[key_at : key_at + key_size]] = base_offset + delta",
         "newest.setdefault(records[key_at : key_at + key_size], base_offset + delta)",
     ),
@@ -140,7 +140,7 @@ BUGS = (
     ),
     Bug(
         "a load brings deleted offsets back",
-        "coordinator.engine.loader:Loader._record",
+        "coordinator.engine.loader:Loader._load_record",
         "self._shard.apply((record,), offset, producer_id)",
         "type(record).__name__ == 'OffsetDeleted' or self._shard.apply((record,), offset, producer_id)",
     ),
@@ -152,13 +152,13 @@ BUGS = (
     ),
     Bug(
         "the shares are not in the record",
-        "coordinator.classic_groups.sync:_store",
+        "coordinator.classic_groups.sync:_store_assignment",
         "group.to_record(chosen)",
         "group.to_record(dict.fromkeys(chosen, empty))",
     ),
     Bug(
         "shares are handed out before they are written",
-        "coordinator.classic_groups.sync:_store",
+        "coordinator.classic_groups.sync:_store_assignment",
         "shard.append(group_id,",
         "set_assignment(shard, group, chosen, group.state_timestamp_ms)\n    shard.append(group_id,",
     ),
@@ -206,9 +206,9 @@ BUGS = (
     ),
     Bug(
         "timers are ahead of the requests in the sockets",
-        "coordinator.engine.runner:ShardRunner._wake",
-        "when_read(partial(self._fire, self.clock_ms()))",
-        "self._fire(self.clock_ms())",
+        "coordinator.engine.runner:ShardRunner._wake_up",
+        "when_read(partial(self._fire_timers, self.clock_ms()))",
+        "self._fire_timers(self.clock_ms())",
         partial(simulate, protocol="mixed"),
     ),
     Bug(
@@ -249,7 +249,7 @@ BUGS = (
     ),
     Bug(
         "those who wait are forgotten when the shard goes",
-        "coordinator.classic_groups.rebalance:unload",
+        "coordinator.classic_groups.rebalance:unload_groups",
         "answer_join_error(shard, group, member, error, member.member_id)",
         "pass",
     ),
@@ -297,14 +297,14 @@ BUGS = (
     ),
     Bug(
         "a leader gives away what a member still reads that is about to leave",
-        "consumer.group.assignment:_withheld",
+        "consumer.group.assignment:_without_moving",
         "p not in still_read or",
         "True or",
     ),
     Bug(
         "a member that the group does not know goes on",
-        "consumer.group.classic:Membership._lose",
-        "self._revoke(lost, lost=True, reason=reason)",
+        "consumer.group.classic:Membership._lose_membership",
+        "self._revoke_partitions(lost, lost=True, reason=reason)",
         "pass",
     ),
 )

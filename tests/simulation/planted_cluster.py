@@ -46,7 +46,7 @@ CLUSTER_BUGS = (
     ),
     _Bug(
         "a follower does not learn where its log parts from the leader's",
-        "broker.apis.fetch:_diverging",
+        "broker.apis.fetch:_find_divergence",
         "parted = epoch < wanted.last_fetched_epoch or end_offset < wanted.fetch_offset",
         "parted = False",
     ),
@@ -58,13 +58,13 @@ CLUSTER_BUGS = (
     ),
     _Bug(
         "what in-sync replicas have does not count",
-        "replication._replication:Replication._advance",
+        "replication._replication:Replication._advance_high_watermark",
         "if node_id in self.maximal_isr or joins:",
         "if joins:",
     ),
     _Bug(
         "consumers read what is not committed",
-        "broker.apis.fetch:_read",
+        "broker.apis.fetch:_read_partition",
         "to_log_end=fetch.by_broker,",
         "to_log_end=True,",
     ),
@@ -76,13 +76,13 @@ CLUSTER_BUGS = (
     ),
     _Bug(
         "a new leader has the epoch of the one before",
-        "cluster.controller.partitions:settled",
+        "cluster.controller.partitions:settle_state",
         "epoch = before.leader_epoch + (leader != before.leader or bool(taken))",
         "epoch = before.leader_epoch + (before.leader_epoch < 0)",
     ),
     _Bug(
         "any replica may lead, in sync or not",
-        "cluster.controller.partitions:_leader",
+        "cluster.controller.partitions:_choose_leader",
         "candidates = [each for each in state.replicas if each in state.isr and each in may_lead]",
         "candidates = [each for each in state.replicas if each in may_lead]",
     ),
@@ -100,9 +100,9 @@ CLUSTER_BUGS = (
     ),
     _Bug(
         "who has lost the session is not registered again",
-        "cluster._registration:Registration._keep",
-        "await self._try()",
-        "await (asyncio.Event().wait() if self._sessions_lost else self._try())",
+        "cluster._registration:Registration._keep_entry",
+        "await self._try_to_register()",
+        "await (asyncio.Event().wait() if self._sessions_lost else self._try_to_register())",
     ),
     _Bug(
         "the generation of a group is not in its record",
@@ -124,13 +124,13 @@ CLUSTER_BUGS = (
     ),
     _Bug(
         "a broker keeps what was given to others",
-        "broker.metadata.topics:Topics._have",
+        "broker.metadata.topics:Topics._create_replicas",
         "[n for n in local.partitions if n not in here]",
         "[]",
     ),
     _Bug(
         "consumers read from followers what is not committed",
-        "broker.replicas.fetcher:Fetcher._append",
+        "broker.replicas.fetcher:ReplicaFetcher._append_records",
         "partition.commit_up_to(data.high_watermark)",
         "partition.commit_up_to(partition.log_end_offset)",
     ),

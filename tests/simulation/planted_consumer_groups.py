@@ -16,7 +16,7 @@ _Bug = partial(Bug, simulate=partial(simulate, protocol="mixed"))
 CONSUMER_GROUP_BUGS = (
     _Bug(
         "a member gets what others have not given up",
-        "coordinator.consumer_groups.reconciliation:_step",
+        "coordinator.consumer_groups.reconciliation:_reconcile_step",
         "if others:",
         "if False:",
     ),
@@ -28,7 +28,7 @@ CONSUMER_GROUP_BUGS = (
     ),
     _Bug(
         "who waits for partitions counts as settled",
-        "coordinator.consumer_groups.reconciliation:_step",
+        "coordinator.consumer_groups.reconciliation:_reconcile_step",
         "state = _UNRELEASED if waits else _STABLE",
         "state = _STABLE",
     ),
@@ -64,7 +64,7 @@ CONSUMER_GROUP_BUGS = (
     ),
     _Bug(
         "who waits for a partition is not told that it is free",
-        "coordinator.consumer_groups.holding:tell",
+        "coordinator.consumer_groups.holding:answer_held",
         "if member_id in held:",
         "if False:",
     ),
@@ -106,7 +106,7 @@ CONSUMER_GROUP_BUGS = (
     ),
     _Bug(
         "a group that turns back while partitions move does not rebalance",
-        "coordinator.consumer_groups.classic_members:_join",
+        "coordinator.consumer_groups.classic_members:_join_group",
         "settled = group.state is ConsumerGroupState.STABLE",
         "settled = True",
         # since heartbeats are held partitions move for a moment only: these leave more time for switches
@@ -128,13 +128,13 @@ CONSUMER_GROUP_BUGS = (
     ),
     _Bug(
         "members of a classic group lose what they have when a consumer joins",
-        "coordinator.consumer_groups.migration:upgraded",
+        "coordinator.consumer_groups.migration:upgrade_group",
         "if topic_id is not None:",
         "if topic_id is None:",
     ),
     _Bug(
         "who joins in the middle of a cooperative rebalance gets what others still read",
-        "coordinator.consumer_groups.migration:upgraded",
+        "coordinator.consumer_groups.migration:upgrade_group",
         "still_read = _still_read(shard, group, assigned, subscriptions)",
         "still_read = {}",
     ),
@@ -146,7 +146,7 @@ CONSUMER_GROUP_BUGS = (
     ),
     _Bug(
         "the target of a member that is gone stays in the log",
-        "coordinator.consumer_groups.changes:Changes.drop",
+        "coordinator.consumer_groups.changes:Changes.drop_member",
         "for kind in (_TYPES.CURRENT, _TYPES.TARGET, _TYPES.MEMBER):",
         "for kind in (_TYPES.CURRENT, _TYPES.MEMBER):",
     ),
@@ -158,13 +158,13 @@ CONSUMER_GROUP_BUGS = (
     ),
     _Bug(
         "a member says that it has given up what it still reads",
-        "consumer.group.consumer_group:ConsumerMembership._ids",
+        "consumer.group.consumer_group:ConsumerMembership._partitions_by_id",
         "for p, topic in self._held.items())",
         "for p, topic in self._held.items() if p in self.owned)",
     ),
     _Bug(
         "a group whose assignor failed waits for its answer for ever",
-        "coordinator.consumer_groups.assigning:failed",
+        "coordinator.consumer_groups.assigning:step_for_failure",
         "group.computing = None",
         "pass",
     ),
@@ -176,7 +176,7 @@ CONSUMER_GROUP_BUGS = (
     ),
     _Bug(
         "an assignor that fails takes the targets of its group away",
-        "coordinator.consumer_groups.assigning:_fail",
+        "coordinator.consumer_groups.assigning:_fail_target",
         "group.failure = Failure(",
         "group.targets.clear()\n    group.failure = Failure(",
     ),

@@ -22,7 +22,7 @@ SERVICE_BUGS = (
     ),
     _Bug(
         "where a group begins is committed with what is done, and not at once",
-        "consumer.done.committer:Committer.keep",
+        "consumer.done.committer:Committer.keep_starts",
         "if not self.keeps_starts:",
         "if True:",
     ),
@@ -46,7 +46,7 @@ SERVICE_BUGS = (
     ),
     _Bug(
         "a record that another consumer delivered can be marked done",
-        "consumer.done.tracker:Tracker.begin",
+        "consumer.done.tracker:Tracker.begin_session",
         "secrets.randbits(62) + 1",
         "next(vars(self).setdefault('ids', iter(range(1, 1_000_000))))",
     ),
@@ -64,7 +64,7 @@ SERVICE_BUGS = (
     ),
     _Bug(
         "a partition that is behind pauses the others as well",
-        "service._running:RunningHandler._add",
+        "service._running:RunningHandler._add_records",
         "self.pause(partition)",
         "[self.pause(each) for each in self.queues._partitions]",
     ),
@@ -84,14 +84,14 @@ SERVICE_BUGS = (
     ),
     _Bug(
         "commits that are refused are tried again without a pause",
-        "consumer.done.committer:Committer._pause",
+        "consumer.done.committer:Committer._start_backoff",
         "self._retry_at = now_ms() + self.backoff.delay_ms(self._failures)",
         "pass",
     ),
     _Bug(
         "who closes a second time does not wait for the first",
         "consumer.run.closing:Closing.close",
-        "self._hurry(drain_timeout_ms)",
+        "self._hurry_drain(drain_timeout_ms)",
         "return",
     ),
     _Bug(
@@ -128,7 +128,7 @@ SERVICE_BUGS = (
     ),
     _Bug(
         "records wait for their handler however long they are",
-        "service._running:RunningHandler._add",
+        "service._running:RunningHandler._add_records",
         "held.records > self._most_records or held.bytes > self._most_bytes",
         "held.records > self._most_records",
     ),
@@ -140,7 +140,7 @@ SERVICE_BUGS = (
     ),
     _Bug(
         "exactly once does not hear that offsets were reset and logs cut",
-        "service._exactly_once:StoredOffsets.see",
+        "service._exactly_once:StoredOffsets.note_truncation",
         "match event:",
         "match None:",
     ),
@@ -164,7 +164,7 @@ SERVICE_BUGS = (
     ),
     _Bug(
         "nobody asks whether a new leader has cut the log",
-        "consumer.reading.start_offsets:StartOffsets.validate",
+        "consumer.reading.start_offsets:StartOffsets.validate_positions",
         "end is not None and end.offset < position.fetch_offset",
         "False",
     ),
@@ -188,19 +188,19 @@ SERVICE_BUGS = (
     ),
     _Bug(
         "a dead letter is not written",
-        "service._deadletter:_write",
+        "service._deadletter:_write_letter",
         "await producer.send_and_wait(",
         "(lambda *_: None)(",
     ),
     _Bug(
         "who leaves does not tell the group",
         "consumer.run.driver:Driver.leave",
-        "self._request(effect) if",
+        "self._request_answer(effect) if",
         "asyncio.sleep(0) if",
     ),
     _Bug(
         "the leader does not see that a topic has grown",
-        "consumer.group.classic:Membership.topics",
+        "consumer.group.classic:Membership.on_topics",
         "if changed:",
         "if False:",
     ),
@@ -214,7 +214,7 @@ SERVICE_BUGS = (
         "a queue goes on behind a record that has failed",
         "service._queues:QueueScheduler._after_turn",
         "queue.timer = loop.call_at(due, self._try_again, queue)",
-        "queue.taken = []\n            self._try_again(queue) if queue.waiting else self._end(queue)",
+        "queue.taken = []\n            self._try_again(queue) if queue.waiting else self._end_queue(queue)",
     ),
     _Bug(
         "a member commits what is delivered, done or not",
@@ -224,13 +224,13 @@ SERVICE_BUGS = (
     ),
     _Bug(
         "a member says that all behind a gap is done",
-        "consumer.done.partition_session:PartitionSession._ranges",
+        "consumer.done.partition_session:PartitionSession._done_ranges",
         "yield bounds[at], bounds[at + 1]",
         "yield bounds[at], self.position; return",
     ),
     Bug(
         "what is being revoked is told as given up",
-        "consumer.group.consumer_group:ConsumerMembership._ids",
+        "consumer.group.consumer_group:ConsumerMembership._partitions_by_id",
         "self._held.items()",
         "self._held.items() if p in self.owned",
         partial(simulate_service, protocol="consumer"),

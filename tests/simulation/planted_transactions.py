@@ -17,18 +17,18 @@ TRANSACTION_BUGS = (
     _Bug(
         "an end is answered before it is written",
         "transactions.shards:handle_end",
-        "return _append(shard, after, request, Identity(ErrorCode.NONE, *identity))",
-        "shard.reply(request, Identity(ErrorCode.NONE, *identity))\n    return _append(shard, after)",
+        "return _append_record(shard, after, request, Identity(ErrorCode.NONE, *identity))",
+        "shard.reply(request, Identity(ErrorCode.NONE, *identity))\n    return _append_record(shard, after)",
     ),
     _Bug(
         "a partition is added before that is written",
         "transactions.shards:handle_add",
-        "return _append(shard, after, request, ErrorCode.NONE)",
+        "return _append_record(shard, after, request, ErrorCode.NONE)",
         "shard.state.store((after,))\n    return shard.reply(request, ErrorCode.NONE)",
     ),
     _Bug(
         "what was decided is not carried out by the next start",
-        "transactions.shards:_activate",
+        "transactions.shards:_activate_shard",
         "if now.state in _PREPARED:",
         "if False:",
     ),
@@ -40,7 +40,7 @@ TRANSACTION_BUGS = (
     ),
     _Bug(
         "markers are written before the end is decided",
-        "transactions.shards:_append",
+        "transactions.shards:_append_record",
         "answers = () if request is None else ((request, answer),)",
         "answers = () if request is None else ((request, answer),)\n"
         "    if record.state in _PREPARED:\n        shard.command(WriteMarkers(record))",
@@ -78,7 +78,7 @@ TRANSACTION_BUGS = (
     ),
     _Bug(
         "whoever is not the newest producer may end the transaction",
-        "transactions.shards:_fence",
+        "transactions.shards:_fence_producer",
         "return ErrorCode.NONE if now.producer_epoch == producer_epoch else ErrorCode.PRODUCER_FENCED",
         "return ErrorCode.NONE",
     ),
@@ -92,13 +92,13 @@ TRANSACTION_BUGS = (
     ),
     _Bug(
         "a batch of a transaction that is not open is taken",
-        "transactions.shards:verify",
+        "transactions.shards:verify_partition",
         "return ErrorCode.NONE if partition in added else ErrorCode.TRANSACTION_ABORTABLE",
         "return ErrorCode.NONE",
     ),
     _Bug(
         "nobody looks whether the transaction has ended while a batch was checked",
-        "broker.transactions:Writer.known",
+        "broker.transactions:Writer.known_permission",
         "return None if found.transaction_start < 0 else ErrorCode.NONE",
         "return ErrorCode.NONE",
     ),
@@ -128,7 +128,7 @@ TRANSACTION_BUGS = (
     ),
     _Bug(
         "a snapshot does not know of open transactions",
-        "log._producers:_encode",
+        "log._producers:_encode_producer",
         "one.coordinator_epoch, one.transaction_start",
         "one.coordinator_epoch, -1",
     ),
@@ -146,14 +146,14 @@ TRANSACTION_BUGS = (
     ),
     _Bug(
         "nobody waits for the offsets of an open transaction",
-        "coordinator.offsets.fetch:_fetch",
+        "coordinator.offsets.fetch:_fetch_offset",
         "if fetch.require_stable and",
         "if False and",
     ),
     _Bug(
         "a member that was put out of its group goes on in its transactions",
         "coordinator.offsets.commit:_unacceptable_in_transaction",
-        "error = _unacceptable(group, commit, _GROUP_NOT_FOUND_VERSION)",
+        "error = _commit_error(group, commit, _GROUP_NOT_FOUND_VERSION)",
         "return ErrorCode.NONE",
     ),
     _Bug(
@@ -164,7 +164,7 @@ TRANSACTION_BUGS = (
     ),
     _Bug(
         "a load leaves the offsets of a transaction pending",
-        "coordinator.engine.loader:Loader._marker",
+        "coordinator.engine.loader:Loader._load_marker",
         "self._shard.end_transaction(producer_id, committed=kind == _COMMIT)",
         "pass",
     ),

@@ -29,8 +29,8 @@ LONGEST_MS = SESSION_MS + LAG_MS + THEN_MS
 BUGS: Final = [
     Bug(
         "who does not answer the controller goes on leading",
-        "broker.metadata.broker_watch:BrokerWatch._watch",
-        "self._fails(node_id, epoch, silent=True)",
+        "broker.metadata.broker_watch:BrokerWatch._watch_broker",
+        "self._on_failure(node_id, epoch, silent=True)",
         "pass",
     ),
 ]

@@ -89,9 +89,9 @@ def stop_at_steps(cells: Sequence[Cell]) -> None:
         first_committed[ledger].set()
         return end
 
-    carry_out_one, commit_one = StepRunner._carry_out, _transaction._commit
+    carry_out_one, commit_one = StepRunner._carry_out, _transaction._commit_transaction
     StepRunner._carry_out = carry_out  # type: ignore[assignment, method-assign]
-    _transaction._commit = commit
+    _transaction._commit_transaction = commit
 
 
 def main(file: str) -> None:

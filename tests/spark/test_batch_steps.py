@@ -69,8 +69,8 @@ def forget_what_stands(patch: pytest.MonkeyPatch) -> None:
             yield WriteLedger(after)
         return after
 
-    original = _batch_steps._finish
-    patch.setattr(_batch_steps, "_finish", finish)
+    original = _batch_steps._finish_entry
+    patch.setattr(_batch_steps, "_finish_entry", finish)
 
 
 def commit_before_the_decision(patch: pytest.MonkeyPatch) -> None:
@@ -105,8 +105,8 @@ def take_a_task_fewer_for_all(patch: pytest.MonkeyPatch) -> None:
         parts = tuple(part for part in entry.parts if part.task in done)
         original(Entry(entry.batches, entry.key, entry.stage, parts), key, reports)
 
-    original = _batch_steps._check
-    patch.setattr(_batch_steps, "_check", check)
+    original = _batch_steps._check_reports
+    patch.setattr(_batch_steps, "_check_reports", check)
 
 
 def leave_open_what_others_wrote(patch: pytest.MonkeyPatch) -> None:

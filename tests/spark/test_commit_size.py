@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kohort.protocol import TopicPartition
 from kohort.spark._commit_size import MAX_COMMIT_BYTES, split_commits
-from kohort.spark._intent import intents, outcomes
+from kohort.spark._intent import intents_of, outcomes_of
 from kohort.spark._offsets import Bounds, Commits, Committed
 from kohort.spark._plan import Limits, StartRules, plan_batch
 
@@ -23,14 +23,14 @@ def test_ten_thousand_partitions_are_read_in_two_batches_and_none_waits_for_a_th
         # more comes to all of them all the time
         bounds = {partition: Bounds(0, 100 * (number + 1)) for partition in PARTITIONS}
         plan = plan_batch(committed, bounds, rules=StartRules(), limits=Limits(), group="etl")
-        announced = intents(plan)
+        announced = intents_of(plan)
         assert 5_000 <= len(announced) < 10_000
         assert size("etl", announced) < MAX_COMMIT_BYTES
         assert plan.lag == 100 * (number + 1) * 10_000 - plan.offsets - sum(
             c.offset for c in committed.values()
         )
         read |= announced.keys()
-        committed |= outcomes(plan.number, plan.ranges)
+        committed |= outcomes_of(plan.number, plan.ranges)
     assert read == set(PARTITIONS)
 
 

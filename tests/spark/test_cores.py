@@ -12,7 +12,7 @@ import pytest
 from pyspark import cloudpickle
 
 from kohort.spark import OffsetRange, register
-from kohort.spark._frames import cores
+from kohort.spark._frames import count_cores
 from kohort.spark._plan import split_tasks
 from kohort.spark._schema import COLUMNS
 from kohort.spark._source_options import SourceOptions
@@ -63,7 +63,7 @@ def test_a_million_offsets_of_8_partitions(
 ) -> None:
     ranges = [OffsetRange("t", number, 0, 125_000) for number in range(8)]
     spark = session(now, settings)
-    assert len(split_tasks(ranges, cores=cores(spark))) == tasks
+    assert len(split_tasks(ranges, cores=count_cores(spark))) == tasks
     assert len(SourceOffsets(options_of_a_query(spark)).tasks(ranges)) == tasks_of_a_query
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from kohort.protocol import TopicPartition
 from kohort.spark import _driver, _stream
-from kohort.spark._group import GroupState
+from kohort.spark._group import GroupPositions
 from kohort.spark._offsets import Bounds, Committed
 from kohort.spark._source_options import read_source_options
 from kohort.spark._stream import SourceOffsets
@@ -28,7 +28,7 @@ class Clock:
         self.now = self.worked = 0.0
         self.waits: list[float] = []
         self.ends_at = 3_600.0
-        self.state = GroupState({}, {})
+        self.state = GroupPositions({}, {})
 
     def monotonic(self) -> float:
         return self.now
@@ -36,7 +36,7 @@ class Clock:
     def process_time(self) -> float:
         return self.worked
 
-    def look(self) -> GroupState:
+    def look(self) -> GroupPositions:
         self.worked += LOOK
         return self.state
 
@@ -79,7 +79,7 @@ def test_an_idle_query_looks_as_seldom_although_spark_asks_all_the_time(
     monkeypatch.setattr(offsets._group, "look", clock.look)
     place = TopicPartition("orders", 0)
     start, more = {place: 10}, {place: 20}
-    clock.state = GroupState({place: Committed(10)}, {place: Bounds(0, 10)})
+    clock.state = GroupPositions({place: Committed(10)}, {place: Bounds(0, 10)})
 
     def ask_until(end: dict[TopicPartition, int], longest: float) -> float:
         """Ask as Spark does; return how long it took until there were records."""
@@ -97,5 +97,5 @@ def test_an_idle_query_looks_as_seldom_although_spark_asks_all_the_time(
     before = clock.worked
     ask_until(more, 240.0)
     assert (clock.worked - before) / 240 < 0.01
-    clock.state = GroupState({place: Committed(10)}, {place: Bounds(0, 20)})
+    clock.state = GroupPositions({place: Committed(10)}, {place: Bounds(0, 20)})
     assert ask_until(more, 60.0) <= LOOK / 0.008 + 0.02

@@ -12,12 +12,12 @@ from kohort.spark._intent import (
     add_log,
     find_log,
     format_mark,
-    intents,
+    intents_of,
     next_number,
-    outcomes,
+    outcomes_of,
     parse_mark,
-    pending,
-    positions,
+    pending_batch,
+    positions_of,
     remove_log,
 )
 from kohort.spark._offsets import Committed, Plan
@@ -29,7 +29,7 @@ RANGES = (OffsetRange("orders", 0, 500, 1000), OffsetRange("orders", 1, 700, 900
 def announced(
     number: int, ranges: tuple[OffsetRange, ...] = RANGES, token: str = "f00d"
 ) -> dict[TopicPartition, Committed]:
-    return intents(Plan(number, ranges, token))
+    return intents_of(Plan(number, ranges, token))
 
 
 @given(st.integers(0, 2**40), st.integers(0, 2**62), st.text())
@@ -47,15 +47,15 @@ def test_a_mark_that_many_partitions_have_is_decoded_once(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(_intent, "parse_mark", decode)
     ranges = [OffsetRange("orders", number, 0, 1000) for number in range(50)]
-    committed = outcomes(3, ranges) | announced(4, RANGES)
-    assert pending(committed) == Announced(4, "f00d", RANGES)
+    committed = outcomes_of(3, ranges) | announced(4, RANGES)
+    assert pending_batch(committed) == Announced(4, "f00d", RANGES)
     assert len(decoded) == 3
     assert set(decoded) == {commit.metadata for commit in committed.values()}
 
 
 def test_an_intent_is_written_as_documented() -> None:
     assert announced(3, RANGES[:1]) == {P0: Committed(500, '{"b":3,"e":1000,"k":"f00d"}')}
-    assert outcomes(3, RANGES[:1]) == {P0: Committed(1000, '{"b":3}')}
+    assert outcomes_of(3, RANGES[:1]) == {P0: Committed(1000, '{"b":3}')}
 
 
 @pytest.mark.parametrize(
@@ -85,30 +85,30 @@ def test_metadata_of_others_is_no_mark(metadata: str | None) -> None:
 
 
 def test_nothing_is_pending_after_a_commit_or_before_the_first_batch() -> None:
-    assert pending({}) is None
-    assert pending(outcomes(3, RANGES)) is None
-    assert pending({P0: Committed(5, "by hand")}) is None
+    assert pending_batch({}) is None
+    assert pending_batch(outcomes_of(3, RANGES)) is None
+    assert pending_batch({P0: Committed(5, "by hand")}) is None
 
 
 def test_an_announced_batch_is_pending_with_its_ranges() -> None:
-    assert pending(announced(3)) == Announced(3, "f00d", RANGES)
+    assert pending_batch(announced(3)) == Announced(3, "f00d", RANGES)
 
 
 def test_a_reset_of_a_partition_takes_it_out_of_the_announced_batch() -> None:
     reset = {**announced(3), P0: Committed(0, "")}
-    assert pending(reset) == Announced(3, "f00d", RANGES[1:])
+    assert pending_batch(reset) == Announced(3, "f00d", RANGES[1:])
 
 
 def test_an_intent_left_behind_by_newer_batches_is_not_pending() -> None:
     # its number has been used for other ranges since: a sink that skips numbers would skip its records
-    assert pending({**announced(3, RANGES[:1]), **outcomes(7, RANGES[1:])}) is None
+    assert pending_batch({**announced(3, RANGES[:1]), **outcomes_of(7, RANGES[1:])}) is None
     both = {**announced(3, RANGES[:1]), **announced(7, RANGES[1:])}
-    assert pending(both) == Announced(7, "f00d", RANGES[1:])
+    assert pending_batch(both) == Announced(7, "f00d", RANGES[1:])
 
 
 def test_ranges_of_two_drivers_are_not_taken_for_one_batch() -> None:
     both = {**announced(3, RANGES[:1], "one"), **announced(3, RANGES[1:], "two")}
-    assert pending(both) == Announced(3, "one", RANGES[:1])
+    assert pending_batch(both) == Announced(3, "one", RANGES[:1])
 
 
 @pytest.mark.parametrize(
@@ -116,8 +116,8 @@ def test_ranges_of_two_drivers_are_not_taken_for_one_batch() -> None:
     [
         ({}, 0),
         ({P0: Committed(5, "by hand")}, 0),
-        (outcomes(0, RANGES), 1),
-        ({**outcomes(9, RANGES[:1]), **outcomes(4, RANGES[1:])}, 10),
+        (outcomes_of(0, RANGES), 1),
+        ({**outcomes_of(9, RANGES[:1]), **outcomes_of(4, RANGES[1:])}, 10),
         (announced(3), 4),
     ],
 )
@@ -128,14 +128,14 @@ def test_numbers_go_on_from_the_highest_one_known(
 
 
 def test_a_position_without_a_batch_keeps_the_last_number() -> None:
-    assert positions(Plan(8, (), moves={P0: 800})) == {P0: Committed(800, '{"b":7}')}
-    assert positions(Plan(0, (), moves={P0: 800})) == {P0: Committed(800, "")}
+    assert positions_of(Plan(8, (), moves={P0: 800})) == {P0: Committed(800, '{"b":7}')}
+    assert positions_of(Plan(0, (), moves={P0: 800})) == {P0: Committed(800, "")}
 
 
 def test_a_position_beside_a_batch_has_its_number_and_is_no_intent() -> None:
     plan = Plan(8, RANGES[1:], moves={P0: 800})
-    state = {**intents(plan), **positions(plan)}
-    assert pending(state) == Announced(8, "", RANGES[1:])
+    state = {**intents_of(plan), **positions_of(plan)}
+    assert pending_batch(state) == Announced(8, "", RANGES[1:])
     assert next_number({P0: state[P0]}) == 9
 
 
@@ -161,7 +161,7 @@ def test_metadata_of_others_has_no_log(metadata: str | None) -> None:
 def test_an_announced_batch_is_pending_whichever_commit_carries_the_log() -> None:
     commits = announced(3)
     commits[P0] = Committed(500, add_log(commits[P0].metadata, "eJyr"))
-    assert pending(commits) == Announced(3, "f00d", RANGES)
+    assert pending_batch(commits) == Announced(3, "f00d", RANGES)
     # an operator's reset that keeps the log takes the partition out all the same
     commits[P0] = Committed(0, add_log("", "eJyr"))
-    assert pending(commits) == Announced(3, "f00d", RANGES[1:])
+    assert pending_batch(commits) == Announced(3, "f00d", RANGES[1:])

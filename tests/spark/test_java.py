@@ -133,7 +133,7 @@ def test_the_launcher_finds_a_place_without_a_cache_folder(
     monkeypatch.setattr("tempfile.tempdir", None)
     monkeypatch.setenv("XDG_CACHE_HOME", home or "")
     monkeypatch.setenv("HOME", "/dev/null")
-    launcher = _java._launcher(Path("/opt/a java/bin/java"))
+    launcher = _java._make_launcher(Path("/opt/a java/bin/java"))
     assert launcher.is_relative_to(tmp_path)
     assert "exec '/opt/a java/bin/java'" in (launcher / "bin" / "java").read_text()
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kohort.protocol import TopicPartition
-from kohort.spark._intent import intents, outcomes, positions
+from kohort.spark._intent import intents_of, outcomes_of, positions_of
 from kohort.spark._offsets import Bounds, Committed
 from kohort.spark._plan import Limits, StartRules, plan_batch
 
@@ -50,7 +50,7 @@ class World:
             reached=self.reached,
             least_number=self.next_number,
         )
-        self.committed |= intents(plan) | positions(plan)
+        self.committed |= intents_of(plan) | positions_of(plan)
         if not plan.ranges:
             return False
         if killed == "after the intent":
@@ -63,7 +63,7 @@ class World:
         if killed == "after the sink":
             self.restart()
             return True
-        self.committed |= outcomes(plan.number, plan.ranges)
+        self.committed |= outcomes_of(plan.number, plan.ranges)
         self.reached |= {span.topic_partition: span.end for span in plan.ranges}
         self.next_number = plan.number + 1
         return True

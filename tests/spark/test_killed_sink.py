@@ -84,4 +84,4 @@ def test_a_job_that_is_killed_before_any_step_writes_each_row_once(
 
 
 def time_out(side: Side, name: str) -> None:
-    side.client.run(lambda cluster: _transaction._fence(cluster, name, 60_000))
+    side.client.run(lambda cluster: _transaction._fence_id(cluster, name, 60_000))

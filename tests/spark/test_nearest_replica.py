@@ -109,4 +109,4 @@ def test_tasks_of_both_modes_have_the_rack() -> None:
     with GroupBatches(
         NO_SPARK, bootstrap="localhost:9092", group="etl", topics="orders", client_rack="east"
     ) as batches:
-        assert batches._task(ranges).client_rack == "east"
+        assert batches._make_task(ranges).client_rack == "east"

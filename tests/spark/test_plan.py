@@ -9,9 +9,17 @@ from hypothesis import strategies as st
 
 from kohort.protocol import TopicPartition
 from kohort.spark import DataLossError, NoStartError, OffsetRange
-from kohort.spark._intent import intents, outcomes, positions
+from kohort.spark._intent import intents_of, outcomes_of, positions_of
 from kohort.spark._offsets import Bounds, Committed, Plan
-from kohort.spark._plan import Limits, StartRules, allocate, choose_starts, plan_batch, shares, split_tasks
+from kohort.spark._plan import (
+    Limits,
+    StartRules,
+    allocate_ranges,
+    choose_starts,
+    plan_batch,
+    split_shares,
+    split_tasks,
+)
 
 P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
 LOGS = {P0: Bounds(0, 1000), P1: Bounds(0, 1000)}
@@ -110,12 +118,12 @@ def test_the_first_position_of_an_empty_partition_is_to_be_committed_so_that_lat
     first = planned({}, rules=rules)
     assert (first.ranges, first.moves) == ((), {P0: 1000, P1: 1000})
     later = {P0: Bounds(0, 1200), P1: Bounds(0, 1000)}
-    assert planned(positions(first), later, rules=rules).ranges == spans((0, 1000, 1200))
+    assert planned(positions_of(first), later, rules=rules).ranges == spans((0, 1000, 1200))
 
 
 def test_an_announced_batch_is_planned_again_exactly() -> None:
     announced = spans((0, 500, 600), (1, 700, 750))
-    plan = planned(intents(Plan(3, announced, "f00d")), limits=Limits(max_offsets=7))
+    plan = planned(intents_of(Plan(3, announced, "f00d")), limits=Limits(max_offsets=7))
     assert plan == Plan(3, announced, "f00d", replayed=True, lag=400 + 250)
 
 
@@ -127,16 +135,16 @@ def test_a_number_that_comes_again_after_a_reset_comes_with_another_token() -> N
 
 def test_a_running_driver_goes_on_counting_after_a_reset() -> None:
     assert planned({}, least_number=7).number == 7
-    assert planned(outcomes(9, spans((0, 0, 5))), least_number=7).number == 10
+    assert planned(outcomes_of(9, spans((0, 0, 5))), least_number=7).number == 10
 
 
 def test_a_part_of_an_announced_batch_does_not_pass_for_the_whole() -> None:
-    announced = intents(Plan(3, spans((0, 500, 600), (1, 700, 750)), "f00d"))
+    announced = intents_of(Plan(3, spans((0, 500, 600), (1, 700, 750)), "f00d"))
     part = planned(announced, {P0: LOGS[P0]})
     assert (part.number, part.replayed, part.ranges) == (3, True, spans((0, 500, 600)))
     assert part.token != "f00d"
     # the topics that were left out come later, and a sink that has done the part must take them
-    rest = planned(announced | intents(part) | outcomes(3, part.ranges))
+    rest = planned(announced | intents_of(part) | outcomes_of(3, part.ranges))
     assert (rest.ranges, rest.token) == (spans((1, 700, 750)), "f00d")
 
 
@@ -146,12 +154,12 @@ def test_a_reset_of_all_offsets_cancels_the_announced_batch() -> None:
 
 
 def test_a_start_given_in_the_options_comes_before_an_announced_batch_and_keeps_the_count() -> None:
-    plan = planned(intents(Plan(3, spans((0, 500, 600)), "f00d")), rules=StartRules("earliest"))
+    plan = planned(intents_of(Plan(3, spans((0, 500, 600)), "f00d")), rules=StartRules("earliest"))
     assert (plan.number, plan.replayed, plan.ranges[0].start) == (4, False, 0)
 
 
 def test_numbers_go_on_when_other_topics_are_read() -> None:
-    others = outcomes(5, [OffsetRange("others", 0, 0, 10)])
+    others = outcomes_of(5, [OffsetRange("others", 0, 0, 10)])
     assert planned(others).number == 6
 
 
@@ -194,7 +202,7 @@ def test_goes_on_behind_a_loss_when_told_to(
     rules = StartRules(fail_on_data_loss=False)
     plan = planned({P0: commit}, {P0: log}, rules=rules)
     assert (plan.ranges, plan.moves) == (ranges, moves)
-    after = {**outcomes(plan.number, plan.ranges), **positions(plan)}
+    after = {**outcomes_of(plan.number, plan.ranges), **positions_of(plan)}
     assert not planned(after, {P0: log}, rules=rules).lost
 
 
@@ -221,12 +229,12 @@ def test_batch_after_batch_reads_everything_once_and_in_order(
     position = {p: committed[p].offset if p in committed else log.earliest for p, log in bounds.items()}
     for number in range(10_000):
         plan = planned(committed, bounds, limits=limits)
-        committed |= positions(plan)
+        committed |= positions_of(plan)
         if not plan.ranges:
             break
         assert plan.number == number
         # the driver dies after the announcement, and the next one plans the same
-        announced = committed | intents(plan) | positions(plan)
+        announced = committed | intents_of(plan) | positions_of(plan)
         replay = planned(announced, bounds, limits=limits)
         assert (replay.number, replay.ranges, replay.replayed) == (number, plan.ranges, True)
         assert replay.token == plan.token
@@ -234,7 +242,7 @@ def test_batch_after_batch_reads_everything_once_and_in_order(
         for span in plan.ranges:
             assert position[span.topic_partition] == span.start
             position[span.topic_partition] = span.end
-        committed |= outcomes(number, plan.ranges)
+        committed |= outcomes_of(number, plan.ranges)
     assert position == {p: log.latest for p, log in bounds.items()}
     assert {p: committed[p].offset for p in bounds} == position
 
@@ -244,7 +252,7 @@ sizes = st.lists(st.integers(1, 5_000), min_size=1, max_size=12)
 
 @given(sizes, st.integers(1, 20_000))
 def test_shares_fill_the_limit_and_starve_nobody(lags: list[int], limit: int) -> None:
-    given_out = shares(lags, limit)
+    given_out = split_shares(lags, limit)
     assert sum(given_out) == min(sum(lags), max(limit, len(lags)))
     assert all(1 <= share <= lag for share, lag in zip(given_out, lags, strict=True))
     assert all(
@@ -256,12 +264,12 @@ def test_shares_fill_the_limit_and_starve_nobody(lags: list[int], limit: int) ->
 
 
 def test_shares_are_proportional_to_the_lag() -> None:
-    assert shares([100, 2000], 500) == [24, 476]
+    assert split_shares([100, 2000], 500) == [24, 476]
 
 
 def test_a_limit_for_each_partition_comes_first() -> None:
     limits = Limits(max_offsets=100, max_offsets_per_partition=10)
-    assert allocate(spans((0, 0, 1000), (1, 5, 9)), limits) == spans((0, 0, 10), (1, 5, 9))
+    assert allocate_ranges(spans((0, 0, 1000), (1, 5, 9)), limits) == spans((0, 0, 10), (1, 5, 9))
 
 
 @given(sizes, st.integers(1, 8), st.integers(1, 20), st.none() | st.integers(1, 3_000))

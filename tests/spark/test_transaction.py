@@ -139,9 +139,9 @@ def dying(monkeypatch: pytest.MonkeyPatch) -> Dying:
                 raise StoppedError
             await write_entry(ledger, cluster, entry)
 
-        commit_one, write_entry = _transaction._commit, Ledger.commit
+        commit_one, write_entry = _transaction._commit_transaction, Ledger.commit
         with monkeypatch.context() as patched:
-            patched.setattr(_transaction, "_commit", commit)
+            patched.setattr(_transaction, "_commit_transaction", commit)
             patched.setattr(Ledger, "commit", note)
             with pytest.raises(StoppedError):
                 yield
@@ -161,7 +161,7 @@ def abort_transaction(side: Side, transaction: Transaction) -> None:
 
 def time_out_transaction(side: Side, transaction: Transaction) -> None:
     """Abort it, and raise its epoch: coordinators do so when its time is up, or another producer begins."""
-    side.client.run(lambda cluster: _transaction._fence(cluster, transaction.name, 60_000))
+    side.client.run(lambda cluster: _transaction._fence_id(cluster, transaction.name, 60_000))
 
 
 ABORTS = pytest.mark.parametrize("abort", [abort_transaction, time_out_transaction])

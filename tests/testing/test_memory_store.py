@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kohort.cluster import Create, Delete, Entry, Put, SessionState
+from kohort.cluster import Create, Delete, Put, SessionState, StoreEntry
 from kohort.testing.memory_store import MemoryHome
 
 
@@ -22,9 +22,9 @@ async def test_a_store_that_is_cut_off_reads_what_it_knew_and_catches_up() -> No
     await other.commit(Put("/a", 3), Create("/c", 3))
     with pytest.raises(ConnectionError, match="suspended"):
         await cut.commit(Put("/a", 4))
-    assert (cut.get("/a"), cut.get("/c"), fired) == (Entry(1), None, [])
+    assert (cut.get("/a"), cut.get("/c"), fired) == (StoreEntry(1), None, [])
     cut.resume()
-    assert (cut.get("/a"), cut.get("/c"), fired) == (Entry(3, 2), Entry(3), ["/a"])
+    assert (cut.get("/a"), cut.get("/c"), fired) == (StoreEntry(3, 2), StoreEntry(3), ["/a"])
     assert states == [SessionState.SUSPENDED, SessionState.CONNECTED]
 
 
@@ -37,14 +37,14 @@ async def test_a_session_that_ends_takes_its_entries_and_another_begins_without(
     ended.suspend()
     ended.expire()
     assert other.get("/mine") is None
-    assert ended.get("/mine") == Entry(1, ephemeral=True)
+    assert ended.get("/mine") == StoreEntry(1, ephemeral=True)
     with pytest.raises(ConnectionError, match="lost"):
         await ended.commit(Put("/kept", 2))
     await other.commit(Put("/kept", 3))
     ended.resume()
-    assert (ended.get("/mine"), ended.get("/kept")) == (None, Entry(3, 1))
+    assert (ended.get("/mine"), ended.get("/kept")) == (None, StoreEntry(3, 1))
     await ended.commit(Create("/mine", 2, ephemeral=True))
-    assert other.get("/mine") == Entry(2, ephemeral=True)
+    assert other.get("/mine") == StoreEntry(2, ephemeral=True)
     assert states == [SessionState.SUSPENDED, SessionState.LOST, SessionState.CONNECTED]
 
 
@@ -55,7 +55,7 @@ async def test_an_entry_that_its_session_has_deleted_is_another_ones_afterwards(
     await first.commit(Delete("/leader"))
     await second.commit(Create("/leader", 2, ephemeral=True))
     first.close()
-    assert second.get("/leader") == Entry(2, ephemeral=True)
+    assert second.get("/leader") == StoreEntry(2, ephemeral=True)
 
 
 async def test_an_entry_of_a_session_that_another_one_has_replaced_stays() -> None:
@@ -64,4 +64,4 @@ async def test_an_entry_of_a_session_that_another_one_has_replaced_stays() -> No
     await first.commit(Create("/leader", 1, ephemeral=True))
     await second.commit(Delete("/leader"), Create("/leader", 2, ephemeral=True))
     first.close()
-    assert second.get("/leader") == Entry(2, ephemeral=True)
+    assert second.get("/leader") == StoreEntry(2, ephemeral=True)

@@ -7,11 +7,18 @@ from typing import Any
 from kohort.coordinator.engine.effects import Append, Reply, Request
 from kohort.coordinator.engine.shard import Shard
 from kohort.protocol import ApiKey, ErrorCode, RequestContext, TopicPartition
-from kohort.transactions import Add, End, Identity, Initialize, Transaction, TransactionSettings
+from kohort.transactions import (
+    Add,
+    Identity,
+    Initialize,
+    TransactionEnd,
+    TransactionMetadata,
+    TransactionSettings,
+)
 from kohort.transactions.records import decode, encode
 from kohort.transactions.shards import (
     TRANSACTIONS_TOPIC,
-    Transactions,
+    ShardTransactions,
     TransactionShard,
     WriteMarkers,
     markers_written,
@@ -29,7 +36,7 @@ class Bottle:
         self.settings = TransactionSettings(**settings)
         self.now = START_MS
         self.log: list[tuple[bytes, bytes | None]] = []
-        self.markers: list[Transaction] = []
+        self.markers: list[TransactionMetadata] = []
         self.failing: ErrorCode | None = None
         self.told: list[Any] = []
         self._answers: dict[int, Any] = {}
@@ -74,11 +81,13 @@ class Bottle:
         return answer
 
     def end(self, *, committed: bool, version: int = 2, **other: int) -> Identity:
-        answer: Identity = self._ask(ApiKey.END_TXN, End(ID, *self._identity(other), committed, version))
+        answer: Identity = self._ask(
+            ApiKey.END_TXN, TransactionEnd(ID, *self._identity(other), committed, version)
+        )
         return answer
 
     @property
-    def known(self) -> Transaction:
+    def known(self) -> TransactionMetadata:
         return self.shard.state.by_id[ID]
 
     @property
@@ -98,7 +107,7 @@ class Bottle:
             answer = self._answers.pop(id(request.handle))
             if answer != Identity(ErrorCode.NONE):
                 return answer
-            if isinstance(body, End) and body.client_version < 2:
+            if isinstance(body, TransactionEnd) and body.client_version < 2:
                 return answer
             body.fresh_id, self._next_id = self._next_id, self._next_id + 1
 
@@ -121,7 +130,7 @@ class Bottle:
             self.shard.append_failed(append.ticket, self.failing, self.now)
             return
         self.log += (encode(record) for record in append.records)
-        self.shard.appended(append.ticket, len(self.log) - 1, self.now)
+        self.shard.on_appended(append.ticket, len(self.log) - 1, self.now)
 
     def _new(self) -> TransactionShard:
-        return Shard(TRANSACTIONS_TOPIC, Transactions(self.settings))
+        return Shard(TRANSACTIONS_TOPIC, ShardTransactions(self.settings))

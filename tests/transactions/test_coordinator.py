@@ -10,12 +10,12 @@ from typing import Any
 from kohort.protocol import ErrorCode, KafkaError, TopicPartition
 from kohort.transactions import (
     Add,
-    End,
     Identity,
     Initialize,
-    Transaction,
     TransactionCoordinator,
+    TransactionEnd,
     TransactionMarker,
+    TransactionMetadata,
     TransactionSettings,
 )
 from kohort.transactions.moves import LAST_EPOCH
@@ -67,12 +67,12 @@ class Around:
         return coordinator
 
 
-async def settled(coordinator: TransactionCoordinator, name: str, state: str) -> Transaction:
+async def settled(coordinator: TransactionCoordinator, name: str, state: str) -> TransactionMetadata:
     """The id, once it is in this state."""
     async with asyncio.timeout(5):
         while True:
             found = coordinator.describe(name)
-            assert isinstance(found, Transaction)
+            assert isinstance(found, TransactionMetadata)
             if found.state.value == state:
                 return found
             await asyncio.sleep(0.001)
@@ -101,7 +101,7 @@ async def test_a_transaction_ends_with_a_marker_in_every_partition() -> None:
     identity = await begun(coordinator)
     assert identity == (ErrorCode.NONE, 5, 0)
     assert coordinator.verify("pay", 5, 0, ONE) == ErrorCode.NONE
-    answer = await coordinator.end(End("pay", 5, 0, True, 2))
+    answer = await coordinator.end(TransactionEnd("pay", 5, 0, True, 2))
     assert answer == (ErrorCode.NONE, 5, 1)
     await settled(coordinator, "pay", "CompleteCommit")
     marker = TransactionMarker(5, 1, True, 3, attempt=0)
@@ -113,7 +113,7 @@ async def test_a_partition_that_takes_no_marker_is_tried_again_alone() -> None:
     around = Around(closed={TWO})
     coordinator = await around.start()
     await begun(coordinator)
-    await coordinator.end(End("pay", 5, 0, False, 1))
+    await coordinator.end(TransactionEnd("pay", 5, 0, False, 1))
     await settled(coordinator, "pay", "PrepareAbort")
     await marked(around)
     assert [partition for partition, _ in around.markers] == [ONE, TWO]
@@ -133,7 +133,7 @@ async def test_a_marker_that_fails_unforeseen_keeps_no_other_one_back_and_is_tri
     asyncio.get_running_loop().set_exception_handler(lambda _loop, context: told.append(context["message"]))
     coordinator = await around.start()
     await begun(coordinator)
-    await coordinator.end(End("pay", 5, 0, True, 2))
+    await coordinator.end(TransactionEnd("pay", 5, 0, True, 2))
     await marked(around)
     assert [partition for partition, _ in around.markers] == [ONE, TWO]
     assert "tried again" in told[0]
@@ -147,7 +147,7 @@ async def test_others_have_their_turn_between_the_markers_of_a_large_transaction
     around = Around()
     coordinator = await around.start()
     await begun(coordinator)
-    await coordinator.end(End("pay", 5, 0, True, 2))
+    await coordinator.end(TransactionEnd("pay", 5, 0, True, 2))
     assert 1 in await marked(around)
     await coordinator.stop()
 
@@ -156,7 +156,7 @@ async def test_what_was_decided_is_carried_out_by_the_next_start() -> None:
     around = Around(closed={ONE, TWO})
     coordinator = await around.start()
     await begun(coordinator)
-    await coordinator.end(End("pay", 5, 0, True, 2))
+    await coordinator.end(TransactionEnd("pay", 5, 0, True, 2))
     await coordinator.stop()
     around.closed.clear()
     around.markers.clear()
@@ -193,7 +193,7 @@ async def test_what_waits_for_a_disk_keeps_no_other_from_its_end() -> None:
         _, producer_id, epoch = await coordinator.initialize(Initialize(name, TIMEOUT_MS))
         partitions = [ONE if number < 100 else TWO]
         assert await coordinator.add(Add(name, producer_id, epoch, partitions, 2)) == ErrorCode.NONE
-        assert not (await coordinator.end(End(name, producer_id, epoch, True, 2))).error
+        assert not (await coordinator.end(TransactionEnd(name, producer_id, epoch, True, 2))).error
     for number in range(100, 120):
         await settled(coordinator, f"pay-{number}", "CompleteCommit")
     await settled(coordinator, "pay-0", "PrepareCommit")
@@ -225,7 +225,7 @@ async def test_without_the_topic_there_is_no_coordinator() -> None:
     nowhere = ErrorCode.NOT_COORDINATOR
     assert (await coordinator.initialize(Initialize("a", TIMEOUT_MS))).error == nowhere
     assert await coordinator.add(Add("a", 1, 0, [ONE], 2)) == nowhere
-    assert (await coordinator.end(End("a", 1, 0, True, 2))).error == nowhere
+    assert (await coordinator.end(TransactionEnd("a", 1, 0, True, 2))).error == nowhere
     assert coordinator.verify("a", 1, 0, ONE) == coordinator.describe("a") == nowhere
     assert coordinator.transactions() == []
     await coordinator.stop()
@@ -236,7 +236,7 @@ async def test_the_empty_id_is_no_transactional_id() -> None:
     invalid = ErrorCode.INVALID_REQUEST
     assert (await coordinator.initialize(Initialize("", TIMEOUT_MS))).error == invalid
     assert await coordinator.add(Add("", 1, 0, [ONE], 2)) == invalid
-    assert (await coordinator.end(End("", 1, 0, True, 2))).error == invalid
+    assert (await coordinator.end(TransactionEnd("", 1, 0, True, 2))).error == invalid
     assert coordinator.verify("", 1, 0, ONE) == coordinator.describe("") == invalid
     assert coordinator.describe("other") == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
     await coordinator.stop()

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from kohort.protocol import TopicPartition
 from kohort.statemachine import TRANSACTION_DURABLE_STATES, TransactionState
 from kohort.transactions.records import (
-    CorruptRecordError,
+    CorruptTransactionRecordError,
     Record,
-    Transaction,
     TransactionDeleted,
+    TransactionMetadata,
     decode,
     encode,
     encode_all,
@@ -27,14 +27,14 @@ PREPARED = (
 )
 
 #: What Apache Kafka 4.3.1 wrote, and what it says.
-WRITTEN: list[tuple[str, Transaction]] = [
+WRITTEN: list[tuple[str, TransactionMetadata]] = [
     (
         "0001000000000000000100000000ea600000000001a204c3bcb7ffffffffffffffff0100080000000000000001",
-        Transaction(NAME, 1, 0, 60_000, update_ms=1_795_376_266_423, previous_producer_id=1),
+        TransactionMetadata(NAME, 1, 0, 60_000, update_ms=1_795_376_266_423, previous_producer_id=1),
     ),
     (
         PREPARED,
-        Transaction(
+        TransactionMetadata(
             NAME,
             1,
             0,
@@ -48,7 +48,7 @@ WRITTEN: list[tuple[str, Transaction]] = [
     ),
     (
         "0001000000000000000100010000ea600501000001a204c3c064000001a204c3c060020008000000000000000102020002",
-        Transaction(
+        TransactionMetadata(
             NAME,
             1,
             1,
@@ -65,12 +65,12 @@ WRITTEN: list[tuple[str, Transaction]] = [
 
 
 @pytest.mark.parametrize(("value", "record"), WRITTEN)
-def test_what_kafka_wrote_is_read(value: str, record: Transaction) -> None:
+def test_what_kafka_wrote_is_read(value: str, record: TransactionMetadata) -> None:
     assert decode(KEY, bytes.fromhex(value)) == record
 
 
 @pytest.mark.parametrize(("value", "record"), [WRITTEN[0], WRITTEN[2]])
-def test_what_is_written_is_what_kafka_writes(value: str, record: Transaction) -> None:
+def test_what_is_written_is_what_kafka_writes(value: str, record: TransactionMetadata) -> None:
     assert encode(record) == (KEY, bytes.fromhex(value))
 
 
@@ -81,9 +81,9 @@ def test_a_value_of_the_old_version_is_read() -> None:
     value = bytes.fromhex(head + topics + times)
     partitions = (TopicPartition("t", 0), TopicPartition("t", 5))
     ongoing = TransactionState.ONGOING
-    assert decode(KEY, value) == Transaction(NAME, 7, 3, 10_000, ongoing, partitions, 100, 50)
+    assert decode(KEY, value) == TransactionMetadata(NAME, 7, 3, 10_000, ongoing, partitions, 100, 50)
     found = decode(KEY, bytes.fromhex(head + "ffffffff" + times))
-    assert isinstance(found, Transaction)
+    assert isinstance(found, TransactionMetadata)
     assert (found.partitions, found.start_ms) == ((), 50)
 
 
@@ -110,13 +110,13 @@ def test_keys_of_another_version_are_stepped_over() -> None:
     ],
 )
 def test_what_cannot_be_read_is_told_as_such(key: bytes | None, value: bytes) -> None:
-    with pytest.raises(CorruptRecordError):
+    with pytest.raises(CorruptTransactionRecordError):
         decode(key, value)
 
 
 partitions = st.lists(st.builds(TopicPartition, st.text(max_size=5), st.integers(0, 2**31 - 1)), unique=True)
 transactions = st.builds(
-    Transaction,
+    TransactionMetadata,
     st.text(max_size=9),
     st.integers(0, 2**63 - 1),
     st.integers(0, 2**15 - 1),
@@ -133,9 +133,9 @@ transactions = st.builds(
 
 
 @given(transactions)
-def test_a_record_is_read_back_as_it_was_written(record: Transaction) -> None:
+def test_a_record_is_read_back_as_it_was_written(record: TransactionMetadata) -> None:
     found: Record | None = decode(*encode(record))
-    assert isinstance(found, Transaction)
+    assert isinstance(found, TransactionMetadata)
     kept = () if record.state is TransactionState.EMPTY else tuple(sorted(record.partitions))
     assert found == record._replace(partitions=kept)
 

@@ -12,10 +12,10 @@ import pytest
 from kohort.coordinator.engine.effects import Append, Request
 from kohort.protocol import ApiKey, ErrorCode, RequestContext, TopicPartition, build_batch
 from kohort.statemachine import TransactionState
-from kohort.transactions import Add, Identity, Transaction, moves
+from kohort.transactions import Add, Identity, TransactionMetadata, moves
 from kohort.transactions.moves import LAST_EPOCH
 from kohort.transactions.records import TransactionDeleted, decode, encode
-from kohort.transactions.shards import AbortLate, abort_late, verify
+from kohort.transactions.shards import AbortLate, abort_late, verify_partition
 from tests.transactions.driver import ID, ONE, START_MS, TWO, Bottle
 
 NONE = ErrorCode.NONE
@@ -232,12 +232,12 @@ def test_the_start_is_that_of_the_first_partition() -> None:
 def test_verification_looks_and_changes_nothing() -> None:
     bottle = ongoing()
     state = bottle.shard.state
-    assert verify(state, ID, 100, 0, ONE) == NONE
-    assert verify(state, ID, 100, 0, TWO) == ErrorCode.TRANSACTION_ABORTABLE
-    assert verify(state, ID, 100, 1, ONE) == FENCED
-    assert verify(state, ID, 7, 0, ONE) == verify(state, "other", 100, 0, ONE) == MAPPING
+    assert verify_partition(state, ID, 100, 0, ONE) == NONE
+    assert verify_partition(state, ID, 100, 0, TWO) == ErrorCode.TRANSACTION_ABORTABLE
+    assert verify_partition(state, ID, 100, 1, ONE) == FENCED
+    assert verify_partition(state, ID, 7, 0, ONE) == verify_partition(state, "other", 100, 0, ONE) == MAPPING
     bottle.end(committed=True, version=1)
-    assert verify(state, ID, 100, 0, ONE) == CONCURRENT
+    assert verify_partition(state, ID, 100, 0, ONE) == CONCURRENT
 
 
 # --- EndTxn -------------------------------------------------------------------------------------------------
@@ -439,7 +439,7 @@ def test_very_many_that_time_out_are_aborted_a_few_at_a_time() -> None:
     open_ = TransactionState.ONGOING
     for number in range(500):
         name = f"pay-{number}"
-        state.store([Transaction(name, number, 0, 60_000, open_, (ONE,), START_MS, START_MS)])
+        state.store([TransactionMetadata(name, number, 0, 60_000, open_, (ONE,), START_MS, START_MS)])
     bottle.shard.activate(bottle.now)
     bottle.advance(69_999)
     most, aborted = 0, 0
@@ -469,7 +469,7 @@ def test_a_transaction_that_begins_while_the_abort_timer_fires_has_a_timer_of_it
     shard.handle(request, bottle.now)
     (append,) = [effect for effect in shard.take_effects() if isinstance(effect, Append)]
     shard.advance(bottle.now + 1)
-    shard.appended(append.ticket, 5, bottle.now + 1)
+    shard.on_appended(append.ticket, 5, bottle.now + 1)
     bottle.advance(80_000)
     assert bottle.state == "PrepareAbort"
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import httpx
 import pytest
 
-from kohort.cli import _parser
+from kohort.cli import _make_parser
 from kohort.client import Cluster
 from kohort.testing import RunningBroker, running_broker
 from kohort.ui.observer import Observer, View
@@ -29,7 +29,7 @@ def broker() -> Iterator[RunningBroker]:
 
 def options(*words: str) -> argparse.Namespace:
     """The options of ``kohort ui`` with these words."""
-    return _parser(["ui"]).parse_args(["ui", *words])
+    return _make_parser(["ui"]).parse_args(["ui", *words])
 
 
 def made(*words: str, token: str | None = None, listening: tuple[Any, ...] = ("127.0.0.1", 8090)) -> Ui:

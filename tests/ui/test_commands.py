@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from kohort.testing import RunningBroker
-from kohort.ui.commands import _listen
+from kohort.ui.commands import _listen_on
 from tests.admin.conftest import ran
 
 
@@ -90,9 +90,9 @@ def test_without_the_extra_it_says_what_to_install(
 def test_it_listens_where_it_is_told() -> None:
     with suppress(OSError), socket.socket(socket.AF_INET6) as probe:
         probe.bind(("::1", 0))
-        with _listen("::1", 0) as listening:
+        with _listen_on("::1", 0) as listening:
             assert listening.getsockname()[0] == "::1"
-    with _listen("localhost", 0) as listening:
+    with _listen_on("localhost", 0) as listening:
         assert listening.getsockname()[0] in ("127.0.0.1", "::1")
 
 

@@ -23,7 +23,7 @@ from kohort.admin.cluster_commands import BrokerRow, ClusterStatus, Disk
 from kohort.protocol import ErrorCode, EventName, KafkaError
 from kohort.testing import running_broker
 from kohort.ui import views
-from kohort.ui.views import BrokersView, GroupsView, GroupView, TopicsView, TopicView, matching
+from kohort.ui.views import BrokersView, GroupsView, GroupView, TopicsView, TopicView, matching_rows
 from tests.admin.test_lanes import generation, group, member
 
 
@@ -257,4 +257,4 @@ async def test_pages_are_told_of_a_disk_when_what_they_show_of_it_changes(
 
 def test_names_are_found_whatever_their_case() -> None:
     rows = [ListedGroup(name, "", None, None, 1) for name in ("Straße", "other")]
-    assert [row.group for row in matching(rows, "STRASSE", "group")] == ["Straße"]
+    assert [row.group for row in matching_rows(rows, "STRASSE", "group")] == ["Straße"]

@@ -221,7 +221,7 @@ class BrokerProcess(FailingDisk):
             world.heap.at(world.heap.now, self.crash)
 
     def _on_assembled(self, parts: BrokerAssembly) -> None:
-        parts.server.registered = lambda: [  # type: ignore[method-assign]
+        parts.server.registered_endpoints = lambda: [  # type: ignore[method-assign]
             Endpoint("PLAINTEXT", "PLAINTEXT", *self._endpoint)
         ]
         # there are no sockets

@@ -19,7 +19,7 @@ from ....replication import Replication
 from ..brokers._process import BrokerProcess
 from ..brokers._world import BrokerWorld
 from ..engine._phases import Left
-from ..faults._controller import ControllerRequests
+from ..faults._controller import ControllerRequestFaults
 from ..faults._links import LinkFaults
 from ..workloads._group import Committing
 from ..workloads._record_ledger import RecordLedger
@@ -44,7 +44,7 @@ class ClusterWorld(BrokerWorld[ClusterPlan]):
             Readers(self, self.ledger, list(plan.topics), transactions.ledger),
         ]
         moved = (TOPIC, OFFSETS_TOPIC, OUTPUT, TRANSACTIONS_TOPIC)[: 4 if plan.inputs else 2]
-        self.faults += [LinkFaults(self), ControllerRequests(self, moved)]
+        self.faults += [LinkFaults(self), ControllerRequestFaults(self, moved)]
         # the leader of a partition in an epoch, and its high watermark; the newest epoch of each partition
         self._leaders: dict[tuple[str, int, int], int] = {}
         self._watermarks: dict[tuple[str, int, int], int] = {}

@@ -9,7 +9,7 @@ from ..brokers._world import AnyWorld
 from ..engine._plan import Incident
 
 
-class ControllerRequests:
+class ControllerRequestFaults:
     """Carries out ``move-leader`` and ``reassign`` with a partition of one of ``topics``."""
 
     def __init__(self, world: AnyWorld, topics: tuple[str, ...]) -> None:

@@ -14,7 +14,7 @@ from ....coordinator import (
     MemberReplaced,
     RebalanceCompleted,
 )
-from ....coordinator.classic_groups.group import CLASSIC_TYPE, SESSION, ClassicGroup, live
+from ....coordinator.classic_groups.group import CLASSIC_TYPE, SESSION, ClassicGroup, live_classic
 from ....coordinator.consumer_groups.group import (
     CONSUMER_TYPE,
     HOLD,
@@ -168,7 +168,7 @@ class Checks:
             # a request about topics that do not exist is answered without asking the group
             errors = [error for topic in reply.topics for _, error in topic.partitions]
             shard = self._schedule.shard
-            if shard is None or live(shard, call.body.group_id) is None:
+            if shard is None or live_classic(shard, call.body.group_id) is None:
                 return False
             return call.note is True and not all(error in _NO_TOPIC for error in errors)
         if reply.error_code not in _ALIVE:
@@ -180,7 +180,7 @@ class Checks:
 
     def _round(self, call: SimulatedCall) -> object:
         shard = self._schedule.shard
-        group = None if shard is None else live(shard, call.body.group_id)
+        group = None if shard is None else live_classic(shard, call.body.group_id)
         return None if group is None else (group.generation, group.state)
 
     def _commit_answered(self, call: SimulatedCall, reply: Any) -> None:
@@ -216,7 +216,7 @@ class Checks:
         consumers = shard.state.find(body.group_id)
         if isinstance(consumers, ConsumerGroup):
             return _may_commit(consumers, body)
-        group = live(shard, body.group_id)
+        group = live_classic(shard, body.group_id)
         generation = body.generation_id_or_member_epoch
         if generation < 0:
             return group is None or not group.members
@@ -267,7 +267,7 @@ class Checks:
         stable_topics = self._stable_topics.get(group_id)
         if stable_topics is not None and partition.topic not in stable_topics:
             return True
-        group = live(shard, group_id)
+        group = live_classic(shard, group_id)
         if group is None or not group.members:
             return now_ms - self._peopled.get(group_id, -1) >= retention_ms
         return group.state is GroupState.STABLE and partition.topic not in _topics_of(group)

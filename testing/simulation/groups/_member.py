@@ -28,16 +28,16 @@ from ....consumer.group.effects import (
     Effect,
     Fail,
     NeedTopics,
-    Report,
+    ReportEvent,
     ResolvePattern,
     Revoke,
     Send,
     SessionAtRisk,
 )
 from ....consumer.record import Record
-from ....coordinator.classic_groups.group import live
+from ....coordinator.classic_groups.group import live_classic
 from ....coordinator.consumer_groups.group import ConsumerGroup
-from ....coordinator.consumer_groups.group import live as live_consumers
+from ....coordinator.consumer_groups.group import live_consumer_group as live_consumers
 from ....coordinator.consumer_groups.target import Topic
 from ....protocol import ApiKey, ErrorCode, RequestContext, TopicPartition
 from ....statemachine import MemberState
@@ -260,7 +260,7 @@ class SimulatedMember:
     def _carry_out(self, effect: Effect) -> None:
         if isinstance(effect, Send):
             self.send(effect.channel, effect.api_key, effect.body, effect, int(effect.timeout_ms))
-        elif isinstance(effect, Report):
+        elif isinstance(effect, ReportEvent):
             if isinstance(effect.event, AssignorFailed):
                 self._schedule.fail("A", f"{self.name}: {effect.event}")
         elif isinstance(effect, Assign):
@@ -280,7 +280,7 @@ class SimulatedMember:
     def _wake(self, wake_ms: int) -> None:
         if wake_ms == self._wake_ms:
             self._wake_ms = -1
-            self.membership.advance(self._heap.now)
+            self.membership.do_due(self._heap.now)
             self.carry_out()
 
     def learn_topics(self) -> None:
@@ -288,7 +288,7 @@ class SimulatedMember:
         topics = self._consumers.topics
         infos = {name: TopicInfo(topic.partition_count) for name, topic in topics.items()}
         gone = frozenset(self._schedule.plan.topics.keys() - topics.keys())
-        self.membership.topics(infos, self.now, gone, {topic.id: name for name, topic in topics.items()})
+        self.membership.on_topics(infos, self.now, gone, {topic.id: name for name, topic in topics.items()})
         self.carry_out()
 
     def _assign(self, effect: Assign) -> None:
@@ -591,7 +591,7 @@ class Consumers:
         shard = self._schedule.shard
         if self._schedule.plan.mixed:
             self._one_reader(member)
-        group = None if shard is None else live(shard, member.plan.group)
+        group = None if shard is None else live_classic(shard, member.plan.group)
         if group is None or group.generation != generation or not isinstance(member.membership, Membership):
             return
         mine = _has(member)

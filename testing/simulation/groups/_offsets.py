@@ -220,8 +220,8 @@ def same_state(live: Durable, read: Durable, what: str) -> None:
             }
             raise Violation("S7", f"{what} has other groups: {differ}")
     for group in {**live.offsets, **read.offsets}:
-        known = {partition: entry[:5] for partition, entry in live.committed(group)}
-        found = {partition: entry[:5] for partition, entry in read.committed(group)}
+        known = {partition: entry[:5] for partition, entry in live.committed_offsets(group)}
+        found = {partition: entry[:5] for partition, entry in read.committed_offsets(group)}
         if known != found:
             raise Violation("S7", f"{what} has other offsets of {group}: {found} where {known} was known")
 

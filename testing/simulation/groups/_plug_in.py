@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from ....assignors import Member, StickyAssignor, TopicInfo
 from ....assignors.server import changed_targets
-from ....coordinator.consumer_groups.assigning import Step, failed, steps
+from ....coordinator.consumer_groups.assigning import Step, step_for_failure, steps_to_target
 from ....coordinator.consumer_groups.assignor_processes import AssignorProcesses
-from ....coordinator.consumer_groups.group import ConsumerGroup, live
+from ....coordinator.consumer_groups.group import ConsumerGroup, live_consumer_group
 from ....coordinator.consumer_groups.target import ComputeTarget
 from ....coordinator.engine.runner import ShardRunner
 from ....coordinator.groups.groups import Groups, GroupShard
@@ -85,15 +85,15 @@ class PlugInProcess(AssignorProcesses):
     def _answer(self, runner: ShardRunner[Groups], asked: ComputeTarget, fault: str) -> None:
         assignor = PlugIn(fault, self._schedule.rng)
         try:
-            changed = changed_targets(assignor, asked.counts, dict(asked.served()))
+            changed = changed_targets(assignor, asked.counts, dict(asked.served_members()))
         except Exception as error:  # it raises, or its answer is refused
             self._fail(runner, asked, repr(error))
         else:
-            self._step(runner, steps(asked, changed))
+            self._step(runner, steps_to_target(asked, changed))
 
     def _fail(self, runner: ShardRunner[Groups], asked: ComputeTarget, why: str) -> None:
         before = runner.steer(lambda shard, _now_ms: _what_members_have(shard, asked.group_id))
-        runner.steer(failed(asked, why))
+        runner.steer(step_for_failure(asked, why))
         after = runner.steer(lambda shard, _now_ms: _what_members_have(shard, asked.group_id))
         if before != after:
             self._schedule.fail("S21", f"{asked.group_id} was {before}, and is {after}: {why}")
@@ -110,7 +110,7 @@ class PlugInProcess(AssignorProcesses):
 
 def _what_members_have(shard: GroupShard, group_id: str) -> object:
     """Everything that an assignor that fails must leave as it is."""
-    group: ConsumerGroup | None = live(shard, group_id)
+    group: ConsumerGroup | None = live_consumer_group(shard, group_id)
     if group is None:
         return None
     members = {name: (member.metadata, member.current) for name, member in group.members.items()}

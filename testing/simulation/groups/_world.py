@@ -7,10 +7,10 @@ from typing import Any, Final, TypeVar
 from uuid import UUID
 
 from ....client.errors import BrokerConnectionError
-from ....coordinator.classic_groups.group import live
+from ....coordinator.classic_groups.group import live_classic
 from ....coordinator.consumer_groups.assigning import RETRY_MS
 from ....coordinator.consumer_groups.group import ConsumerGroup
-from ....coordinator.consumer_groups.group import live as live_consumers
+from ....coordinator.consumer_groups.group import live_consumer_group as live_consumers
 from ....coordinator.consumer_groups.regex import RESOLUTION_PAUSE_MS
 from ....coordinator.consumer_groups.target import Topic
 from ....protocol import ApiKey, RequestContext, TopicPartition
@@ -246,7 +246,7 @@ class MemberWorld(World[GroupsPlan]):
         if leaving:
             return "L1", f"{leaving} are about to leave"
         for name in self.plan.groups:
-            members, group = self.living(name), live(shard, name)
+            members, group = self.living(name), live_classic(shard, name)
             consumers = live_consumers(shard, name)
             if consumers is not None:
                 if (text := _why_unsettled(consumers, members)) is not None:
@@ -270,7 +270,7 @@ class MemberWorld(World[GroupsPlan]):
                 return "L2", f"one of {living} has not finished a step"
             if (
                 self.topics_changed_ms is not None
-                and live(shard, name)
+                and live_classic(shard, name)
                 and living
                 and not any(member.membership.is_leader for member in living)
             ):

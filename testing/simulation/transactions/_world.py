@@ -9,7 +9,7 @@ from ....broker.partitions.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from ....log import decode_records
 from ....protocol import iter_batches
 from ....statemachine import TRANSACTION_TRANSITIONS, TransactionState
-from ....transactions import Transaction
+from ....transactions import TransactionMetadata
 from ....transactions.records import decode
 from ..brokers._process import BrokerProcess, LoneProcess
 from ..brokers._world import BrokerWorld
@@ -43,7 +43,7 @@ class TransactionWorld(BrokerWorld[TransactionPlan]):
         self._stable: dict[int, int] = {}
         # how far each partition of __transaction_state was looked at, and what its ids were last
         self._looked: dict[int, int] = {}
-        self._last: dict[str, Transaction] = {}
+        self._last: dict[str, TransactionMetadata] = {}
 
     # --- what is looked at --------------------------------------------------------------------------------
 
@@ -77,12 +77,12 @@ class TransactionWorld(BrokerWorld[TransactionPlan]):
             for position, header in iter_batches(data):
                 for offset, _, key, value in decode_records(data, header, position):
                     record = decode(key, value)
-                    if offset >= at and isinstance(record, Transaction):
+                    if offset >= at and isinstance(record, TransactionMetadata):
                         self._look_at_record(record)
                 behind = header.next_offset
             at = behind
 
-    def _look_at_record(self, now: Transaction) -> None:
+    def _look_at_record(self, now: TransactionMetadata) -> None:
         name = now.transactional_id
         last, self._last[name] = self._last.get(name), now
         if last is None:

@@ -94,9 +94,9 @@ async def test_it_is_answered_when_all_live_replicas_in_sync_have_deleted_the_re
         assert await asyncio.to_thread(deleted, 5) == (ErrorCode.NONE, 5)
         assert [each.log_start_offset for each in replicas.values()] == [5, 5, 5]
         # one is out of the leader's reach, and may lead when this one is gone
-        lonely = nodes.brokers[second]._running()._replicas
+        lonely = nodes.brokers[second]._require_running()._replicas
         assert lonely is not None
-        lonely._unfollow(replicas[second])
+        lonely._stop_following(replicas[second])
         assert await asyncio.to_thread(deleted, 9) == (ErrorCode.REQUEST_TIMED_OUT, -1)
         assert (replicas[leader].log_start_offset, replicas[second].log_start_offset) == (9, 5)
         await nodes.kill(second)

@@ -16,7 +16,7 @@ from kohort.broker.metrics import BrokerMetrics
 from kohort.broker.node import Node
 from kohort.broker.quotas import ClientQuotas, QuotaTable
 from kohort.broker.requests.router import Router
-from kohort.coordinator import HistoryEntry, MemberGone, RebalanceCompleted
+from kohort.coordinator import KeptEvent, MemberGone, RebalanceCompleted
 from kohort.coordinator.groups.details import MAX_BYTES, details_json
 from kohort.protocol import (
     APIS,
@@ -160,12 +160,12 @@ def test_details_fit_a_string_of_the_wire(length: int) -> None:
         "g", members=300, members_before=300, protocol_type="consumer", duration_ms=1, join_ms=1, sync_ms=0
     )
     note.before, note.after = before, after
-    text = details_json(HistoryEntry(note, 1, 0))
+    text = details_json(KeptEvent(note, 1, 0))
     assert len(text.encode()) <= MAX_BYTES
     assert json.loads(text)["partitions_moved"] == 300
 
 
 def test_events_that_were_folded_say_how_many_they_are() -> None:
-    text = details_json(HistoryEntry(MemberGone("g", timestamp_ms=9), 3, 5))
+    text = details_json(KeptEvent(MemberGone("g", timestamp_ms=9), 3, 5))
     folded = {"instance_id": None, "cause_kind": "other", "count": 3, "first_ms": 5}
     assert json.loads(text) == folded

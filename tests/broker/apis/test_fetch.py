@@ -238,14 +238,14 @@ def test_of_a_waiting_fetch_only_what_has_grown_is_looked_at_again(
     broker: RunningBroker, wire: Wire, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[int] = []
-    whole = handler._read
+    whole = handler._read_partition
 
     def noted(fetch: Any, place: Any, *args: Any, **options: Any) -> Any:
         if place.topic.topic == name:
             seen.append(place.wanted.partition)
         return whole(fetch, place, *args, **options)
 
-    monkeypatch.setattr(handler, "_read", noted)
+    monkeypatch.setattr(handler, "_read_partition", noted)
     create_topic(wire, name, 20)
     every = list(range(20))
     records = batch(1)

@@ -128,13 +128,13 @@ def test_partitions_are_described_anew_only_when_they_change(
     wire: Wire, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     described: list[int] = []
-    whole = metadata._partition
+    whole = metadata._describe_partition
 
     def noted(index: int, state: PartitionState) -> Any:
         described.append(index)
         return whole(index, state)
 
-    monkeypatch.setattr(metadata, "_partition", noted)
+    monkeypatch.setattr(metadata, "_describe_partition", noted)
     create_topic(wire, name, 2)
     for version in VERSIONS:
         assert len(ask(wire, version, name).topics[0].partitions) == 2

@@ -13,10 +13,10 @@ import pytest
 
 from kohort.broker.apis import fetch as handler
 from kohort.broker.clients import fetch_sessions
-from kohort.broker.clients.fetch_sessions import FetchSession, FetchSessions
+from kohort.broker.clients.fetch_sessions import FetchSessions, ServedFetchSession
 from kohort.broker.event_loop import time_slices as _turns
 from kohort.broker.partitions.partition import Partition
-from kohort.broker.replicas.fetcher import Fetcher
+from kohort.broker.replicas.fetcher import ReplicaFetcher
 from kohort.protocol import ApiKey, ErrorCode, KafkaError
 from kohort.protocol.messages.fetch import FetchPartition, FetchTopic, ForgottenTopic
 from kohort.testing import RunningBroker
@@ -124,7 +124,7 @@ def test_of_a_session_only_what_has_changed_is_looked_at(
     wire: Wire, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[int] = []
-    whole = handler._read
+    whole = handler._read_partition
 
     def noted(fetch: Any, place: Any, *args: Any, **options: Any) -> Any:
         seen.append(place.wanted.partition)
@@ -133,7 +133,7 @@ def test_of_a_session_only_what_has_changed_is_looked_at(
     create_topic(wire, name, 20)
     session = Session(wire, name, *[0] * 20)
     monkeypatch.setattr(handler, "_ALL_AGAIN_S", 1_000.0)
-    monkeypatch.setattr(handler, "_read", noted)
+    monkeypatch.setattr(handler, "_read_partition", noted)
     produce(wire, name, batch(), partition=3)
     assert session.ask().keys() == {3}
     assert seen == [3]
@@ -191,7 +191,7 @@ def test_whoever_has_no_session_any_more_is_told_of_nothing(
     broker: RunningBroker, wire: Wire, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     create_topic(wire, name)
-    node = broker._broker._running().node
+    node = broker._broker._require_running().node
     waiters: Any = node.topics.logs.partition(name, 0).waiters
     kept = Session(wire, name, 0)
     assert len(waiters) == 1
@@ -229,14 +229,16 @@ def test_a_client_does_not_go_on_with_a_brokers_session() -> None:
 # -- which of them are kept
 
 
-def session_of(kept: FetchSessions, size: int, now_s: float, *, by_broker: bool = False) -> FetchSession:
+def session_of(
+    kept: FetchSessions, size: int, now_s: float, *, by_broker: bool = False
+) -> ServedFetchSession:
     session = kept.find(0, 0, by_id=False, by_broker=by_broker, now_s=now_s)
     session.update([FetchTopic(topic="t", partitions=[FetchPartition(partition=p) for p in range(size)])], ())
     kept.keep(session, now_s)
     return session
 
 
-def is_kept(kept: FetchSessions, session: FetchSession) -> bool:
+def is_kept(kept: FetchSessions, session: ServedFetchSession) -> bool:
     try:
         kept.find(session.id, 99, by_id=False, by_broker=session.by_broker, now_s=0.0)
     except KafkaError as error:
@@ -319,7 +321,7 @@ def test_a_session_that_grows_beyond_the_limit_ends() -> None:
     session = session_of(kept, 60, 0.0)
     grown = [FetchTopic(topic="u", partitions=[FetchPartition(partition=p) for p in range(41)])]
     kept.find(session.id, 1, by_id=False, by_broker=False, now_s=1.0).update(grown, ())
-    kept.grown(session, 1.0)
+    kept.count_growth(session, 1.0)
     assert session.id == 0
     assert len(kept) == 0
     assert session_of(kept, 100, 1.0).id > 0
@@ -329,7 +331,7 @@ def test_partitions_that_cannot_be_read_count_as_ten() -> None:
     kept = FetchSessions(10, most_partitions=100)
     session = kept.find(0, 0, by_id=False, by_broker=False, now_s=0.0)
     session.update([FetchTopic(topic="t", partitions=[FetchPartition(partition=p) for p in range(11)])], ())
-    for place in session.due():
+    for place in session.partitions_due():
         session.looked_at(place, None, has_more=False)
     kept.keep(session, 0.0)
     assert (session.id, session.readable, session.size) == (0, 0, 110)
@@ -337,9 +339,9 @@ def test_partitions_that_cannot_be_read_count_as_ten() -> None:
     kept.keep(session, 0.0)
     assert (session.id > 0, session.size) == (True, 100)
     # one that has come into being meanwhile
-    session.looked_at(session.due()[0], Partition(None, 0, None, on_disk=False), has_more=True)  # type: ignore[arg-type]
+    session.looked_at(session.partitions_due()[0], Partition(None, 0, None, on_disk=False), has_more=True)  # type: ignore[arg-type]
     assert (session.readable, session.size) == (1, 91)
-    kept.grown(session, 1.0)
+    kept.count_growth(session, 1.0)
     assert session_of(kept, 9, 1.0).id > 0
     assert session_of(kept, 1, 1.0).id == 0
 
@@ -350,7 +352,7 @@ def test_a_session_over_the_limit_is_answered_in_full(
     create_topic(wire, name, 3)
     session = Session(wire, name, 0, 0, 0)
     assert session.id > 0
-    node = broker._broker._running().node
+    node = broker._broker._require_running().node
     monkeypatch.setattr(node.fetch_sessions, "_most_partitions", node.fetch_sessions._size + 9)
     missing = FetchTopic(topic=f"{name}-missing", partitions=[FetchPartition(partition=0)])
     answer = session.ask(topics=[missing])
@@ -371,7 +373,7 @@ def test_requests_that_wait_name_so_many_partitions_together_and_no_more(
 ) -> None:
     monkeypatch.setattr(fetch_sessions, "MOST_WAITING", 12)
     monkeypatch.setattr(fetch_sessions, "FEW_WAITING", 2)
-    sessions = broker._broker._running().node.fetch_sessions
+    sessions = broker._broker._require_running().node.fetch_sessions
     create_topic(wire, name, 9)
 
     def fetch(wire: Wire, partitions: int) -> int:
@@ -395,7 +397,7 @@ async def test_what_changes_while_others_are_read_is_news(
     """A request about very many partitions lets others run in between."""
     async with prepared_broker(tmp_path) as broker:
         reads = 0
-        read = handler._read
+        read = handler._read_partition
 
         def noted(*arguments: Any, **more: Any) -> Any:
             nonlocal reads
@@ -408,7 +410,7 @@ async def test_what_changes_while_others_are_read_is_news(
             return found
 
         monkeypatch.setattr(_turns, "SLICE_S", -1.0)
-        monkeypatch.setattr(handler, "_read", noted)
+        monkeypatch.setattr(handler, "_read_partition", noted)
         end = broker.node.logs.partition(KNOWN, 0).log_end_offset
         fields = fetch_fields(KNOWN, end, 0, 0, max_wait_ms=60_000)
         asked = {**fields, "session_epoch": 0}
@@ -436,14 +438,14 @@ def test_a_follower_asks_for_what_is_new_without_another_session(monkeypatch: py
                     return await whole(node_id)
 
                 monkeypatch.setattr(node.cluster, "connect", counted)
-            begun: list[Fetcher] = []
-            anew = Fetcher._begin_anew
+            begun: list[ReplicaFetcher] = []
+            anew = ReplicaFetcher._begin_anew
 
-            def noted(fetcher: Fetcher) -> None:
+            def noted(fetcher: ReplicaFetcher) -> None:
                 begun.append(fetcher)
                 anew(fetcher)
 
-            monkeypatch.setattr(Fetcher, "_begin_anew", noted)
+            monkeypatch.setattr(ReplicaFetcher, "_begin_anew", noted)
             async with producer(nodes) as sender:
                 for number in range(10):
                     name = f"topic-{number}"

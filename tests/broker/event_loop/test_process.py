@@ -37,7 +37,7 @@ def test_it_warns_once_each_time_that_they_become_scarce(
     told = []
     with caplog.at_level(logging.WARNING, "kohort.broker"):
         for _ in range(5):
-            watch.look()
+            watch.count_descriptors()
             told.append(len(caplog.records))
     assert told == [0, 1, 1, 1, 2]
     assert caplog.records[0].getMessage().startswith("81 of 100 descriptors are open")

@@ -86,7 +86,7 @@ async def test_the_session_is_in_doubt_at_once_and_until_the_store_has_answered(
 
 
 def may_be_replaced(nodes: Nodes, node_id: int, partition: int) -> bool:
-    return nodes.brokers[node_id]._running()._moving["__consumer_offsets"].may_be_replaced(partition)
+    return nodes.brokers[node_id]._require_running()._moving["__consumer_offsets"].may_be_replaced(partition)
 
 
 async def test_a_coordinator_that_stood_still_and_hears_of_no_follower_may_be_replaced() -> None:
@@ -105,7 +105,7 @@ async def test_a_coordinator_that_stood_still_and_hears_of_no_follower_may_be_re
         # followers that go on fetching have no other leader
         await nodes.until(lambda: not may_be_replaced(nodes, leader, 0))
         for node_id, broker in nodes.brokers.items():
-            replicas = broker._running()._replicas
+            replicas = broker._require_running()._replicas
             if node_id != leader and replicas is not None:
                 await replicas.stop()
         await nodes.until(lambda: may_be_replaced(nodes, leader, 0))

@@ -63,7 +63,7 @@ def test_a_broker_that_only_listens_no_more_keeps_what_nobody_else_can_lead_and_
             assert await nodes.any().topics.carry_out([alone]) == {}
             await nodes.create("orders", 4)
             await in_sync(nodes, count=2)
-            server = nodes.brokers[victim]._running().server
+            server = nodes.brokers[victim]._require_running().server
             for acceptor in server.acceptors:
                 acceptor.close()
             for connection in list(server._connections):

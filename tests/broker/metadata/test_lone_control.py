@@ -33,7 +33,7 @@ def test_a_folder_of_an_older_version_has_all_that_was_in_it(tmp_path: Path) -> 
         ends = [offset_at(wire, "orders", LATEST, partition=number).offset for number in (0, 1)]
         assert ends == [6, 4], "7 records, and a marker of each transaction in each of its partitions"
         assert offset_at(wire, "lost", LATEST).offset == 1
-        node = running._broker._running().node
+        node = running._broker._require_running().node
         topics = {topic.name: (len(topic.partitions), topic.configs) for topic in node.topics.all()}
         compacted = {"cleanup_policy": "compact"}
         assert topics.pop("__consumer_offsets")[1].items() >= compacted.items()

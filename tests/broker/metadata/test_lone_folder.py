@@ -39,7 +39,7 @@ async def used(data: Path) -> None:
     """Let a broker alone have a topic with records, a group that has read a half of them, and settings."""
     async with Broker(data=data, settings=ALONE) as alone:
         await alone.topics.create("orders", 2, {"retention.ms": "123456789"})
-        live = alone._running().node.live
+        live = alone._require_running().node.live
         await live.set(for_all=True, values=live.check({"log.cleaner.backoff.ms": "7000"}, for_all=True))
         producer = Producer(bootstrap=alone.bootstrap, transactional_id="t")
         async with producer, producer.transaction():
@@ -76,9 +76,9 @@ async def test_a_cluster_that_begins_with_it_has_its_topics_groups_users_and_set
         topic = first.topics.get("orders")
         assert topic is not None
         assert (len(topic.partitions), topic.configs) == (2, {"retention_ms": 123_456_789})
-        assert first.settings is not first._running().node.settings
-        assert first._running().node.settings.log_cleaner_backoff_ms == 7_000
-        assert {user for user, _, _ in first._running().node.scram_users.all()} == {"alice"}
+        assert first.settings is not first._require_running().node.settings
+        assert first._require_running().node.settings.log_cleaner_backoff_ms == 7_000
+        assert {user for user, _, _ in first._require_running().node.scram_users.all()} == {"alice"}
         # the other half: what was committed is known
         got = await read(first.bootstrap, 5)
         async with Cluster(first.bootstrap) as client:
@@ -141,7 +141,7 @@ async def test_nothing_is_brought_while_another_broker_is_controller(
     await used(tmp_path / "1")
     home = MemoryHome()
     with monkeypatch.context() as cut:
-        cut.setattr(_lone_folder, "_bring", AsyncMock(side_effect=OSError("cut short")))
+        cut.setattr(_lone_folder, "_write_to_store", AsyncMock(side_effect=OSError("cut short")))
         with pytest.raises(OSError, match="cut short"):
             await of_cluster(home, tmp_path / "1").start()
     before = sorted(path.name for path in (tmp_path / "1").iterdir())

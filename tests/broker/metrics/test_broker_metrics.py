@@ -201,7 +201,7 @@ def test_clients_beyond_the_limit_are_one_line() -> None:
         peer = Peer("127.0.0.1", ("127.0.0.1", 1))
         peer.context(f"c{number}")
         peer.traffic.requests = 1
-        clients.left(peer)
+        clients.add_closed(peer)
     figures = clients.figures([])
     assert len(figures) == MAX_CLIENTS + 1
     assert [one.requests for one in figures if one.client_id == OTHERS] == [50]
@@ -212,7 +212,7 @@ def test_long_client_ids_are_cut() -> None:
     peer = Peer("127.0.0.1", ("127.0.0.1", 1))
     peer.context("c" * 30_000)
     peer.traffic.requests = 1
-    clients.left(peer)
+    clients.add_closed(peer)
     assert [one.client_id for one in clients.figures([peer])] == ["c" * 249]
 
 

@@ -35,7 +35,7 @@ def test_events_are_counted_and_handed_on() -> None:
         AssignorFailed("g", assignor="own", error_code=ErrorCode.UNKNOWN_SERVER_ERROR),
     ]
     for event in events:
-        counters.see(event)
+        counters.count_event(event)
     assert seen == events
     assert counters.rebalances == {"leave": 1}
     assert counters.rebalance_times.figures().max_ms == 250.0

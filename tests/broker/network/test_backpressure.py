@@ -20,7 +20,7 @@ from kohort.broker.network._flow import SMALL_BYTES
 from kohort.broker.security._listeners import Listener
 
 if TYPE_CHECKING:
-    from kohort.broker.network._connection import Connection
+    from kohort.broker.network._connection import ClientConnection
 
 MOST = 800_000
 #: What one read of a socket brings at most, in bytes.
@@ -41,29 +41,29 @@ class Client:
 
     def __post_init__(self) -> None:
         self.listener = Listener("X", "PLAINTEXT", "127.0.0.1", 0, control=self.control)
-        self.backpressure.add(cast("Connection", self))
+        self.backpressure.add(cast("ClientConnection", self))
 
     def regulate(self) -> None:
-        self.reading = not self.full and self.backpressure.lets_read(cast("Connection", self))
+        self.reading = not self.full and self.backpressure.lets_read(cast("ClientConnection", self))
 
     def send(self, size: int) -> None:
         """Part of a request arrives."""
         self.held_bytes += size
         self.small_only = self.small_only and self.held_bytes <= SMALL_BYTES
-        self.backpressure.hold(cast("Connection", self), size)
+        self.backpressure.count_bytes(cast("ClientConnection", self), size)
         self.regulate()
 
     def done(self, size: int | None = None) -> None:
         """What it held is answered."""
         size = self.held_bytes if size is None else size
         self.held_bytes -= size
-        self.backpressure.hold(cast("Connection", self), -size)
+        self.backpressure.count_bytes(cast("ClientConnection", self), -size)
         if not self.reading:
             self.regulate()
 
     def leave(self) -> None:
-        self.backpressure.forget(cast("Connection", self))
-        self.backpressure.hold(cast("Connection", self), -self.held_bytes)
+        self.backpressure.forget(cast("ClientConnection", self))
+        self.backpressure.count_bytes(cast("ClientConnection", self), -self.held_bytes)
 
 
 @pytest.fixture

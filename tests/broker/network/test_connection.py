@@ -17,7 +17,7 @@ import pytest
 from kohort.broker.event_loop import time_slices as _turns
 from kohort.broker.network._flow import MAX_WAITING_REQUESTS
 from kohort.broker.network._sender import MAX_JOINED_BYTES
-from kohort.broker.reporting.log_lines import MAX_LOGGED_TEXT, printable
+from kohort.broker.reporting.log_lines import MAX_LOGGED_TEXT, printable_text
 from kohort.protocol import ApiKey, encode_request
 from kohort.testing import RunningBroker
 from tests.broker.wire import Wire, batch, create_topic, fetch_fields, offset_at, part, produce_fields
@@ -248,7 +248,7 @@ def test_a_parked_join_of_a_client_that_left_is_dropped(broker: RunningBroker, n
     ],
 )
 def test_text_of_a_peer_cannot_forge_log_lines(text: str, shown: str) -> None:
-    assert printable(text) == shown
+    assert printable_text(text) == shown
 
 
 @pytest.mark.parametrize("leaves", [False, True])

@@ -13,7 +13,7 @@ from typing import cast
 import pytest
 
 from kohort.broker.network import _sender
-from kohort.broker.network._sender import Sender
+from kohort.broker.network._sender import FrameSender
 from kohort.broker.reporting.log_lines import LINES, RateLimitedLog
 from kohort.log import FileRange
 from kohort.log._descriptors import Descriptor
@@ -25,7 +25,7 @@ HEAD, TAIL = b"head", b"tail"
 class Told(asyncio.Protocol):
     """Tells the sender when the connection is gone, and when it may go on."""
 
-    sender: Sender | None = None
+    sender: FrameSender | None = None
 
     def pause_writing(self) -> None:
         if self.sender is not None:
@@ -46,7 +46,7 @@ class Link:
     def __init__(self, transport: asyncio.Transport, protocol: Told, peer: socket.socket) -> None:
         self.transport = transport
         self.protocol = protocol
-        self.sender = Sender(transport, 30.0)
+        self.sender = FrameSender(transport, 30.0)
         self.peer = peer
 
     async def received(self, size: int) -> bytes:
@@ -135,7 +135,7 @@ async def test_a_connection_that_is_closed_here_ends_the_sending(
 
 
 async def test_a_peer_that_reads_nothing_is_cut_off(link: Link, content: tuple[bytes, Path]) -> None:
-    sender = link.protocol.sender = Sender(link.transport, 0.05)
+    sender = link.protocol.sender = FrameSender(link.transport, 0.05)
     await sender.send([a_range(content[1])])
     assert link.transport.is_closing()
 
@@ -194,7 +194,7 @@ async def test_nothing_is_sent_on_an_encrypted_connection_past_the_transport(
             written.extend(parts)
 
     written: list[bytes] = []
-    await Sender(cast(asyncio.Transport, Encrypted()), 30.0).send([HEAD, a_range(content[1], 10)])
+    await FrameSender(cast(asyncio.Transport, Encrypted()), 30.0).send([HEAD, a_range(content[1], 10)])
     assert written == [HEAD, content[0][:10]]
 
 
@@ -213,7 +213,7 @@ async def test_clients_that_leave_while_they_are_answered_fill_no_log(
 
     monkeypatch.setattr(_sender, "_aborted", RateLimitedLog(now=lambda: 0.0))
     for _ in range(3 * LINES):
-        await Sender(cast(asyncio.Transport, Broken()), 30.0).send([HEAD])
+        await FrameSender(cast(asyncio.Transport, Broken()), 30.0).send([HEAD])
     assert len(caplog.records) == LINES
 
 

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from kohort.broker import Broker
-from kohort.broker.network._connection import Connection
+from kohort.broker.network._connection import ClientConnection
 from kohort.broker.reporting import log_lines as _log_lines
 from kohort.protocol import ApiKey, build_batch, encode_request
 from kohort.protocol.messages.heartbeat import HeartbeatRequest
@@ -37,7 +37,7 @@ async def test_who_connects_is_answered_within_a_turn_of_the_loop_after_it_is_le
         with socket.create_connection((host, int(port))) as link:
             link.sendall(encode_request(4, 1, "client", HeartbeatRequest("g", 1, "nobody", None)))
             link.setblocking(False)
-            broker._running().server.acceptors[0].look()  # as in a long turn
+            broker._require_running().server.acceptors[0].accept_waiting()  # as in a long turn
             turns = 0
             while not select.select([link], [], [], 0)[0]:
                 turns += 1
@@ -69,7 +69,7 @@ def test_a_connection_that_is_gone_keeps_nothing_of_a_request_until_garbage_is_l
         with running_broker(kohort_request_complete_timeout_ms=100) as broker, Wire(broker.bootstrap) as slow:
             slow.socket.sendall(struct.pack(">i", 1_000_000) + bytes(500_000))
             assert slow.closed_by_broker()
-        assert sum(each.held_bytes for each in gc.get_objects() if type(each) is Connection) == 0
+        assert sum(each.held_bytes for each in gc.get_objects() if type(each) is ClientConnection) == 0
     finally:
         gc.enable()
 
@@ -101,7 +101,7 @@ def test_stack_traces_that_clients_can_cause_are_limited_in_number(
     with running_broker() as broker, ExitStack() as stack:
         wires = [stack.enter_context(Wire(broker.bootstrap)) for _ in range(40)]
         # a request of which nobody had thought, of all at once
-        monkeypatch.setattr(Connection, "_answer", fail)
+        monkeypatch.setattr(ClientConnection, "_answer_in_order", fail)
         for wire in wires:
             wire.send(ApiKey.API_VERSIONS, 0)
         assert all(wire.closed_by_broker() for wire in wires)

@@ -34,7 +34,7 @@ class Client:
 
 
 def look(readers: SlowReaders, now: float, *clients: Client) -> list[tuple[Client, int]]:
-    return cast("list[tuple[Client, int]]", readers.look(cast(Any, clients), now))
+    return cast("list[tuple[Client, int]]", readers.find_slow(cast(Any, clients), now))
 
 
 def test_one_byte_now_and_then_is_nothing() -> None:

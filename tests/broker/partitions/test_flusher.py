@@ -184,7 +184,7 @@ async def test_a_snapshot_of_many_producers_is_written_beside_serving(
     header = parse_batch_header(batch(producer_id=1, sequence=0))
     for number in range(3 * MOST_SAVED):
         log._producers.note(header._replace(producer_id=number), None, NOW_MS)
-    log._roll(NOW_MS)
+    log._roll_segment(NOW_MS)
     threads: list[str] = []
     sync = OsFile.sync
 
@@ -209,7 +209,7 @@ async def test_a_snapshot_that_fails_costs_a_start_alone(
     header = parse_batch_header(batch(producer_id=1, sequence=0))
     for number in range(2 * MOST_SAVED):
         log._producers.note(header._replace(producer_id=number), None, NOW_MS)
-    log._roll(NOW_MS)
+    log._roll_segment(NOW_MS)
 
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "the disk is full")

@@ -17,7 +17,7 @@ from kohort.broker.partitions import marker_order as _marker_order
 from kohort.broker.partitions.marker_order import MarkerOrder
 from kohort.broker.transactions import end_in
 from kohort.client import BrokerTimeoutError
-from kohort.log import Producer
+from kohort.log import ProducerEntry
 from kohort.offsets_topic import partition_for
 from kohort.protocol import ErrorCode, TopicPartition
 from kohort.protocol.messages.write_txn_markers import (
@@ -50,7 +50,7 @@ def test_a_marker_that_was_sent_before_another_one_of_its_producer_is_refused() 
 
 def test_producers_that_the_log_has_forgotten_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_marker_order, "_LEAST", 3)
-    order = MarkerOrder(lambda: [Producer(1)])
+    order = MarkerOrder(lambda: [ProducerEntry(1)])
     order._most = 3
     for producer_id in range(1, 5):
         assert order.admit(marker(producer_id, 0, 1))
@@ -150,7 +150,7 @@ async def test_a_marker_waits_for_a_leader_only_as_long_as_it_leads(monkeypatch:
             return await ask(node_id, body, timeout_ms=timeout_ms)
 
         coordinator.ask = hang  # type: ignore[method-assign]
-        node = nodes.brokers[number]._running().node
+        node = nodes.brokers[number]._require_running().node
         ended = asyncio.create_task(end_in(node, ORDERS, marker(7, 0, 0)))
         await asked.wait()
         await nodes.kill(leader)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kohort.broker.partitions.unverified_writes import UnverifiedWrites
-from kohort.log import Producer
+from kohort.log import ProducerEntry
 from kohort.protocol import BatchHeader, ErrorCode, KafkaError, parse_batch_header
 from tests.broker.wire import batch
 
@@ -43,4 +43,4 @@ def test_a_batch_of_no_transaction_may_not_come_before_the_first_one_of_the_prod
 def test_a_batch_of_an_old_epoch_is_left_to_the_log_which_fences_it() -> None:
     writes = UnverifiedWrites()
     writes.begin(header(epoch=1, sequence=0, transactional=True), from_zero=False)
-    writes.check(header(epoch=0, sequence=5, transactional=False), Producer(7, 1))
+    writes.check(header(epoch=0, sequence=5, transactional=False), ProducerEntry(7, 1))

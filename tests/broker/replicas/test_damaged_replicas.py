@@ -152,7 +152,7 @@ async def test_a_follower_whose_files_are_damaged_copies_nothing_and_holds_nothi
         await written(nodes, 5)
         leader, follower, _ = nodes.state("orders").replicas
         replica(nodes, follower).damage = "somebody has changed the files"
-        replicas = nodes.brokers[follower]._running()._replicas
+        replicas = nodes.brokers[follower]._require_running()._replicas
         assert replicas is not None
         assert not replicas._fetchers[leader]._partitions
         append(replica(nodes, leader))
@@ -178,9 +178,9 @@ async def test_damage_that_a_follower_finds_in_cutting_its_log_is_cut_before_it_
         with pytest.raises(CorruptLogError):
             follower.log.read(3, 1_000)
         # it is known to be damaged: what stays is read again, and more is found
-        replicas = nodes.brokers[node_id]._running()._replicas
+        replicas = nodes.brokers[node_id]._require_running()._replicas
         assert replicas is not None
-        replicas._fetchers[leader]._truncate([(follower, 4, False)])
+        replicas._fetchers[leader]._truncate_logs([(follower, 4, False)])
         assert follower.log is not None
         assert (follower.log_end_offset, follower.log.first_damaged_offset) == (1, None)
 

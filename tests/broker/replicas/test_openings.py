@@ -177,10 +177,10 @@ async def test_what_comes_in_the_moment_in_which_the_last_reader_ends_is_read_to
         opened.append(partition)
         if partition is first:
             # before anything that its reader's end calls
-            loop.call_soon(openings.begin, second)
+            loop.call_soon(openings.begin_opening, second)
 
     openings = _openings.Openings(then)
-    openings.begin(first)
+    openings.begin_opening(first)
     for _ in range(20):
         await asyncio.sleep(0)
     assert opened == [first, second]

@@ -391,7 +391,7 @@ def test_a_leader_that_knows_of_no_topic_yet_gets_its_marker_later(monkeypatch: 
         async with cluster() as nodes:
             await nodes.create("orders")
             leader = nodes.state("orders").leader
-            coordinator = nodes.brokers[leader % 3 + 1]._running().node
+            coordinator = nodes.brokers[leader % 3 + 1]._require_running().node
             place, marker = TopicPartition("orders", 0), TransactionMarker(1, 0, True, 0)
             with monkeypatch.context() as patched:
                 patched.setattr(nodes.brokers[leader].topics, "image", ClusterImage("", -1, {}))
@@ -415,7 +415,7 @@ def test_a_marker_is_not_there_when_another_broker_leads_by_the_time_it_is_on_th
 
             monkeypatch.setattr(Flusher, "wait_flushed", flushed)
             marker = TransactionMarker(1, 0, False, 0)
-            node = nodes.brokers[leader]._running().node
+            node = nodes.brokers[leader]._require_running().node
             error = await write_marker(node, TopicPartition("orders", 0), marker)
             assert error is ErrorCode.NOT_LEADER_OR_FOLLOWER
 
@@ -483,7 +483,7 @@ def test_a_wiped_broker_that_is_back_before_it_was_missed_takes_nothing_from_the
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The controller dies with it: the next one has never seen it away."""
-    stand = Controller._stand
+    stand = Controller._stand_for_control
 
     async def stand_late(self: Controller) -> None:
         await asyncio.sleep(0.05)
@@ -498,7 +498,7 @@ def test_a_wiped_broker_that_is_back_before_it_was_missed_takes_nothing_from_the
             async with producer(nodes) as sender:
                 for number in range(5):
                     await sender.send_and_wait("orders", b"%d" % number, partition=index)
-            monkeypatch.setattr(Controller, "_stand", stand_late)
+            monkeypatch.setattr(Controller, "_stand_for_control", stand_late)
             former = nodes.stores[node_id]
             await nodes.brokers.pop(node_id).kill()
             for folder in (tmp_path / str(node_id)).glob("*-*/"):

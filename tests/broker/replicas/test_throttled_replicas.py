@@ -32,7 +32,7 @@ async def test_a_replica_that_is_added_gets_no_more_than_the_rate_until_that_is_
             replica(nodes, leader).append(records, now_ms=0)
         # one that is in sync is not held back, but what it takes counts
         await nodes.until(lambda: replica(nodes, other).log_end_offset == 5)
-        replicas = (await nodes.start(follower))._running()._replicas
+        replicas = (await nodes.start(follower))._require_running()._replicas
         assert replicas is not None
         await nodes.until(lambda: leader in replicas._fetchers)
         # more often than it would have to, to have all
@@ -40,7 +40,7 @@ async def test_a_replica_that_is_added_gets_no_more_than_the_rate_until_that_is_
         assert replica(nodes, follower).log_end_offset < 5
         assert len(nodes.state("orders").isr) == 2
         for broker in nodes.brokers.values():
-            live = broker._running().node.live
+            live = broker._require_running().node.live
             await live.set(for_all=False, values={f"{side}_replication_throttled_rate": 1 << 40})
         await in_sync(nodes)
         assert replica(nodes, follower).log_end_offset == 5

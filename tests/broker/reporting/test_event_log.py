@@ -8,7 +8,13 @@ from typing import Any
 
 import pytest
 
-from kohort.broker.reporting.event_log import EVENTS_LOGGER, MAX_LINES, MAX_REFUSALS, REPEAT_MS, EventLog
+from kohort.broker.reporting.event_log import (
+    EVENTS_LOGGER,
+    MAX_LINES,
+    MAX_REFUSALS,
+    REPEAT_MS,
+    EventLogWriter,
+)
 from kohort.broker.reporting.log_lines import MAX_LOGGED_TEXT
 from kohort.coordinator import (
     CauseKind,
@@ -58,7 +64,7 @@ def test_an_event_is_a_sentence_and_its_fields(caplog: pytest.LogCaptureFixture)
         after={"m": share},
         sequence=8,
     )
-    EventLog()(note)
+    EventLogWriter()(note)
     assert caplog.messages == ["RebalanceNote in group 'g': member m joined"]
     assert logged(caplog) == [
         {
@@ -96,12 +102,12 @@ def test_an_event_is_a_sentence_and_its_fields(caplog: pytest.LogCaptureFixture)
     ids=lambda value: type(value).__name__,
 )
 def test_levels(caplog: pytest.LogCaptureFixture, event: CoordinatorEvent, level: int) -> None:
-    EventLog()(event)
+    EventLogWriter()(event)
     assert [record.levelno for record in caplog.records] == [level]
 
 
 def test_an_event_without_a_group_says_its_fields(caplog: pytest.LogCaptureFixture) -> None:
-    EventLog()(ShardLoaded("", 1, 2, 0, 1, 4))
+    EventLogWriter()(ShardLoaded("", 1, 2, 0, 1, 4))
     assert caplog.messages == ["ShardLoaded: partition 1, records 2, skipped 0, groups 1, duration_ms 4"]
 
 
@@ -109,7 +115,7 @@ def test_the_callback_is_told_whatever_the_log_takes(caplog: pytest.LogCaptureFi
     caplog.set_level(logging.ERROR, EVENTS_LOGGER)
     told: list[CoordinatorEvent] = []
     event = fence()
-    EventLog(told.append)(event)
+    EventLogWriter(told.append)(event)
     assert told == [event]
     assert caplog.records == []
 
@@ -117,7 +123,7 @@ def test_the_callback_is_told_whatever_the_log_takes(caplog: pytest.LogCaptureFi
 def test_lines_wait_until_there_is_time_and_keep_their_order(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, EVENTS_LOGGER)
     soon: list[Callable[[], None]] = []
-    log = EventLog(later=soon.append)
+    log = EventLogWriter(later=soon.append)
     for partition in (1, 2):
         log(ShardLoaded("", partition, 2, 0, 1, 4))
     assert (caplog.messages, len(soon)) == ([], 1)
@@ -137,7 +143,7 @@ def test_lines_wait_until_there_is_time_and_keep_their_order(caplog: pytest.LogC
 
 def test_of_a_flood_no_more_waits_than_is_written(caplog: pytest.LogCaptureFixture) -> None:
     soon: list[Callable[[], None]] = []
-    log = EventLog(later=soon.append)
+    log = EventLogWriter(later=soon.append)
     for number in range(5_000):
         log(fence(f"m{number}"))
         log(MemberJoined("g", timestamp_ms=START_MS))
@@ -150,7 +156,7 @@ def test_of_a_flood_no_more_waits_than_is_written(caplog: pytest.LogCaptureFixtu
 
 def test_lines_behind_one_that_fails_are_written(caplog: pytest.LogCaptureFixture) -> None:
     soon: list[Callable[[], None]] = []
-    log = EventLog(later=soon.append)
+    log = EventLogWriter(later=soon.append)
 
     def fail(record: logging.LogRecord) -> bool:
         if "partition 0" in record.getMessage():
@@ -174,12 +180,12 @@ def test_lines_behind_one_that_fails_are_written(caplog: pytest.LogCaptureFixtur
 def test_a_line_has_the_time_of_its_event(caplog: pytest.LogCaptureFixture) -> None:
     event = fence()
     event.timestamp_ms = 1_700_000_000_123
-    EventLog()(event)
+    EventLogWriter()(event)
     assert caplog.records[0].created == 1_700_000_000.123
 
 
 def test_an_equal_refusal_is_repeated_once_a_minute_with_its_count(caplog: pytest.LogCaptureFixture) -> None:
-    log = EventLog()
+    log = EventLogWriter()
     for beat in range(0, REPEAT_MS + 1, 3_000):
         log(fence(at_ms=START_MS + beat))
     first, second = logged(caplog)
@@ -188,7 +194,7 @@ def test_an_equal_refusal_is_repeated_once_a_minute_with_its_count(caplog: pytes
 
 
 def test_refusals_in_floods_are_counted_instead(caplog: pytest.LogCaptureFixture) -> None:
-    log = EventLog()
+    log = EventLogWriter()
     for number in range(MAX_REFUSALS + 7):
         log(fence(f"m{number}"))
     assert len(caplog.records) == MAX_REFUSALS
@@ -197,7 +203,7 @@ def test_refusals_in_floods_are_counted_instead(caplog: pytest.LogCaptureFixture
 
 
 def test_no_second_has_more_lines_than_its_share(caplog: pytest.LogCaptureFixture) -> None:
-    log = EventLog()
+    log = EventLogWriter()
     for _ in range(MAX_LINES + 3):
         log(MemberJoined("g", timestamp_ms=START_MS))
     assert len(caplog.records) == MAX_LINES
@@ -206,7 +212,7 @@ def test_no_second_has_more_lines_than_its_share(caplog: pytest.LogCaptureFixtur
 
 
 def test_a_group_with_a_long_name_has_short_lines_of_its_own(caplog: pytest.LogCaptureFixture) -> None:
-    log = EventLog()
+    log = EventLogWriter()
     refusal = fence()
     refusal.group = "g" * 30_000
     log(refusal)

@@ -116,7 +116,7 @@ def test_a_start_that_waits_says_for_what(logger: logging.Logger, level: int, se
 def test_a_line_that_cannot_be_written_yet_comes_with_the_next(
     logger: logging.Logger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    formatter, met = _log_handler._formatter, threading.Event()
+    formatter, met = _log_handler._make_formatter, threading.Event()
 
     def no_descriptor(*, as_json: bool) -> logging.Formatter:
         met.set()
@@ -125,10 +125,10 @@ def test_a_line_that_cannot_be_written_yet_comes_with_the_next(
     out = io.StringIO()
     logger.addHandler(handler := LogHandler("text", out))
     handler.open()
-    monkeypatch.setattr(_log_handler, "_formatter", no_descriptor)
+    monkeypatch.setattr(_log_handler, "_make_formatter", no_descriptor)
     logger.warning("no connection can be accepted")
     assert met.wait(LATEST_S)
-    monkeypatch.setattr(_log_handler, "_formatter", formatter)
+    monkeypatch.setattr(_log_handler, "_make_formatter", formatter)
     deadline = time.monotonic() + LATEST_S
     while "accepted" not in out.getvalue():
         assert time.monotonic() < deadline

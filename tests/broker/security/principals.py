@@ -29,7 +29,7 @@ class _Spy:
 @contextmanager
 def principals_of(broker: RunningBroker) -> Iterator[list[str]]:
     """The principal of each request that the broker carries out in the block."""
-    router: Any = broker._broker._running().server.router
+    router: Any = broker._broker._require_running().server.router
     before, spy = router._gate, _Spy()
     router._gate = spy
     try:

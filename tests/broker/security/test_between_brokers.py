@@ -78,7 +78,7 @@ async def allow(nodes: Nodes, *rights: tuple[ResourceType, Operation], who: str 
         )
         for kind, operation in rights
     ]
-    rules = [each._running().node.authorizer for each in nodes.brokers.values()]
+    rules = [each._require_running().node.authorizer for each in nodes.brokers.values()]
     assert rules[0] is not None
     await rules[0].create(acls)
     await nodes.until(

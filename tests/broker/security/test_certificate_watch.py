@@ -49,7 +49,7 @@ def test_the_first_that_ends_is_told_once_a_day(
     told = []
     with caplog.at_level(logging.INFO, "kohort.broker"):
         for now[0] in (0.0, 5.0, DAY_S - 1, DAY_S, DAY_S + 1, 2 * DAY_S):
-            watch.look()
+            watch.log_expiring()
             told.append(len(caplog.records))
     assert told == ([1, 1, 1, 2, 2, 3] if level else [0] * 6)
     day = datetime.fromtimestamp(end, UTC).date()

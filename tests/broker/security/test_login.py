@@ -18,10 +18,10 @@ import pytest
 from kohort.broker import SettingsError
 from kohort.broker.network import _server
 from kohort.broker.security import _login
-from kohort.broker.security._errors import AuthenticationError
+from kohort.broker.security._errors import LoginFailedError
 from kohort.broker.security._listeners import listeners_of
 from kohort.broker.security._login import Login, Pass
-from kohort.broker.security._sasl import Sasl, plain_users
+from kohort.broker.security._sasl import SaslMechanisms, plain_users
 from kohort.broker.security._scram_users import ScramUsers
 from kohort.broker.settings import broker_settings
 from kohort.protocol import ApiKey, ProtocolError, decode_response, encode_request
@@ -313,9 +313,9 @@ def test_a_renewal_is_by_the_same_mechanism(monkeypatch: pytest.MonkeyPatch) -> 
 # settings
 
 
-def sasl(**given: str) -> Sasl:
+def sasl(**given: str) -> SaslMechanisms:
     settings = broker_settings({"listeners": "SASL_PLAINTEXT://:0,SASL_SSL://:0", **given})
-    return Sasl(settings, listeners_of(settings)[0], ScramUsers())
+    return SaslMechanisms(settings, listeners_of(settings)[0], ScramUsers())
 
 
 @pytest.mark.parametrize(
@@ -394,7 +394,7 @@ class _Exchange:
 
     async def step(self, data: bytes) -> bytes:
         if data == b"no":
-            raise AuthenticationError("NO")
+            raise LoginFailedError("NO")
         self._messages.append(data)
         self.done = len(self._messages) == 2
         return b"+".join(self._messages)

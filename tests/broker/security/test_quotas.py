@@ -259,7 +259,7 @@ def test_room_is_looked_for_again_where_nobody_could_be_closed_at_first() -> Non
         "kohort.request.complete.timeout.ms": "200",
     }
     with running_broker(**given) as broker:
-        running: Any = broker._broker._running()
+        running: Any = broker._broker._require_running()
         running.server.quotas.on_excess.clear()
         with Wire(broker.endpoints["PLAINTEXT"]) as client, Wire(broker.endpoints["BROKERS"]) as other:
             assert asks(other)

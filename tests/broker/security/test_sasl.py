@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from kohort.broker import SettingsError
-from kohort.broker.security._errors import AuthenticationError
+from kohort.broker.security._errors import LoginFailedError
 from kohort.broker.security._exchange import PlainExchange
 from kohort.broker.security._listeners import listeners_of
-from kohort.broker.security._sasl import Sasl, plain_users
+from kohort.broker.security._sasl import SaslMechanisms, plain_users
 from kohort.broker.security._scram_users import ScramUsers
 from kohort.broker.settings import broker_settings
 from tests.broker.security.issuer import Issuer, message
@@ -22,11 +22,11 @@ from tests.broker.security.scram_client import ScramClient
 MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
 
-def offered(**given: Any) -> Sasl:
+def offered(**given: Any) -> SaslMechanisms:
     settings = broker_settings({"listeners": "SASL_SSL://:0", **given})
     users = ScramUsers()
     users.add_in_memory("alice=secret")
-    return Sasl(settings, listeners_of(settings)[0], users)
+    return SaslMechanisms(settings, listeners_of(settings)[0], users)
 
 
 def test_mechanisms_are_told_in_the_order_of_the_settings_in_upper_case() -> None:
@@ -175,7 +175,7 @@ NO_NAME = "PLAIN: a name and its own password are asked for"
 )
 async def test_plain_lets_nobody_in_by_anything_but_a_name_and_its_password(data: bytes, why: str) -> None:
     exchange = PlainExchange({"alice": "secret", "empty": ""})
-    with pytest.raises(AuthenticationError) as caught:
+    with pytest.raises(LoginFailedError) as caught:
         await exchange.step(data)
     assert str(caught.value) == why
     assert (exchange.done, exchange.user, exchange.expires_ms) == (False, "", None)

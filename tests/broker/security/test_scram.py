@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kohort.broker.security import _scram
-from kohort.broker.security._errors import AuthenticationError
+from kohort.broker.security._errors import LoginFailedError
 from kohort.broker.security._scram import ScramExchange
 from kohort.broker.security._scram_users import HASHES, ScramCredential, ScramUsers
 from tests.broker.security.scram_client import ScramClient
@@ -46,7 +46,7 @@ async def test_the_example_of_rfc_7677(monkeypatch: pytest.MonkeyPatch) -> None:
     salted = hashlib.pbkdf2_hmac("sha256", b"pencil", salt, 4096)
     users = ScramUsers()
     users.replace({(MECHANISM, "user"): ScramCredential.of_salted(MECHANISM, salt, salted, 4096)})
-    monkeypatch.setattr(_scram, "_nonce", lambda: "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0")
+    monkeypatch.setattr(_scram, "_make_nonce", lambda: "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0")
     exchange = ScramExchange(MECHANISM, users)
     first = await exchange.step(b"n,,n=user,r=rOprNGfwEbeRWgbNEkqO")
     assert first == b"r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096"
@@ -88,7 +88,7 @@ async def test_binding_and_nonce_are_looked_at_each(users: ScramUsers, wrong: st
     else:
         nonce = answer.split(b",")[0]
         last = client.last(answer.replace(nonce, nonce + b"x"))
-    with pytest.raises(AuthenticationError, match="not a message of this mechanism"):
+    with pytest.raises(LoginFailedError, match="not a message of this mechanism"):
         await exchange.step(last)
     assert not exchange.done
 
@@ -106,7 +106,7 @@ async def test_a_wrong_password_and_a_user_that_is_not_there_look_the_same(
 ) -> None:
     exchange, client = ScramExchange(MECHANISM, users), ScramClient(MECHANISM, user, password)
     answer = await exchange.step(client.first())
-    with pytest.raises(AuthenticationError, match="the user name or the password is not right"):
+    with pytest.raises(LoginFailedError, match="the user name or the password is not right"):
         await exchange.step(client.last(answer))
     assert not exchange.done
     again = await ScramExchange(MECHANISM, users).step(client.first())
@@ -120,7 +120,7 @@ async def test_the_key_of_nobody_opens_nothing(users: ScramUsers) -> None:
     nonce = answer.split(",")[0]
     signed = f"n=nobody,{client.first().decode().split(',')[3]},{answer},c=biws,{nonce}".encode()
     proof = base64.b64encode(hmac.digest(bytes(32), signed, "sha256")).decode()
-    with pytest.raises(AuthenticationError):
+    with pytest.raises(LoginFailedError):
         await exchange.step(f"c=biws,{nonce},p={proof}".encode())
 
 
@@ -131,7 +131,7 @@ async def test_a_replayed_exchange_is_refused(users: ScramUsers) -> None:
     await exchange.step(last)
     replayed = ScramExchange(MECHANISM, users)
     await replayed.step(first)
-    with pytest.raises(AuthenticationError):
+    with pytest.raises(LoginFailedError):
         await replayed.step(last)
     assert not replayed.done
 
@@ -140,7 +140,7 @@ async def test_an_exchange_that_is_done_takes_no_more(users: ScramUsers) -> None
     exchange, client = ScramExchange(MECHANISM, users), ScramClient(MECHANISM, "alice", "secret")
     last = client.last(await exchange.step(client.first()))
     await exchange.step(last)
-    with pytest.raises(AuthenticationError):
+    with pytest.raises(LoginFailedError):
         await exchange.step(last)
 
 
@@ -166,7 +166,7 @@ async def test_an_exchange_that_is_done_takes_no_more(users: ScramUsers) -> None
     ],
 )
 async def test_a_first_message_that_is_none_is_refused(users: ScramUsers, message: str, said: str) -> None:
-    with pytest.raises(AuthenticationError, match=said):
+    with pytest.raises(LoginFailedError, match=said):
         await ScramExchange(MECHANISM, users).step(message.encode())
 
 
@@ -179,7 +179,7 @@ async def test_a_last_message_with_another_part_is_refused(
 ) -> None:
     exchange, client = ScramExchange(MECHANISM, users), ScramClient(MECHANISM, "alice", "secret")
     last = client.last(await exchange.step(client.first()))
-    with pytest.raises(AuthenticationError):
+    with pytest.raises(LoginFailedError):
         await exchange.step(last.replace(part, other, 1))
     assert not exchange.done
 
@@ -188,7 +188,7 @@ async def test_a_last_message_with_another_part_is_refused(
 async def test_a_last_message_without_all_its_parts_is_refused(users: ScramUsers, last: str) -> None:
     exchange = ScramExchange(MECHANISM, users)
     await exchange.step(b"n,,n=alice,r=abc")
-    with pytest.raises(AuthenticationError, match="not a message of this mechanism"):
+    with pytest.raises(LoginFailedError, match="not a message of this mechanism"):
         await exchange.step(last.encode())
     assert not exchange.done
 
@@ -199,6 +199,6 @@ async def test_bytes_of_any_kind_let_nobody_in(users: ScramUsers, messages: list
     for message in messages:
         try:
             await exchange.step(message)
-        except AuthenticationError:
+        except LoginFailedError:
             break
     assert not exchange.done

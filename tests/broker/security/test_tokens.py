@@ -25,9 +25,9 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
 from kohort.broker import SettingsError
 from kohort.broker.security import _tokens
-from kohort.broker.security._errors import AuthenticationError
+from kohort.broker.security._errors import LoginFailedError
 from kohort.broker.security._oauth import OauthExchange
-from kohort.broker.security._tokens import Tokens
+from kohort.broker.security._tokens import TokenVerifier
 from kohort.broker.settings import broker_settings
 from tests.broker.security.issuer import Issuer, message
 
@@ -37,14 +37,14 @@ def issuer(tmp_path: Path) -> Issuer:
     return Issuer(tmp_path / "the keys.json")
 
 
-def tokens(url: str, **more: Any) -> Tokens:
+def tokens(url: str, **more: Any) -> TokenVerifier:
     given = {
         "sasl.oauthbearer.jwks.endpoint.url": url,
         "sasl.oauthbearer.expected.audience": "kafka, other",
         "sasl.oauthbearer.expected.issuer": "issuer",
         **more,
     }
-    return Tokens(broker_settings(given))
+    return TokenVerifier(broker_settings(given))
 
 
 async def test_a_signed_token_names_its_user_until_it_ends(issuer: Issuer) -> None:
@@ -79,7 +79,7 @@ async def test_a_token_that_is_not_for_us_or_not_for_now_is_refused(
     answer = await exchange.step(message(issuer.token(**claims)))
     assert json.loads(answer) == {"status": "invalid_token"}
     assert not exchange.done
-    with pytest.raises(AuthenticationError):
+    with pytest.raises(LoginFailedError):
         await exchange.step(b"\x01")
 
 
@@ -109,10 +109,10 @@ async def test_no_signature_and_a_signature_by_the_public_key_are_refused(issuer
     ]
     verifier = tokens(issuer.url)
     for token, why in forged:
-        with pytest.raises(AuthenticationError) as caught:
-            await verifier.verified(token)
+        with pytest.raises(LoginFailedError) as caught:
+            await verifier.verify_token(token)
         assert str(caught.value) == why
-    assert (await verifier.verified(issuer.token()))[0] == "alice"
+    assert (await verifier.verify_token(issuer.token()))[0] == "alice"
 
 
 _CURVES: dict[str, ec.EllipticCurve] = {
@@ -157,8 +157,8 @@ async def test_every_kind_of_signature_with_a_public_key_is_believed(
     path = tmp_path / "keys.json"
     path.write_text(json.dumps({"keys": [{**public, **told, "kid": "k"}]}))
     verifier = tokens(path.as_uri())
-    assert (await verifier.verified(_signed(key, algorithm, kid="k")))[0] == "alice"
-    assert (await verifier.verified(_signed(key, algorithm)))[0] == "alice", "the one key there is"
+    assert (await verifier.verify_token(_signed(key, algorithm, kid="k")))[0] == "alice"
+    assert (await verifier.verify_token(_signed(key, algorithm)))[0] == "alice", "the one key there is"
 
 
 @pytest.mark.parametrize(
@@ -177,8 +177,8 @@ async def test_a_key_for_something_else_verifies_nothing(
     key, public = _key_for(algorithm)
     path = tmp_path / "keys.json"
     path.write_text(json.dumps({"keys": [{**public, **about, "kid": "k"}]}))
-    with pytest.raises(AuthenticationError) as caught:
-        await tokens(path.as_uri()).verified(_signed(key, algorithm, kid="k"))
+    with pytest.raises(LoginFailedError) as caught:
+        await tokens(path.as_uri()).verify_token(_signed(key, algorithm, kid="k"))
     assert str(caught.value) == "the token is signed with a key that is not known"
 
 
@@ -191,14 +191,14 @@ async def test_of_many_keys_the_one_that_the_token_names_is_taken(tmp_path: Path
     path.write_text(json.dumps({"keys": [*unreadable, *named]}))
     verifier = tokens(path.as_uri())
     for at, algorithm in enumerate(kinds):
-        assert (await verifier.verified(_signed(made[at][0], algorithm, kid=str(at))))[0] == "alice"
+        assert (await verifier.verify_token(_signed(made[at][0], algorithm, kid=str(at))))[0] == "alice"
     for at in (1, 2):
-        assert (await verifier.verified(_signed(made[at][0], kinds[at])))[0] == "alice", "one of its kind"
+        assert (await verifier.verify_token(_signed(made[at][0], kinds[at])))[0] == "alice", "one of its kind"
     for wrong in (_signed(made[0][0], "ES256"), _signed(made[0][0], "ES256", kid="9")):
-        with pytest.raises(AuthenticationError, match="a key that is not known"):
-            await verifier.verified(wrong)
-    with pytest.raises(AuthenticationError) as caught:
-        await verifier.verified(_signed(made[0][0], "ES256", kid="3"))
+        with pytest.raises(LoginFailedError, match="a key that is not known"):
+            await verifier.verify_token(wrong)
+    with pytest.raises(LoginFailedError) as caught:
+        await verifier.verify_token(_signed(made[0][0], "ES256", kid="3"))
     assert str(caught.value) == "the token is refused: Signature verification failed"
 
 
@@ -218,8 +218,8 @@ async def test_what_is_no_set_of_keys_is_told_with_the_reason(
     issuer: Issuer, caplog: pytest.LogCaptureFixture, content: str, why: str
 ) -> None:
     issuer.path.write_text(content)
-    with pytest.raises(AuthenticationError, match="a key that is not known"):
-        await tokens(issuer.url).verified(issuer.token())
+    with pytest.raises(LoginFailedError, match="a key that is not known"):
+        await tokens(issuer.url).verify_token(issuer.token())
     assert set(caplog.messages) == {
         f"the keys of tokens cannot be read from {issuer.url}, those of before are used: {why}"
     }
@@ -240,8 +240,8 @@ async def test_what_is_no_set_of_keys_is_told_with_the_reason(
     ids=str,
 )
 async def test_a_refused_token_is_told_why(issuer: Issuer, claims: dict[str, Any], why: str) -> None:
-    with pytest.raises(AuthenticationError) as caught:
-        await tokens(issuer.url).verified(issuer.token(**claims))
+    with pytest.raises(LoginFailedError) as caught:
+        await tokens(issuer.url).verify_token(issuer.token(**claims))
     assert str(caught.value) == why
 
 
@@ -263,7 +263,7 @@ async def test_a_refused_token_is_told_why(issuer: Issuer, claims: dict[str, Any
 async def test_settings_say_which_tokens_are_believed(
     issuer: Issuer, given: dict[str, str], claims: dict[str, Any]
 ) -> None:
-    assert (await tokens(issuer.url, **given).verified(issuer.token(**claims)))[0] == "alice"
+    assert (await tokens(issuer.url, **given).verify_token(issuer.token(**claims)))[0] == "alice"
 
 
 @pytest.mark.parametrize(
@@ -271,13 +271,13 @@ async def test_settings_say_which_tokens_are_believed(
     [(4_000_000_000, 4_000_000_000_000), (4_000_000_000.25, 4_000_000_000_250), (1e300, 2**40 * 1_000)],
 )
 async def test_a_token_ends_at_its_time_in_milliseconds(issuer: Issuer, end: float, end_ms: int) -> None:
-    assert await tokens(issuer.url).verified(issuer.token(exp=end)) == ("alice", end_ms)
+    assert await tokens(issuer.url).verify_token(issuer.token(exp=end)) == ("alice", end_ms)
 
 
 @pytest.mark.parametrize("token", ["", "x", "a.b.c", "\x00", "é", "e30.e30.e30", "W10.W10.W10"])
 async def test_what_is_no_token_is_refused(issuer: Issuer, token: str) -> None:
-    with pytest.raises(AuthenticationError):
-        await tokens(issuer.url).verified(token)
+    with pytest.raises(LoginFailedError):
+        await tokens(issuer.url).verify_token(token)
 
 
 @pytest.mark.parametrize(
@@ -302,7 +302,7 @@ async def test_what_is_no_token_is_refused(issuer: Issuer, token: str) -> None:
     ],
 )
 async def test_a_message_of_another_form_is_refused(issuer: Issuer, text: str) -> None:
-    with pytest.raises(AuthenticationError) as caught:
+    with pytest.raises(LoginFailedError) as caught:
         await OauthExchange(tokens(issuer.url)).step(text.encode())
     assert str(caught.value) == "OAUTHBEARER: not a message of this mechanism"
 
@@ -339,7 +339,7 @@ async def test_a_token_cannot_be_used_for_somebody_else(issuer: Issuer) -> None:
     exchange = OauthExchange(tokens(issuer.url))
     assert b"invalid_token" in await exchange.step(message(issuer.token(), "n,a=bob,"))
     assert (exchange.done, exchange.user) == (False, "")
-    with pytest.raises(AuthenticationError) as caught:
+    with pytest.raises(LoginFailedError) as caught:
         await exchange.step(b"\x01")
     assert str(caught.value) == "OAUTHBEARER: the token is somebody else's"
     same = OauthExchange(tokens(issuer.url))
@@ -350,20 +350,20 @@ async def test_a_token_cannot_be_used_for_somebody_else(issuer: Issuer) -> None:
 async def test_keys_of_a_file_are_read_again_when_it_changes(issuer: Issuer) -> None:
     verifier = tokens(issuer.url)
     before = issuer.token()
-    await verifier.verified(before)
+    await verifier.verify_token(before)
     issuer.rotate("second")
-    await verifier.verified(issuer.token())
-    with pytest.raises(AuthenticationError, match="a key that is not known"):
-        await verifier.verified(before)
+    await verifier.verify_token(issuer.token())
+    with pytest.raises(LoginFailedError, match="a key that is not known"):
+        await verifier.verify_token(before)
 
 
 async def test_a_file_that_cannot_be_read_leaves_the_keys_of_before(
     issuer: Issuer, caplog: pytest.LogCaptureFixture
 ) -> None:
     verifier = tokens(issuer.url)
-    await verifier.verified(issuer.token())
+    await verifier.verify_token(issuer.token())
     issuer.path.write_text("{")
-    await verifier.verified(issuer.token())
+    await verifier.verify_token(issuer.token())
     assert "the keys of tokens cannot be read" in caplog.text
 
 
@@ -405,25 +405,25 @@ async def test_keys_of_an_address_are_asked_for_when_they_are_old_and_for_a_new_
 ) -> None:
     now = 0.0
     settings = broker_settings({"sasl.oauthbearer.jwks.endpoint.url": keys.url})
-    verifier = Tokens(settings, steady=lambda: now)
+    verifier = TokenVerifier(settings, steady=lambda: now)
     for _ in range(5):
-        await verifier.verified(issuer.token())
+        await verifier.verify_token(issuer.token())
     assert keys.asked == 1
     now = 3_600.0
-    await verifier.verified(issuer.token())
+    await verifier.verify_token(issuer.token())
     await renewed(verifier)
     assert keys.asked == 2
     issuer.rotate("second")
     for _ in range(20):
-        with pytest.raises(AuthenticationError):
-            await verifier.verified(issuer.token(headers={"kid": "made up"}))
+        with pytest.raises(LoginFailedError):
+            await verifier.verify_token(issuer.token(headers={"kid": "made up"}))
     assert keys.asked == 2, "names that strangers make up are not asked for at once"
     now += 10.0
-    await verifier.verified(issuer.token())
+    await verifier.verify_token(issuer.token())
     assert keys.asked == 3
 
 
-async def renewed(verifier: Tokens) -> None:
+async def renewed(verifier: TokenVerifier) -> None:
     """Return when nobody is reading keys."""
     if (renewal := verifier._keys._renewal) is not None:
         await asyncio.wait_for(renewal, 10)
@@ -434,8 +434,8 @@ async def test_who_has_a_known_key_does_not_wait_for_an_address_that_hangs(
 ) -> None:
     now = 0.0
     settings = broker_settings({"sasl.oauthbearer.jwks.endpoint.url": keys.url})
-    verifier = Tokens(settings, steady=lambda: now)
-    await verifier.verified(issuer.token())
+    verifier = TokenVerifier(settings, steady=lambda: now)
+    await verifier.verify_token(issuer.token())
     hung, asked = threading.Event(), 0
 
     def hang(_url: str) -> bytes:
@@ -444,31 +444,31 @@ async def test_who_has_a_known_key_does_not_wait_for_an_address_that_hangs(
         assert hung.wait(30)
         raise TimeoutError("it hangs")
 
-    monkeypatch.setattr(_tokens, "_read", hang)
+    monkeypatch.setattr(_tokens, "_read_url", hang)
     monkeypatch.setattr(_tokens, "FETCH_S", 0.05)
     now = 3_600.0
     try:
         async with asyncio.timeout(10):
-            await asyncio.gather(*(verifier.verified(issuer.token()) for _ in range(50)))
-            with pytest.raises(AuthenticationError, match="a key that is not known"):
-                await verifier.verified(issuer.token(headers={"kid": "made up"}))
+            await asyncio.gather(*(verifier.verify_token(issuer.token()) for _ in range(50)))
+            with pytest.raises(LoginFailedError, match="a key that is not known"):
+                await verifier.verify_token(issuer.token(headers={"kid": "made up"}))
     finally:
         hung.set()
     await renewed(verifier)
     assert "those of before are used: it hangs" in caplog.text
     now += 9.0
-    await verifier.verified(issuer.token())
+    await verifier.verify_token(issuer.token())
     assert asked == 1, "it rests from the end of the last try on"
 
 
 async def test_an_address_that_answers_byte_by_byte_is_given_up(
     issuer: Issuer, keys: _Keys, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    verifier = Tokens(broker_settings({"sasl.oauthbearer.jwks.endpoint.url": keys.url}), lambda: 0.0)
+    verifier = TokenVerifier(broker_settings({"sasl.oauthbearer.jwks.endpoint.url": keys.url}), lambda: 0.0)
     clock = iter(range(0, 1_000, 20))
     monkeypatch.setattr(_tokens, "time", SimpleNamespace(monotonic=lambda: float(next(clock))))
-    with pytest.raises(AuthenticationError):
-        await verifier.verified(issuer.token())
+    with pytest.raises(LoginFailedError):
+        await verifier.verify_token(issuer.token())
     assert "not complete after 10 s" in caplog.text
 
 
@@ -484,8 +484,8 @@ async def test_an_address_that_speaks_something_else_leaves_the_keys_of_before(
                 link.sendall(b"what?\r\n\r\n")
 
         threading.Thread(target=answer, daemon=True).start()
-        with pytest.raises(AuthenticationError):
-            await tokens(f"http://127.0.0.1:{server.getsockname()[1]}/keys").verified(issuer.token())
+        with pytest.raises(LoginFailedError):
+            await tokens(f"http://127.0.0.1:{server.getsockname()[1]}/keys").verify_token(issuer.token())
     assert "the keys of tokens cannot be read" in caplog.text
 
 
@@ -493,8 +493,8 @@ async def test_a_set_of_keys_that_is_too_large_is_not_read(
     issuer: Issuer, keys: _Keys, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(_tokens, "MAX_KEYS_BYTES", 10)
-    with pytest.raises(AuthenticationError):
-        await tokens(keys.url).verified(issuer.token())
+    with pytest.raises(LoginFailedError):
+        await tokens(keys.url).verify_token(issuer.token())
     assert "more than 10 bytes" in caplog.text
 
 
@@ -507,6 +507,6 @@ def test_keys_lie_at_an_address_or_in_a_file(url: str) -> None:
 def test_without_the_library_the_setting_says_what_to_install(
     issuer: Issuer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_tokens, "_library", lambda: None)
+    monkeypatch.setattr(_tokens, "_import_jwt", lambda: None)
     with pytest.raises(SettingsError, match=r"pip install 'kohort\[security\]'"):
         tokens(issuer.url)

@@ -13,12 +13,12 @@ from kohort.cluster import (
     ClusterView,
     Create,
     Delete,
-    Entry,
     PartitionState,
     Put,
+    StoreEntry,
 )
-from kohort.cluster.controller import Decision, Rules, tidied
-from kohort.cluster.controller.writes import Entries, steps
+from kohort.cluster.controller import Decision, Rules, tidy_partitions
+from kohort.cluster.controller.writes import Entries, steps_to_write
 from kohort.cluster.layout import CLUSTER_ID, broker_path, states_path, stored_broker
 from kohort.testing.memory_store import MemoryHome
 
@@ -55,7 +55,7 @@ class Cluster:
     def entries(self) -> Entries:
         return self._view.entries()
 
-    def stored(self, path: str) -> Entry | None:
+    def stored(self, path: str) -> StoreEntry | None:
         return self._store.get(path)
 
     def start(self, node_id: int) -> None:
@@ -94,7 +94,7 @@ class Cluster:
 
     def do(self, decision: Decision[A]) -> A:
         """Carry a decision out; returns its answer. What is read afterwards is what was decided."""
-        for step in steps(self.image, self._view.entries(), self.stored, decision):
+        for step in steps_to_write(self.image, self._view.entries(), self.stored, decision):
             self._write(*step)
         for topic in decision.topics:
             found = self.image.topic(topic.name)
@@ -106,8 +106,8 @@ class Cluster:
         return decision.answer
 
     def tidy(self) -> None:
-        self.do(tidied(self.image, self.image.topics(), self.rules))
-        assert tidied(self.image, self.image.topics(), self.rules).topics == [], "once is enough"
+        self.do(tidy_partitions(self.image, self.image.topics(), self.rules))
+        assert tidy_partitions(self.image, self.image.topics(), self.rules).topics == [], "once is enough"
 
     def state(self, topic: str, partition: int = 0) -> PartitionState:
         found = self.image.topic(topic)

@@ -150,7 +150,7 @@ async def test_partitions_of_the_controllers_broker_get_leaders_from_the_next(br
 async def test_a_topic_that_somebody_else_wrote_gets_leaders(brokers: list[Broker]) -> None:
     _, second, third = brokers
     assignment = TopicAssignment(UUID(int=9), ((2, 3), (3, 1)))
-    await third.store.commit(Create(topic_path("foreign"), assignment.stored()))
+    await third.store.commit(Create(topic_path("foreign"), assignment.to_document()))
     await until(lambda: [state.leader for state in second.states("foreign")] == [2, 3])
 
 

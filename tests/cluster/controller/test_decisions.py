@@ -27,8 +27,8 @@ from kohort.cluster.controller import (
     leaders_to_move,
     reassign,
     reassignments,
-    steps,
-    tidied,
+    steps_to_write,
+    tidy_partitions,
 )
 from kohort.cluster.layout import states_path
 from kohort.protocol import ErrorCode, KafkaError, TopicPartition
@@ -461,11 +461,11 @@ def test_each_entry_of_states_is_written_once_where_a_broker_is_gone() -> None:
     ]
     cluster.do(create_topics(cluster.image, new))
     gone = {node_id: each for node_id, each in cluster.image.brokers.items() if node_id != 3}
-    image = cluster.image.changed(brokers=gone)
+    image = cluster.image.with_changes(brokers=gone)
     # whatever their order
     topics = sorted(image.topics(), key=lambda topic: hash(topic.id.int % 7))
-    decision = tidied(image, topics, cluster.rules)
-    written = list(steps(image, cluster.entries(), cluster.stored, decision))
+    decision = tidy_partitions(image, topics, cluster.rules)
+    written = list(steps_to_write(image, cluster.entries(), cluster.stored, decision))
     paths = [change.path for step in written for change in step]
     assert sorted(paths) == [states_path(0), states_path(1), states_path(2)]
     assert len(written) == 1

@@ -27,7 +27,7 @@ from kohort.cluster.controller import (
     leaders_to_move,
     reassign,
 )
-from kohort.cluster.controller.partitions import moved, moved_replicas
+from kohort.cluster.controller.partitions import moved_replicas, transition_of
 from kohort.protocol import TopicPartition
 from tests.cluster.controller.clusters import Cluster, plain
 
@@ -162,7 +162,7 @@ class ClusterMachine(RuleBasedStateMachine):
                     self.check_move(key, before, plain(state), unclean=unclean)
         for key, before in self.before.items():
             if key not in now:
-                assert moved(before, None) is not None
+                assert transition_of(before, None) is not None
         self.before, self.brokers_before = now, image.brokers
         self.asked, self.may_be_unclean = {}, False
 
@@ -183,7 +183,7 @@ class ClusterMachine(RuleBasedStateMachine):
             assert set(state.isr) <= brokers.keys(), "who is away is not in sync while others are"
 
     def check_move(self, key: Key, before: PartitionState, now: PartitionState, *, unclean: bool) -> None:
-        moved(before, now)
+        transition_of(before, now)
         list(moved_replicas(before, now, self.brokers_before, self.cluster.image.brokers))
         assert now.leader_epoch >= before.leader_epoch
         if now == before:

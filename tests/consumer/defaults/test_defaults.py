@@ -160,7 +160,7 @@ BUGS = (
     (
         Bug(
             "where the group begins is not committed before records are read",
-            "consumer.done.committer:Committer.keep",
+            "consumer.done.committer:Committer.keep_starts",
             "if not self.keeps_starts:",
             "if True:",
         ),

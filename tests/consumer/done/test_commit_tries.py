@@ -92,7 +92,7 @@ async def test_what_was_committed_as_it_was_given_up_is_not_reported_as_lost() -
 
     def given_up(event: Event) -> None:
         bench.events.append(event)
-        bench.tracker.end(A)
+        bench.tracker.end_session(A)
 
     bench.committer.report = given_up
     releasing = asyncio.create_task(bench.committer.commit_done([A], 2_000))
@@ -243,7 +243,7 @@ def test_answers_may_take_longer_than_the_interval_between_commits() -> None:
 
 def test_who_is_no_member_commits_again_so_that_its_offsets_do_not_expire() -> None:
     bench = Bench(manual=True)
-    bench.tracker.begin(B, 7, committed=CommittedOffset(7, 2, "mine"))
+    bench.tracker.begin_session(B, 7, committed=CommittedOffset(7, 2, "mine"))
     bench.done(A, 0)
     run_in_virtual_time(_for_a_while(bench, 200, 2.5 * REPEAT_MS / 1000))
     assert [offsets for _, offsets in bench.coordinator.sent] == [{0: 1}, {0: 1, 1: 7}, {0: 1, 1: 7}]
@@ -273,7 +273,7 @@ async def test_given_offsets_carry_the_leader_epoch_under_which_they_were_read()
 
 async def test_offsets_given_before_reading_begins_are_committed_though_it_begins_meanwhile() -> None:
     bench = Bench(LOADING)
-    bench.tracker.end(A)
+    bench.tracker.end_session(A)
     bench.coordinator.meanwhile = lambda: bench.begin(A, 0)
     await bench.committer.commit({A: 1}, 2_000)
     assert bench.coordinator.committed == {0: 1}

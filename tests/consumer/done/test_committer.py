@@ -89,7 +89,7 @@ async def test_a_rebalance_is_waited_out_and_what_is_left_is_committed_in_the_ne
     await asyncio.sleep(0.02)
     assert len(bench.coordinator.sent) == 1
     bench.membership.generation, bench.membership.state = 4, MemberState.STABLE
-    bench.tracker.end(B)
+    bench.tracker.end_session(B)
     bench.settled.fire()
     with pytest.raises(CommitFailedError, match="no longer owned: orders-1") as caught:
         await committing
@@ -103,7 +103,7 @@ async def test_a_generation_that_is_refused_is_told_to_membership_and_the_partit
     committing = asyncio.create_task(bench.commit())
     await asyncio.sleep(0.02)
     assert bench.membership.generation == -1
-    bench.tracker.end(A)
+    bench.tracker.end_session(A)
     bench.settled.fire()
     with pytest.raises(CommitFailedError) as caught:
         await committing
@@ -115,8 +115,8 @@ async def test_a_partition_that_came_back_meanwhile_is_another_assignment() -> N
     bench.done(A, 0)
 
     def comes_back() -> None:
-        bench.tracker.end(A)
-        bench.tracker.begin(A, 0)
+        bench.tracker.end_session(A)
+        bench.tracker.begin_session(A, 0)
 
     bench.coordinator.meanwhile = comes_back
     with pytest.raises(CommitFailedError) as caught:
@@ -179,7 +179,7 @@ async def test_commits_go_one_at_a_time() -> None:
 @pytest.mark.parametrize(("given", "sent"), [(-1, 5), (0, 0), (3, 3)])
 async def test_an_offset_goes_with_the_epoch_that_it_was_given_or_read_in(given: int, sent: int) -> None:
     bench = Bench()
-    bench.tracker.begin(A, 0, leader_epoch=5).delivered_all([0, 1, 2])
+    bench.tracker.begin_session(A, 0, leader_epoch=5).delivered_all([0, 1, 2])
     await bench.committer.commit({A: CommittedOffset(2, leader_epoch=given)}, 2_000)
     assert bench.coordinator.leader_epochs == [sent]
 
@@ -209,7 +209,7 @@ async def test_what_became_of_a_commit_is_told_by_partition(lost: bool, failed: 
     if lost:
         bench.coordinator.meanwhile = nothing
         bench.membership.owned = frozenset({B})
-        bench.tracker.end(A)
+        bench.tracker.end_session(A)
         offsets = {A: CommittedOffset(1), B: CommittedOffset(1)}
     else:
         offsets = {B: CommittedOffset(1)}
@@ -360,11 +360,11 @@ async def test_nothing_more_is_committed_of_what_the_coordinator_has_given_to_ot
 async def test_where_a_group_begins_is_committed_and_what_fails_is_for_later() -> None:
     bench = Bench({1: ErrorCode.TOPIC_AUTHORIZATION_FAILED})
     errors: dict[TopicPartition, KohortError] = {}
-    assert not await bench.committer.keep({A: 7, B: 9}, errors)
+    assert not await bench.committer.keep_starts({A: 7, B: 9}, errors)
     assert bench.coordinator.sent == [], "of a consumer that commits nothing by itself"
     bench.committer.keeps_starts = True
-    assert await bench.committer.keep({}, errors)
-    assert await bench.committer.keep({A: 7, B: 9}, errors)
+    assert await bench.committer.keep_starts({}, errors)
+    assert await bench.committer.keep_starts({A: 7, B: 9}, errors)
     assert bench.coordinator.sent == [(3, {0: 7, 1: 9})]
     assert list(errors) == [B]
     assert isinstance(errors[B], KafkaError), "polls have to raise what is refused for want of a right"
@@ -375,9 +375,9 @@ async def test_where_a_group_begins_is_not_committed_over_a_seek_that_came_meanw
     bench = Bench(BrokerConnectionError("b:1", "gone"))
     bench.committer.keeps_starts = True
     for partition in (A, B):
-        bench.tracker.end(partition)
+        bench.tracker.end_session(partition)
     bench.coordinator.meanwhile = lambda: bench.begin(A, 0)
     errors: dict[TopicPartition, KohortError] = {}
-    assert await bench.committer.keep({A: 7, B: 9}, errors)
+    assert await bench.committer.keep_starts({A: 7, B: 9}, errors)
     assert bench.coordinator.sent == [(3, {0: 7, 1: 9}), (3, {1: 9})]
     assert errors == {}

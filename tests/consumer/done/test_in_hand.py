@@ -62,7 +62,7 @@ async def test_a_poll_after_a_left_loop_gets_its_records_again_and_the_next_poll
     assert source.in_hand.is_left(POLLS)
     source.in_hand.on_asked(POLLS)
     assert source.given_back == 1
-    source.in_hand.gave(POLLS, lambda: source.done.append(0))
+    source.in_hand.note_given(POLLS, lambda: source.done.append(0))
     assert not source.in_hand.is_left(POLLS)
     source.in_hand.on_asked(POLLS)
     assert (source.done, source.given_back) == ([0], 1)
@@ -77,7 +77,7 @@ def test_who_has_nothing_in_hand_marks_and_gives_back_nothing() -> None:
 
 def test_a_mark_counts_once() -> None:
     source = Source()
-    source.in_hand.gave(POLLS, lambda: source.done.append(0))
+    source.in_hand.note_given(POLLS, lambda: source.done.append(0))
     source.in_hand.on_asked(POLLS)
     source.in_hand.on_asked(POLLS)
     assert source.done == [0]
@@ -85,7 +85,7 @@ def test_a_mark_counts_once() -> None:
 
 def test_records_of_a_partition_that_was_lost_meanwhile_need_no_mark() -> None:
     source = Source()
-    source.in_hand.gave(POLLS, mark_of_a_lost_partition)
+    source.in_hand.note_given(POLLS, mark_of_a_lost_partition)
     source.in_hand.on_asked(POLLS)
     assert not source.in_hand.is_left(object())
 

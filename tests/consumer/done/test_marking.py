@@ -26,7 +26,7 @@ def _unstarted(**config: Any) -> AsyncGroupConsumer:
 
 
 def _deliver(consumer: AsyncGroupConsumer, partition: TopicPartition, count: int) -> list[Record]:
-    session = consumer.parts.tracker.get(partition) or consumer.parts.tracker.begin(partition, 0)
+    session = consumer.parts.tracker.get(partition) or consumer.parts.tracker.begin_session(partition, 0)
     first = session.position
     session.delivered_all(range(first, first + count))
     return [
@@ -65,7 +65,7 @@ async def test_nothing_is_done_by_an_empty_batch() -> None:
 async def test_a_batch_of_which_a_partition_was_lost_is_done_for_the_others() -> None:
     consumer = _unstarted()
     records = _deliver(consumer, GONE, 5) + _deliver(consumer, KEPT, 5)
-    consumer.parts.tracker.end(GONE)
+    consumer.parts.tracker.end_session(GONE)
     with pytest.raises(StaleRecordError, match="orders-1 offset 0"):
         consumer.done_all(records)
     assert consumer.state.undone == 0
@@ -129,7 +129,7 @@ def test_the_batch_that_was_given_last_is_done_for_what_is_kept_when_a_partition
 
 def test_who_keeps_offsets_elsewhere_and_never_marks_a_record_is_not_waited_for() -> None:
     tracker = Tracker(commits=False)
-    session = tracker.begin(KEPT, 0)
+    session = tracker.begin_session(KEPT, 0)
     for _ in range(NEVER_MARKED):
         assert tracker.first_undone([KEPT]) == ({KEPT: 0} if session.undone else {})
         session.delivered_all([session.position])
@@ -140,18 +140,18 @@ def test_who_keeps_offsets_elsewhere_and_never_marks_a_record_is_not_waited_for(
 @pytest.mark.parametrize("marked", ["in this session", "in one before"])
 def test_who_has_marked_a_record_is_waited_for(marked: str) -> None:
     tracker = Tracker(commits=False)
-    session = tracker.begin(KEPT, 0)
+    session = tracker.begin_session(KEPT, 0)
     session.delivered_all(range(4))
     session.done(2)
     tracker.given_out = 10 * NEVER_MARKED
     if marked == "in one before":
-        tracker.end(KEPT)
-        tracker.begin(KEPT, 0).delivered_all(range(4))
+        tracker.end_session(KEPT)
+        tracker.begin_session(KEPT, 0).delivered_all(range(4))
     assert tracker.first_undone([KEPT]) == {KEPT: 0}
 
 
 def test_a_consumer_that_commits_by_itself_is_always_waited_for() -> None:
     tracker = Tracker()
-    tracker.begin(KEPT, 0).delivered_all([0])
+    tracker.begin_session(KEPT, 0).delivered_all([0])
     tracker.given_out = 10 * NEVER_MARKED
     assert tracker.first_undone([KEPT]) == {KEPT: 0}

@@ -84,13 +84,13 @@ def test_ranges_of_an_earlier_stay_are_kept_until_the_commit_passes_them() -> No
     for offset in (2, 3, 7):
         first.done(offset)
     tracker = Tracker()
-    stay = tracker.begin(ORDERS, 0, committed=first.to_commit())
+    stay = tracker.begin_session(ORDERS, 0, committed=first.to_commit())
     stay.delivered_all([0, 1, 4])
     stay.done(4)
     stay.done(0)
-    third = Tracker().begin(ORDERS, 1, committed=stay.to_commit())
+    third = Tracker().begin_session(ORDERS, 1, committed=stay.to_commit())
     offsets = range(1, 10)
-    assert [offsets[at] for at in third.fresh(offsets)] == [1, 5, 6, 8, 9]
+    assert [offsets[at] for at in third.fresh_indexes(offsets)] == [1, 5, 6, 8, 9]
     stay.done(1)
     assert stay.committable == 5
     assert stay.to_commit().metadata
@@ -112,9 +112,9 @@ def test_a_restart_redoes_what_was_undone_and_nothing_else(steps: list[tuple[int
     for each in done:
         stay.done(each)
     commit = stay.to_commit()
-    again = Tracker().begin(ORDERS, commit.offset, committed=commit)
+    again = Tracker().begin_session(ORDERS, commit.offset, committed=commit)
     rest = [offset for offset in sorted(done + undone) if offset >= commit.offset]
-    assert [rest[at] for at in again.fresh(rest)] == undone
+    assert [rest[at] for at in again.fresh_indexes(rest)] == undone
 
 
 def test_nothing_done_grows_behind_a_record_that_hangs() -> None:
@@ -165,7 +165,7 @@ def test_a_session_is_what_a_plain_table_of_offsets_is(data: st.DataObject) -> N
         for n in range(draw(st.integers(0, 3)))
     ]
     committed = CommittedOffset(start, metadata=encode(start, ahead))
-    session = Tracker().begin(ORDERS, start, committed=committed)
+    session = Tracker().begin_session(ORDERS, start, committed=committed)
     done_ahead = {offset for first, end in ahead for offset in range(first, end)}
     done: set[int] = set()
     out: set[int] = set()
@@ -178,7 +178,7 @@ def test_a_session_is_what_a_plain_table_of_offsets_is(data: st.DataObject) -> N
             # where the log was looked at before, it holds what it held
             holes = {o for o in holes if o >= seen} | (set(range(position, seen)) - records)
             offsets = [o for o in range(position, ceiling) if o not in holes]
-            fresh = [offsets[at] for at in session.fresh(offsets)]
+            fresh = [offsets[at] for at in session.fresh_indexes(offsets)]
             assert fresh == [o for o in offsets if o not in done_ahead]
             if fresh:
                 session.delivered_all(fresh)
@@ -276,5 +276,5 @@ def test_many_are_done_as_each_is_whatever_their_order_and_however_often(
     session.delivered_all(range(6))
     session.done_all(offsets)
     assert (session.undone, session.first_undone) == (len(left), left[0])
-    again = Tracker().begin(ORDERS, left[0], committed=session.to_commit())
-    assert [offset for offset in again.fresh(range(6)) if offset >= left[0]] == left
+    again = Tracker().begin_session(ORDERS, left[0], committed=session.to_commit())
+    assert [offset for offset in again.fresh_indexes(range(6)) if offset >= left[0]] == left

@@ -12,7 +12,7 @@ import pytest
 
 from kohort.assignors import CooperativeStickyAssignor, Member, RangeAssignor, RebalanceProtocol, TopicInfo
 from kohort.consumer.events import AssignmentRefused, RebalanceCompleted
-from kohort.consumer.group.assignment import ANOTHER_ROUND, LISTENING, LedGroup, assign, note_of
+from kohort.consumer.group.assignment import ANOTHER_ROUND, LISTENING, LedGroup, assign_group, note_of
 from kohort.consumer.group.classic import GIVE_UP_AFTER_MS, NEXT_ROUND_MS
 from kohort.consumer.group.effects import Assign, NeedTopics, Revoke, Send
 from kohort.protocol import (
@@ -235,12 +235,12 @@ def test_where_the_leader_does_not_say_the_size_a_members_part_of_the_partitions
 ) -> None:
     talk = Talk(RangeAssignor(), settings=config())
     if known_first:
-        talk.membership.topics({"orders": TopicInfo(partitions)}, talk.now)
+        talk.membership.on_topics({"orders": TopicInfo(partitions)}, talk.now)
     talk.joined(talk.sent(ApiKey.JOIN_GROUP), leader="other")
     talk.synced(talk.sent(ApiKey.SYNC_GROUP), P0)
     talk.next(Assign)
     if not known_first:
-        talk.membership.topics({"orders": TopicInfo(partitions)}, talk.now)
+        talk.membership.on_topics({"orders": TopicInfo(partitions)}, talk.now)
     talk.advance(interval_ms - 0.5)
     assert talk.quiet()
     talk.advance(0.5)
@@ -415,11 +415,11 @@ def test_a_leader_tells_all_members_when_partitions_wait_to_be_given_up() -> Non
     topics = {"orders": TopicInfo(2)}
     for protocol, note in ((RebalanceProtocol.COOPERATIVE, ANOTHER_ROUND), (RebalanceProtocol.EAGER, b"")):
         assignor = CooperativeStickyAssignor() if note else RangeAssignor()
-        shares = assign(assignor, protocol, led, topics)
+        shares = assign_group(assignor, protocol, led, topics)
         said = note and note_of(note, 2)
         assert [decode_assignment(share).note for share in shares.values()] == [said, said]
     led.members["a"] = Member("a", Subscription(("orders",), owned=(P0,), generation=1))
-    shares = assign(CooperativeStickyAssignor(), RebalanceProtocol.COOPERATIVE, led, topics)
+    shares = assign_group(CooperativeStickyAssignor(), RebalanceProtocol.COOPERATIVE, led, topics)
     said = note_of(LISTENING, 2)
     assert [decode_assignment(share).note for share in shares.values()] == [said, said]
 

@@ -59,7 +59,7 @@ class _Readers:
         if what == "wait":
             self.world.advance(1 + who * 37)
             for reader in self.readers:
-                reader.membership.advance(self.world.now_ms)
+                reader.membership.do_due(self.world.now_ms)
         elif what == "restart":
             for reader in self.readers:
                 if reader.arrived:
@@ -138,7 +138,7 @@ class _Readers:
             reader.asks = False
             infos = {name: TopicInfo(count) for name, count in self.world.topics.items()}
             ids = {topic_id: name for name, topic_id in self.world.ids.items()}
-            reader.membership.topics(infos, self.world.now_ms, ids=ids)
+            reader.membership.on_topics(infos, self.world.now_ms, ids=ids)
 
     def _other(self, reader: _Reader) -> None:
         topics = {"t"} if reader.membership.subscription == {"t", "u"} else {"t", "u"}
@@ -177,7 +177,7 @@ class _Readers:
                     self._look()
             self.world.advance(1_000)
             for reader in self.readers:
-                reader.membership.advance(self.world.now_ms)
+                reader.membership.do_due(self.world.now_ms)
             self._look()
         assert {reader.membership.state for reader in self.readers} <= {MemberState.STABLE}
         wanted = {name for reader in self.readers for name in reader.membership.subscription}

@@ -54,7 +54,7 @@ def test_a_refused_commit_takes_no_partition_and_makes_no_member(manual: ManualA
     manual.take_effects()
     manual.commit_refused(ErrorCode.UNKNOWN_MEMBER_ID, -1, 0.0)
     manual.resume(0.0)
-    manual.advance(1e9)
+    manual.do_due(1e9)
     assert manual.take_effects() == []
     assert (manual.owned, manual.next_deadline(), manual.can_commit()) == (frozenset({P0}), None, True)
 

@@ -50,7 +50,7 @@ CASES: dict[str, tuple[Send, Any]] = {
         ),
     ),
     "Heartbeat": (
-        group_messages.heartbeat(SETTINGS, 7, "m1"),
+        group_messages.make_heartbeat(SETTINGS, 7, "m1"),
         request_of(ApiKey.HEARTBEAT)(
             group_id="billing", generation_id=7, member_id="m1", group_instance_id="pod-1"
         ),

@@ -18,13 +18,13 @@ from kohort.consumer.events import (
     SessionResumed,
     StateChanged,
 )
-from kohort.consumer.group.effects import Assign, NeedTopics, Report, Revoke, SessionAtRisk
+from kohort.consumer.group.effects import Assign, NeedTopics, ReportEvent, Revoke, SessionAtRisk
 from kohort.consumer.group.member import MOVES
 from kohort.consumer.group.registry import (
     FREED_MS,
     LOOK_MS,
-    Check,
-    Claim,
+    CheckRegistry,
+    ClaimPartitions,
     Register,
     RegistryEffect,
     RegistryMembership,
@@ -103,7 +103,7 @@ class Registry:
             elif isinstance(effect, Assign):
                 self.reading[number].update(effect.added)
                 self.told[number].append(effect)
-            elif isinstance(effect, Report):
+            elif isinstance(effect, ReportEvent):
                 self.told[number].append(effect.event)
             elif isinstance(effect, Revoke):
                 if effect.lost:
@@ -151,7 +151,7 @@ class Registry:
     def see_topics(self, number: int) -> None:
         there = {"orders": TopicInfo(self.partitions)} if self.partitions else {}
         gone = frozenset(() if self.partitions else ("orders",))
-        self.members[number].topics(there, self.now, gone)
+        self.members[number].on_topics(there, self.now, gone)
         self.take(number)
 
     def grow(self, number: int) -> None:
@@ -172,7 +172,7 @@ class Registry:
     def refuse(self, number: int) -> None:
         """The next effect of a member is refused."""
         if self.waiting[number] and self.there[number] and self.linked[number]:
-            self.members[number].undone(self.waiting[number].pop(0), OSError("no rights"), self.now)
+            self.members[number].on_uncertain(self.waiting[number].pop(0), OSError("no rights"), self.now)
             self.take(number)
 
     def _change(self, number: int, effect: RegistryEffect) -> frozenset[TopicPartition]:
@@ -181,7 +181,7 @@ class Registry:
             case Register(name, topics):
                 self.ids = {i: row for i, row in self.ids.items() if row[0] != session}
                 self.ids[name] = (session, dict.fromkeys(topics, 1))
-            case Claim(partitions):
+            case ClaimPartitions(partitions):
                 return frozenset(p for p in partitions if self.owners.setdefault(p, session) == session)
             case Release(partitions) | Withdraw(partitions):
                 for partition in partitions:
@@ -189,7 +189,7 @@ class Registry:
                         del self.owners[partition]
                 if isinstance(effect, Withdraw):
                     self.ids = {name: row for name, row in self.ids.items() if row[0] != session}
-            case Check(partitions):
+            case CheckRegistry(partitions):
                 return frozenset(p for p in partitions if self.owners.get(p) == session)
         return frozenset()
 
@@ -204,7 +204,7 @@ class Registry:
         for at, effect in enumerate(asked):
             if at < made:
                 self._change(number, effect)
-            member.undone(effect, ConnectionError("cut"), self.now)
+            member.on_uncertain(effect, ConnectionError("cut"), self.now)
         member.on_suspended(self.now)
         self.take(number)
 
@@ -296,7 +296,7 @@ class Registry:
         self.now += 50 * number
         for each, member in enumerate(self.members):
             if self.there[each]:
-                member.advance(self.now)
+                member.do_due(self.now)
                 self.take(each)
 
     def check(self) -> None:
@@ -453,7 +453,7 @@ def test_another_subscription_is_registered_under_another_id() -> None:
     member.subscribe(["orders", "bills"], registry.now)
     registry.take(0)
     assert [type(effect) for effect in registry.waiting[0]] == [Register]
-    member.topics({"orders": TopicInfo(PARTITIONS), "bills": TopicInfo(1)}, registry.now)
+    member.on_topics({"orders": TopicInfo(PARTITIONS), "bills": TopicInfo(1)}, registry.now)
     registry.take(0)
     registry.settle()
     assert registry.seen() == {"m0.1": {"orders": 1, "bills": 1}}
@@ -484,11 +484,11 @@ def test_an_answer_that_was_lost_is_asked_for_again_in_the_next_connection() -> 
     registry.tell(0)
     member = registry.members[0]
     (claim,) = registry.waiting[0]
-    assert isinstance(claim, Claim)
+    assert isinstance(claim, ClaimPartitions)
     # it was carried out, and nobody heard of it
     registry.owners = dict.fromkeys(claim.partitions, registry.sessions[0])
     registry.waiting[0].clear()
-    member.undone(claim, ConnectionError("cut"), registry.now)
+    member.on_uncertain(claim, ConnectionError("cut"), registry.now)
     member.on_suspended(registry.now)
     member.on_connected(registry.now)
     registry.take(0)
@@ -529,7 +529,7 @@ def test_partitions_that_were_claimed_and_move_meanwhile_are_given_back(known: b
     registry.carry_out(0)
     registry.tell(0)
     (claim,) = registry.waiting[0]
-    assert isinstance(claim, Claim)
+    assert isinstance(claim, ClaimPartitions)
     registry.start(1)
     registry.carry_out(1)
     registry.tell(0)  # half of it is the other's
@@ -538,7 +538,7 @@ def test_partitions_that_were_claimed_and_move_meanwhile_are_given_back(known: b
     else:
         registry.owners = dict.fromkeys(claim.partitions, registry.sessions[0])
         registry.waiting[0].clear()
-        registry.members[0].undone(claim, ConnectionError("cut"), registry.now)
+        registry.members[0].on_uncertain(claim, ConnectionError("cut"), registry.now)
     registry.settle()
     assert [len(share) for share in registry.reading] == [4, 3, 0, 0]
 
@@ -612,17 +612,17 @@ def test_whoever_stood_still_for_most_of_a_session_delivers_nothing_until_zookee
     deadline = member.next_deadline()
     assert deadline == heard + SESSION_MS / 3
     registry.now = deadline
-    member.advance(registry.now)
+    member.do_due(registry.now)
     registry.take(0)
     (check,) = registry.waiting[0]
-    assert isinstance(check, Check)
+    assert isinstance(check, CheckRegistry)
     assert member.next_deadline() == heard + SESSION_MS * 2 / 3
     registry.now = heard + SESSION_MS * 2 / 3 - 1
-    member.advance(registry.now)
+    member.do_due(registry.now)
     registry.take(0)
     assert registry.at_risk == [False] * MEMBERS
     registry.now += 1
-    member.advance(registry.now)
+    member.do_due(registry.now)
     registry.take(0)
     assert registry.at_risk == [True, False, False, False]
     registry.carry_out(0)
@@ -731,10 +731,10 @@ def test_a_claim_that_was_refused_is_repeated_after_growing_pauses_or_when_somet
         assert pause.delay_ms == pytest.approx(100 * 2**attempt, rel=0.2)
         assert member.next_deadline() == registry.now + pause.delay_ms
         registry.now += pause.delay_ms
-        member.advance(registry.now)
+        member.do_due(registry.now)
         registry.take(0)
         (again,) = registry.waiting[0]
-        assert isinstance(again, Claim)
+        assert isinstance(again, ClaimPartitions)
         assert again.partitions == (TopicPartition("orders", 3),)
     registry.carry_out(0)
     registry.owners.clear()
@@ -742,7 +742,7 @@ def test_a_claim_that_was_refused_is_repeated_after_growing_pauses_or_when_somet
     member.on_freed(TopicPartition("orders", 3), registry.now)
     assert member.next_deadline() == registry.now + FREED_MS
     registry.now += FREED_MS
-    member.advance(registry.now)
+    member.do_due(registry.now)
     registry.take(0)
     registry.carry_out(0)
     assert len(registry.reading[0]) == PARTITIONS
@@ -765,7 +765,7 @@ def test_another_share_is_claimed_at_once_while_the_one_before_waits_for_its_pau
     registry.partitions += 1
     registry.see_topics(0)
     (claim,) = registry.waiting[0]
-    assert isinstance(claim, Claim)
+    assert isinstance(claim, ClaimPartitions)
     assert TopicPartition("orders", PARTITIONS) in claim.partitions
 
 
@@ -774,7 +774,7 @@ def test_a_connection_that_comes_back_in_time_loses_nothing_later_and_waits_for_
     member = registry.members[0]
     while registry.waiting[0]:
         registry.carry_out(0)
-    member.undone(Check(()), ConnectionError("not the pending one"), registry.now)
+    member.on_uncertain(CheckRegistry(()), ConnectionError("not the pending one"), registry.now)
     registry.pass_time(50)
     assert registry.waiting[0]
     registry.cut(0)
@@ -782,7 +782,7 @@ def test_a_connection_that_comes_back_in_time_loses_nothing_later_and_waits_for_
     assert "cut" in refused.reason
     registry.link(0)
     (check,) = registry.waiting[0]
-    assert isinstance(check, Check)
+    assert isinstance(check, CheckRegistry)
     registry.carry_out(0)
     registry.told[0].clear()
     for _ in range(3 * SESSION_MS // 1_000):
@@ -826,7 +826,7 @@ def test_a_session_that_is_over_ends_the_doubt_with_the_loss() -> None:
     assert registry.seen() == {"m0": {"orders": 1}}
     assert registry.owners == {}  # what it knew of the others is of the old session
     registry.tell(0)
-    assert [type(effect) for effect in registry.waiting[0]] == [Claim]
+    assert [type(effect) for effect in registry.waiting[0]] == [ClaimPartitions]
     assert registry.events(0, SessionResumed) == []
     assert registry.members[0].generation == 1
     registry.settle()
@@ -870,10 +870,10 @@ def test_topics_are_looked_at_again_when_members_come_or_go() -> None:
         deadline = member.next_deadline()
         assert deadline is not None
         assert (deadline == registry.now + LOOK_MS) == bool(looks)
-        member.advance(registry.now + LOOK_MS - 1)
+        member.do_due(registry.now + LOOK_MS - 1)
         assert look not in member.take_effects()
         registry.now += LOOK_MS
-        member.advance(registry.now)
+        member.do_due(registry.now)
         assert member.take_effects().count(look) == looks
 
 
@@ -894,11 +894,11 @@ def test_partitions_of_a_topic_are_shared_out_when_they_become_known() -> None:
     registry.partitions = 2
     registry.see_topics(0)
     (claim,) = registry.waiting[0]
-    assert isinstance(claim, Claim)
+    assert isinstance(claim, ClaimPartitions)
     assert len(claim.partitions) == 2
     assert registry.events(0, RebalanceStarted)[-1].reason == "the partitions changed"
     # one answer without the topic may be of a broker that lags
-    registry.members[0].topics({}, registry.now)
+    registry.members[0].on_topics({}, registry.now)
     registry.take(0)
     registry.settle()
     assert len(registry.reading[0]) == 2
@@ -938,8 +938,8 @@ def test_nothing_is_asked_without_a_session_or_by_a_member_that_stays_away() -> 
     (register,) = member.take_effects()
     assert isinstance(register, Register)
     member.on_expired(0.0)
-    member.undone(register, ConnectionError("it is over"), 0.0)
-    member.advance(SESSION_MS)
+    member.on_uncertain(register, ConnectionError("it is over"), 0.0)
+    member.do_due(SESSION_MS)
     assert not any(isinstance(effect, RegistryEffect) for effect in member.take_effects())
     assert not member.announce_leave("it is over", 0.0)
 
@@ -967,7 +967,7 @@ def test_whoever_comes_back_registers_once_it_has_withdrawn_whatever_it_had_aske
     registry.tell(0)
     registry.pause(0)
     registry.pause(0)  # and back again
-    assert [type(effect) for effect in registry.waiting[0]] == [Claim, Withdraw]
+    assert [type(effect) for effect in registry.waiting[0]] == [ClaimPartitions, Withdraw]
     registry.carry_out(0)
     assert registry.reading[0] == set()
     assert [type(effect) for effect in registry.waiting[0]] == [Withdraw]
@@ -1021,7 +1021,7 @@ def test_a_refusal_is_an_answer_too() -> None:
     deadline = member.next_deadline()
     assert deadline is not None
     registry.now = asked = deadline
-    member.advance(registry.now)
+    member.do_due(registry.now)
     registry.take(0)
     registry.now += 500
     registry.refuse(0)
@@ -1029,7 +1029,7 @@ def test_a_refusal_is_an_answer_too() -> None:
     registry.now = asked + SESSION_MS * 2 / 3 - 1
     for now in (registry.now, registry.now + 1):
         registry.now = now
-        member.advance(now)
+        member.do_due(now)
         registry.take(0)
         assert registry.at_risk[0] == (now > asked + SESSION_MS * 2 / 3 - 1)
 
@@ -1068,9 +1068,9 @@ def test_a_topic_that_is_deleted_is_given_up_and_one_that_is_not_known_yet_is_wa
     registry.see_topics(0)
     registry.settle()
     assert len(registry.reading[0]) == PARTITIONS
-    member.topics({}, registry.now)  # a broker that lags
+    member.on_topics({}, registry.now)  # a broker that lags
     assert len(member.owned) == PARTITIONS
-    member.topics({}, registry.now, frozenset({"orders"}))
+    member.on_topics({}, registry.now, frozenset({"orders"}))
     registry.take(0)
     registry.finish(0)
     while registry.waiting[0]:
@@ -1091,14 +1091,14 @@ def test_new_partitions_are_claimed_when_the_old_ones_are_released() -> None:
     registry.start(2)
     registry.carry_out(2)
     registry.tell(1)  # it has 3 and 4 now, and reads 4 to 6
-    assert not any(isinstance(effect, Claim) for effect in registry.waiting[1])
+    assert not any(isinstance(effect, ClaimPartitions) for effect in registry.waiting[1])
     registry.finish(1)
     while registry.waiting[1]:
         assert len(registry.reading[1]) == 1
         registry.carry_out(1)
     registry.pass_time(30)
     (claim,) = registry.waiting[1]
-    assert isinstance(claim, Claim)
+    assert isinstance(claim, ClaimPartitions)
     registry.start(3)
     registry.carry_out(3)
     registry.tell(1)  # it has 2 and 3 now
@@ -1171,7 +1171,7 @@ def test_a_loss_says_what_was_lost_by() -> None:
     registry = alone()
     registry.members[0].on_suspended(registry.now)
     registry.now += SESSION_MS
-    registry.members[0].advance(registry.now)
+    registry.members[0].do_due(registry.now)
     registry.take(0)
     (loss,) = registry.revoking[0]
     assert loss.reason == "ZooKeeper did not answer for the time of a session"
@@ -1192,7 +1192,7 @@ def test_what_a_claim_in_vain_may_have_brought_is_checked_beside_what_is_owned()
     registry.cut(0)
     registry.link(0)
     (check,) = registry.waiting[0]
-    assert isinstance(check, Check)
+    assert isinstance(check, CheckRegistry)
     assert len(check.partitions) == PARTITIONS + 1
 
 

@@ -573,14 +573,14 @@ async def test_a_session_that_ends_in_the_middle_of_a_release_gives_the_partitio
     await until(lambda: owned(first) == [[0, 1]])
     registry = first.consumer.parts.registry
     assert registry is not None
-    remove = registry._remove
+    remove = registry._remove_entry
 
     async def over(path: str) -> None:
-        registry._remove = remove  # type: ignore[method-assign]
+        registry._remove_entry = remove  # type: ignore[method-assign]
         await end_session(first.consumer, servers.hosts)
         await remove(path)
 
-    registry._remove = over  # type: ignore[method-assign]
+    registry._remove_entry = over  # type: ignore[method-assign]
     second = Worker(await join(topic, group=name))
     # the first hears of its session's end later than the second sees the released partition
     await until(lambda: any(isinstance(event, PartitionsLost) for event in first.consumer.events.recent))
@@ -669,7 +669,7 @@ async def test_a_session_that_ends_at_any_step_leaves_each_partition_to_one_memb
     """The first request of this kind finds that the session is over: to join, share, read or leave."""
     topic, name = new_topic("orders", partitions=PARTITIONS), group("billing")
     await asyncio.to_thread(produce, topic, range(40), partitions=PARTITIONS)
-    call = ZooKeeperRegistry._call
+    call = ZooKeeperRegistry._call_client
     ended: list[str] = []
 
     def ends_before(registry: ZooKeeperRegistry, request: str, at: str, *arguments: Any) -> Awaitable[Any]:
@@ -683,7 +683,7 @@ async def test_a_session_that_ends_at_any_step_leaves_each_partition_to_one_memb
             return asyncio.ensure_future(ended_first())
         return call(registry, request, at, *arguments)
 
-    monkeypatch.setattr(ZooKeeperRegistry, "_call", ends_before)
+    monkeypatch.setattr(ZooKeeperRegistry, "_call_client", ends_before)
     first = Worker(await join(topic, group=name))
     await until(lambda: len(first.seen) > 0)
     second = Worker(await join(topic, group=name))

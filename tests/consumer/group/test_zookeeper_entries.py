@@ -19,7 +19,7 @@ from kohort.client.errors import ZooKeeperConnectionError
 from kohort.client.offsets import CommittedOffset
 from kohort.client.waiting import now_ms
 from kohort.consumer.group import zookeeper as zookeeper_registry
-from kohort.consumer.group.registry import Check, Claim, Register, Release, Withdraw
+from kohort.consumer.group.registry import CheckRegistry, ClaimPartitions, Register, Release, Withdraw
 from kohort.consumer.group.zookeeper import ZooKeeperRegistry, _offset_in, _topics_in
 from kohort.protocol import ErrorCode, TopicPartition
 from tests.consumer.zookeeper_entries import (
@@ -75,7 +75,7 @@ def commit(registry: ZooKeeperRegistry, offset: int) -> Awaitable[dict[TopicPart
 
 async def owner(registry: ZooKeeperRegistry) -> None:
     assert await registry.carry_out(Register("me", ("orders",))) == frozenset()
-    assert await registry.carry_out(Claim((PARTITION,))) == {PARTITION}
+    assert await registry.carry_out(ClaimPartitions((PARTITION,))) == {PARTITION}
 
 
 async def test_an_owner_writes_the_offset_once_before_it_commits(
@@ -208,7 +208,7 @@ async def test_a_partition_whose_offset_may_not_be_read_is_given_back(
 ) -> None:
     for _ in range(2):
         entries.before[f"get {OFFSET}"] = fails(NoAuthError)
-        assert await registry.carry_out(Claim((PARTITION,))) == frozenset()
+        assert await registry.carry_out(ClaimPartitions((PARTITION,))) == frozenset()
         assert OWNER not in entries
     # once, not with every try
     assert caplog.messages == ["ZooKeeper refuses orders-0 of /consumers/billing: NoAuthError()"]
@@ -239,10 +239,10 @@ async def test_an_entry_that_goes_between_two_requests_is_made_all_the_same(
 ) -> None:
     entries[OWNER] = [b"other-0", 0, OTHERS]
     entries.before[f"exists {OWNER}"] = lambda: entries.pop(OWNER)
-    assert await registry.carry_out(Claim((PARTITION,))) == {PARTITION}
+    assert await registry.carry_out(ClaimPartitions((PARTITION,))) == {PARTITION}
     assert entries[OWNER][2] == MINE
     entries.before[f"set {OWNER}"] = lambda: entries.pop(OWNER)
-    assert await registry.carry_out(Claim((PARTITION,))) == {PARTITION}
+    assert await registry.carry_out(ClaimPartitions((PARTITION,))) == {PARTITION}
     assert entries[OWNER][2] == MINE
 
 
@@ -251,8 +251,8 @@ async def test_entries_of_others_are_neither_taken_nor_removed(
 ) -> None:
     for path in (OWNER, ID):
         entries[path] = [b"other", 0, OTHERS]
-    assert await registry.carry_out(Claim((PARTITION,))) == frozenset()
-    assert await registry.carry_out(Check((PARTITION,))) == frozenset()
+    assert await registry.carry_out(ClaimPartitions((PARTITION,))) == frozenset()
+    assert await registry.carry_out(CheckRegistry((PARTITION,))) == frozenset()
     refused = "localhost:2181: ZooKeeper refuses a request: NodeExistsError"
     with pytest.raises(ZooKeeperConnectionError, match=refused):
         await registry.carry_out(Register("me", ("orders",)))
@@ -261,7 +261,7 @@ async def test_entries_of_others_are_neither_taken_nor_removed(
     assert "belongs to no session" not in caplog.text
     entries[OWNER][2] = 0
     for _ in range(2):
-        await registry.carry_out(Claim((PARTITION,)))
+        await registry.carry_out(ClaimPartitions((PARTITION,)))
     assert caplog.text.count(f"{OWNER} in ZooKeeper belongs to no session") == 1
 
 
@@ -280,7 +280,7 @@ async def test_a_new_registration_replaces_the_one_before_and_a_withdrawal_remov
     await registry.carry_out(Register("me.1", ("orders",)))
     assert ("exists", ID) not in entries.asked
     assert b'"subscription": {"orders": 1}' in entries[f"{ID}.1"][0]
-    assert await registry.carry_out(Check((PARTITION,))) == {PARTITION}
+    assert await registry.carry_out(CheckRegistry((PARTITION,))) == {PARTITION}
     await registry.carry_out(Withdraw((PARTITION,)))
     assert set(entries) == {OFFSET}
 
@@ -288,7 +288,7 @@ async def test_a_new_registration_replaces_the_one_before_and_a_withdrawal_remov
 async def test_what_nobody_owns_is_neither_this_members_nor_has_to_be_removed(
     registry: ZooKeeperRegistry, entries: Entries
 ) -> None:
-    assert await registry.carry_out(Check((PARTITION,))) == frozenset()
+    assert await registry.carry_out(CheckRegistry((PARTITION,))) == frozenset()
     await registry.carry_out(Release((PARTITION,)))
     await registry.carry_out(Withdraw((PARTITION,)))
     assert entries == {}
@@ -299,7 +299,7 @@ async def test_a_check_without_partitions_asks_zookeeper_too(
 ) -> None:
     entries.before["exists /consumers/billing"] = fails(ConnectionLoss)
     with pytest.raises(ZooKeeperConnectionError):
-        await registry.carry_out(Check(()))
+        await registry.carry_out(CheckRegistry(()))
 
 
 async def test_without_a_connection_it_is_unknown_whose_an_entry_is(
@@ -308,7 +308,7 @@ async def test_without_a_connection_it_is_unknown_whose_an_entry_is(
     await owner(registry)
     assert registry._session is not None
     registry._session.client.client_id = None
-    for effect in (Check((PARTITION,)), Release((PARTITION,)), Claim((PARTITION,))):
+    for effect in (CheckRegistry((PARTITION,)), Release((PARTITION,)), ClaimPartitions((PARTITION,))):
         with pytest.raises(ZooKeeperConnectionError):
             await registry.carry_out(effect)
     assert OWNER in entries
@@ -463,7 +463,7 @@ async def test_an_error_that_is_not_zookeepers_is_raised(
 ) -> None:
     entries.before[f"create {OWNER}"] = fails(RuntimeError)
     with pytest.raises(RuntimeError):
-        await registry.carry_out(Claim((PARTITION,)))
+        await registry.carry_out(ClaimPartitions((PARTITION,)))
 
 
 async def test_what_happens_to_the_session_is_told_to_the_member(
@@ -480,7 +480,7 @@ async def test_what_happens_to_the_session_is_told_to_the_member(
     assert await commit(registry, 3) == {PARTITION: ErrorCode.NONE}
     # watches end with a connection, and are set again with the check that comes first in the next one
     entries.watches.clear()
-    await registry.carry_out(Check((PARTITION,)))
+    await registry.carry_out(CheckRegistry((PARTITION,)))
     await settled(registry)
     assert [path for path, _ in entries.watches] == [OWNER]
     registry._state_changed("LOST")
@@ -494,12 +494,12 @@ async def test_the_owner_of_a_partition_is_watched_until_it_is_free(
 ) -> None:
     entries[OWNER] = [b"other-0", 0, OTHERS]
     for _ in range(2):
-        assert await registry.carry_out(Claim((PARTITION,))) == frozenset()
+        assert await registry.carry_out(ClaimPartitions((PARTITION,))) == frozenset()
         await settled(registry)
     assert entries.fire("NONE") == [OWNER]  # the connection broke: what it was set for ended with it
     assert told == []
     registry._watched.clear()
-    await registry.carry_out(Claim((PARTITION,)))
+    await registry.carry_out(ClaimPartitions((PARTITION,)))
     await settled(registry)
     assert entries.fire("CHANGED") == [OWNER]
     await settled(registry)
@@ -510,7 +510,7 @@ async def test_the_owner_of_a_partition_is_watched_until_it_is_free(
     del entries[OWNER]
     entries.before[f"create {OWNER}"] = fails(NodeExistsError)
     entries.before[f"exists {OWNER}"] = lambda: entries.__setitem__(OWNER, [b"", 0, OTHERS])
-    assert await registry.carry_out(Claim((PARTITION,))) == frozenset()
+    assert await registry.carry_out(ClaimPartitions((PARTITION,))) == frozenset()
     del entries[OWNER]  # before the watch is set
     await settled(registry)
     assert told[2:] == [PARTITION, "told"]
@@ -538,7 +538,7 @@ async def test_an_owner_that_cannot_be_watched_is_watched_with_the_next_claim(
     caplog.set_level("DEBUG", "kohort.consumer")
     entries[OWNER] = [b"other-0", 0, OTHERS]
     for error in (ConnectionLoss, None):
-        await registry.carry_out(Claim((PARTITION,)))
+        await registry.carry_out(ClaimPartitions((PARTITION,)))
         if error is not None:
             entries.before[f"exists {OWNER}"] = fails(error)
         await settled(registry)
@@ -581,7 +581,7 @@ async def test_an_offset_that_is_no_number_is_named_when_the_partition_is_claime
 ) -> None:
     for data, named in ((b"-1", 0), (b"5", 0), (b"x" * 100, 1), (None, 2)):
         entries[OFFSET] = [data, 0, 0]
-        assert await registry.carry_out(Claim((PARTITION,))) == {PARTITION}
+        assert await registry.carry_out(ClaimPartitions((PARTITION,))) == {PARTITION}
         assert caplog.text.count("the offset of orders-0 in ZooKeeper is no number") == named
 
 

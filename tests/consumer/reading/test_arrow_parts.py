@@ -30,7 +30,7 @@ class Bench:
             self.positions, self.tracker, max_undone=1_000, wake=lambda: None, report=lambda _: None
         )
         self.positions.add([A], 1)
-        self.positions.hold([A], held=False)
+        self.positions.hold_partitions([A], held=False)
         self.positions.found_committed(A, CommittedOffset(0))
         position = self.positions.get(A)
         assert position is not None

@@ -43,7 +43,7 @@ class _Bench:
 
     def begin(self, partition: TopicPartition, offset: int = 0) -> None:
         self.positions.add([partition], 1)
-        self.positions.hold([partition], held=False)
+        self.positions.hold_partitions([partition], held=False)
         self.positions.found_committed(partition, CommittedOffset(offset))
         position = self.positions.get(partition)
         assert position is not None
@@ -273,7 +273,7 @@ def test_a_run_ends_at_once_when_its_partition_is_disturbed(what: str) -> None:
         case "pause":
             bench.positions.pause([A])
         case "hold":
-            bench.positions.hold([A])
+            bench.positions.hold_partitions([A])
         case "drop":
             bench.delivery.drop([A])
         case "halt":
@@ -282,7 +282,7 @@ def test_a_run_ends_at_once_when_its_partition_is_disturbed(what: str) -> None:
             bench.positions.seek(A, 7)
             bench.delivery.start(position)
         case "fail":
-            bench.positions.fail(position, ValueError("unreadable"))
+            bench.positions.fail_position(position, ValueError("unreadable"))
     assert run.over
     assert list(run) == []
     stay = bench.tracker.get(A)

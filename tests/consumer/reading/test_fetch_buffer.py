@@ -24,7 +24,7 @@ def answer(held: HeldBytes) -> tuple[bytearray, ChunkReader, ChunkReader]:
 def read(held: HeldBytes, reader: ChunkReader) -> None:
     before = reader.size
     reader.read()
-    held.read(before - reader.size)
+    held.count_read(before - reader.size)
     held.remove(reader)
 
 
@@ -68,7 +68,7 @@ def test_what_was_read_halfway_is_copied_from_there() -> None:
     reader = ChunkReader(A, memoryview(memory), 0)
     held.add(reader)
     assert len(reader.next_run(3)) == 3
-    held.read(3 * len(LARGE))
+    held.count_read(3 * len(LARGE))
     held.add(other := ChunkReader(B, memoryview(bytearray(LARGE)), 0))
     assert is_free(memory)
     assert [record.offset for record in reader.read()] == [3]

@@ -156,7 +156,7 @@ async def test_without_a_second_connection_the_long_poll_is_waited_for() -> None
 async def test_a_partition_whose_committed_offset_is_told_is_fetched_without_asking_for_it() -> None:
     bench = FetchBench({LEADER: []})
     bench.positions.add([A, B], 1, {A: CommittedOffset(7), B: None})
-    bench.positions.hold([A, B], held=False)
+    bench.positions.hold_partitions([A, B], held=False)
     (asked,) = await bench.run(1)
     assert {partition: where.offset for partition, where in asked[1].items()} == {A: 7}
     position = bench.positions.get(B)

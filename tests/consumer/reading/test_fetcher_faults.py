@@ -133,7 +133,7 @@ async def test_a_partition_without_a_leader_is_told_once_and_keeps_no_other_from
     monkeypatch.setattr(bench.cluster, "list_offsets", list_offsets, raising=False)
     bench.cluster.leaderless = {B}
     bench.positions.add([A, B], 1)
-    bench.positions.hold([A, B], held=False)
+    bench.positions.hold_partitions([A, B], held=False)
     for partition in (A, B):
         bench.positions.found_committed(partition, None)
     running = asyncio.create_task(bench.fetcher.run())
@@ -162,7 +162,7 @@ async def test_one_partition_that_is_not_answered_keeps_no_other_of_its_leader_f
 
     monkeypatch.setattr(bench.cluster, "list_offsets", list_offsets, raising=False)
     bench.positions.add([A, B], 1)
-    bench.positions.hold([A, B], held=False)
+    bench.positions.hold_partitions([A, B], held=False)
     for partition in (A, B):
         bench.positions.found_committed(partition, None)
     running = asyncio.create_task(bench.fetcher.run())

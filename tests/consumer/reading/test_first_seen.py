@@ -27,57 +27,57 @@ def _newer(seen: FirstSeen, topic_id: uuid.UUID | None = OLD) -> list[int]:
 def test_partitions_that_are_added_are_newer() -> None:
     seen = FirstSeen()
     assert _newer(seen) == [], "nothing was seen yet"
-    seen.look({"orders"}, _known(2))
-    seen.look({"orders"}, _known(4))
+    seen.look_at({"orders"}, _known(2))
+    seen.look_at({"orders"}, _known(4))
     assert _newer(seen) == [2, 3]
 
 
 def test_a_topic_that_was_not_there_is_newer() -> None:
     seen = FirstSeen()
-    seen.look({"orders"}, _refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
-    seen.look({"orders"}, _known(2))
+    seen.look_at({"orders"}, _refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+    seen.look_at({"orders"}, _known(2))
     assert _newer(seen) == [0, 1, 2, 3]
 
 
 def test_a_topic_that_was_made_anew_is_newer_whether_it_was_missed_or_not() -> None:
     missed, not_missed = FirstSeen(), FirstSeen()
     for seen in (missed, not_missed):
-        seen.look({"orders"}, _known(4))
+        seen.look_at({"orders"}, _known(4))
         assert _newer(seen) == []
         assert _newer(seen, NEW) == [0, 1, 2, 3]
-    missed.look({"orders"}, _refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
-    missed.look({"orders"}, _known(4, NEW))
+    missed.look_at({"orders"}, _refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+    missed.look_at({"orders"}, _known(4, NEW))
     assert _newer(missed, NEW) == [0, 1, 2, 3]
     assert _newer(not_missed, None) == [], "brokers before Kafka 2.8 have no ids"
 
 
 def test_a_topic_that_a_broker_did_not_know_for_a_while_is_not_newer() -> None:
     seen = FirstSeen()
-    seen.look({"orders"}, _known(2))
-    seen.look({"orders"}, _refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
-    seen.look({"orders"}, _known(3))
+    seen.look_at({"orders"}, _known(2))
+    seen.look_at({"orders"}, _refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+    seen.look_at({"orders"}, _known(3))
     assert _newer(seen) == [2, 3]
 
 
 def test_a_topic_without_an_id_is_newer_once_it_was_missed_and_not_because_it_gets_an_id() -> None:
     seen = FirstSeen()
-    seen.look({"orders"}, _known(4, None))
-    seen.look({"orders"}, _known(4, NEW))
+    seen.look_at({"orders"}, _known(4, None))
+    seen.look_at({"orders"}, _known(4, NEW))
     assert _newer(seen, NEW) == [], "brokers with ids came in a rolling upgrade"
-    seen.look({"orders"}, _refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+    seen.look_at({"orders"}, _refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
     assert _newer(seen, None) == [0, 1, 2, 3]
 
 
 def test_a_topic_that_may_not_be_read_yet_may_be_older() -> None:
     seen = FirstSeen()
-    seen.look({"orders"}, _refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED))
-    seen.look({"orders"}, _known(2))
+    seen.look_at({"orders"}, _refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+    seen.look_at({"orders"}, _known(2))
     assert _newer(seen) == [2, 3]
 
 
 def test_a_topic_that_is_subscribed_to_again_is_seen_anew() -> None:
     seen = FirstSeen()
-    seen.look({"orders"}, _known(1))
-    seen.look({"payments"}, _known(1))
-    seen.look({"orders"}, _known(3))
+    seen.look_at({"orders"}, _known(1))
+    seen.look_at({"payments"}, _known(1))
+    seen.look_at({"orders"}, _known(3))
     assert _newer(seen) == [3]

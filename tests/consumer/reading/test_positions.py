@@ -20,7 +20,7 @@ def _one(policy: ResetPolicy = "latest") -> tuple[Positions, Position]:
     positions.add([ORDERS], 3)
     position = positions.get(ORDERS)
     assert position is not None
-    positions.hold([ORDERS], held=False)
+    positions.hold_partitions([ORDERS], held=False)
     return positions, position
 
 
@@ -29,7 +29,7 @@ def test_a_committed_offset_is_where_reading_starts() -> None:
     assert positions.in_phase(Phase.SEEKING, 0.0) == [position]
     positions.found_committed(ORDERS, CommittedOffset(42, 5))
     assert position.phase is Phase.VALIDATING, "whoever knows the epoch asks first whether the log was cut"
-    positions.valid(position)
+    positions.on_valid(position)
     assert (position.phase, position.fetch_offset, position.leader_epoch) == (Phase.READING, 42, 5)
     assert position.readable
 
@@ -93,7 +93,7 @@ def test_a_failed_partition_that_is_paused_or_given_up_raises_nothing() -> None:
     positions.pause([ORDERS])
     assert positions.first_error() is None
     positions.resume([ORDERS])
-    positions.hold([ORDERS])
+    positions.hold_partitions([ORDERS])
     assert positions.first_error() is None
 
 
@@ -129,9 +129,9 @@ def test_what_is_paused_or_held_is_not_readable_and_stays_where_it_is() -> None:
     seen = [position.readable]
     assert positions.paused() == {ORDERS}
     positions.resume([ORDERS])
-    positions.hold([ORDERS])
+    positions.hold_partitions([ORDERS])
     seen.append(position.readable)
-    positions.hold([ORDERS], held=False)
+    positions.hold_partitions([ORDERS], held=False)
     seen.append(position.readable)
     assert (seen, position.fetch_offset) == ([False, False, True], 5)
 
@@ -271,7 +271,7 @@ def test_an_offset_that_nobody_was_asked_about_is_asked_about_when_the_log_does_
     positions.out_of_range(position, "gone")
     assert position.phase is Phase.VALIDATING, "it is not read now"
     position.failures, position.error = 2, OSError("refused")
-    positions.valid(position)
+    positions.on_valid(position)
     valid: Any = position
     assert (valid.phase, valid.failures, valid.error) == (Phase.READING, 0, None)
     positions.out_of_range(position, "gone")
@@ -319,12 +319,12 @@ def test_a_start_is_kept_where_the_policy_may_say_another_one_later() -> None:
 
 def test_where_a_group_begins_is_looked_for_when_the_user_has_been_told_and_has_not_sought() -> None:
     positions, position = _one("latest")
-    positions.hold([ORDERS])
+    positions.hold_partitions([ORDERS])
     positions.found_committed(ORDERS, None)
     assert positions.to_reset(0.0) == []
-    positions.hold([ORDERS], held=False)
+    positions.hold_partitions([ORDERS], held=False)
     assert positions.to_reset(0.0) == [position]
-    positions.hold([ORDERS])
+    positions.hold_partitions([ORDERS])
     positions.seek(ORDERS, LATEST)
     assert positions.to_reset(0.0) == [position], "a seek commits nothing"
 
@@ -356,11 +356,14 @@ def test_a_refusal_is_news_once_and_over_when_it_is_read_again() -> None:
     positions, position = _one()
     positions.found_committed(ORDERS, CommittedOffset(1))
     first, second = OSError("one"), OSError("two")
-    assert [positions.refuse(position, first), positions.refuse(position, second)] == [True, False]
+    assert [positions.refuse_position(position, first), positions.refuse_position(position, second)] == [
+        True,
+        False,
+    ]
     assert positions.first_error() is second
-    positions.valid(position)
+    positions.on_valid(position)
     assert positions.first_error() is None
-    assert positions.refuse(position, first)
+    assert positions.refuse_position(position, first)
 
 
 def test_who_had_its_turn_goes_behind_the_others() -> None:
@@ -389,7 +392,7 @@ def test_partitions_come_are_given_up_and_go() -> None:
     assert repr(positions) == "Positions(0 of 2 reading)"
     calls: list[None] = []
     positions.disturbed = lambda: calls.append(None)
-    positions.hold([ORDERS, unknown], held=False)
+    positions.hold_partitions([ORDERS, unknown], held=False)
     positions.seek(ORDERS, 1)
     assert (repr(positions), position.readable) == ("Positions(1 of 2 reading)", True)
     positions.give_up([ORDERS, unknown])

@@ -18,7 +18,7 @@ from kohort.consumer.events import Event, LogTruncated, PartitionFailed
 from kohort.consumer.reading.delivery import Delivery
 from kohort.consumer.reading.fetched_records import ChunkReader
 from kohort.consumer.reading.positions import Phase, Position, Positions
-from kohort.consumer.reading.start_offsets import Reading, StartOffsets
+from kohort.consumer.reading.start_offsets import ReadingContext, StartOffsets
 from kohort.protocol import ErrorCode, KafkaError, TopicPartition, UnsupportedVersionError
 from tests.consumer.batches import batch
 
@@ -74,7 +74,7 @@ class _Bench:
         self.delivery = Delivery(
             self.positions, self.tracker, max_undone=100, wake=_nothing, report=self.events.append
         )
-        reading = Reading(
+        reading = ReadingContext(
             cast(Cluster, self.cluster),
             self.positions,
             self.delivery,
@@ -84,7 +84,7 @@ class _Bench:
         )
         self.starts = StartOffsets(reading, "billing", False)
         self.positions.add([ORDERS], 1)
-        self.positions.hold([ORDERS], held=False)
+        self.positions.hold_partitions([ORDERS], held=False)
         self.positions.found_committed(ORDERS, committed)
 
     @property
@@ -97,10 +97,10 @@ class _Bench:
         """Of the offsets 10 to 24, those that would be delivered."""
         session = self.tracker.get(ORDERS)
         assert session is not None
-        return [10 + place for place in session.fresh(range(10, 25))]
+        return [10 + place for place in session.fresh_indexes(range(10, 25))]
 
     async def validate(self) -> None:
-        await self.starts.validate([self.position])
+        await self.starts.validate_positions([self.position])
 
     async def read_to(self, delivered: int, fetched: int) -> None:
         """Records are delivered and fetched so far in epoch 6; then there is another leader."""
@@ -310,7 +310,7 @@ async def test_who_goes_elsewhere_reads_all_there_even_at_the_committed_offset(h
 async def test_an_answer_that_comes_too_late_is_ignored(moved: str) -> None:
     bench = _Bench(EpochEnd(4, 8))
     position: Any = bench.position
-    asking = bench.starts.validate([position])
+    asking = bench.starts.validate_positions([position])
     if moved == "given up":
         bench.positions.remove([ORDERS])
         await asking
@@ -388,10 +388,10 @@ async def test_where_a_group_begins_is_committed_before_anything_is_read() -> No
     keeper = _Keeper(bench)
     bench.positions.cut_somewhere(bench.position, "epoch 5 is gone")
     keeper.error = CommitFailedError("not committed in time")
-    await bench.starts.reset([bench.position])
+    await bench.starts.reset_positions([bench.position])
     assert not bench.position.readable, "nothing is read before it is committed"
     keeper.error = None
-    await bench.starts.reset([bench.position])
+    await bench.starts.reset_positions([bench.position])
     assert keeper.kept == [{ORDERS: 25}] * 2
     assert keeper.phases == [Phase.RESETTING] * 2
     session = bench.tracker.get(ORDERS)
@@ -405,9 +405,9 @@ async def test_a_seek_and_a_reset_to_the_first_record_are_not_committed() -> Non
     bench = _Bench(EpochEnd(5, 10), policy="earliest")
     keeper = _Keeper(bench)
     bench.positions.cut_somewhere(bench.position, "epoch 5 is gone")
-    await bench.starts.reset([bench.position])
+    await bench.starts.reset_positions([bench.position])
     bench.positions.seek(ORDERS, LATEST)
-    await bench.starts.reset([bench.position])
+    await bench.starts.reset_positions([bench.position])
     assert keeper.kept == [{}, {}]
     assert bench.tracker.committable() == {ORDERS: CommittedOffset(25)}
 
@@ -418,7 +418,7 @@ async def test_a_start_is_not_committed_over_records_that_are_not_done() -> None
     await bench.read_to(20, 20)
     await bench.validate()
     bench.positions.out_of_range(bench.position, "the log starts at 22")
-    await bench.starts.reset([bench.position])
+    await bench.starts.reset_positions([bench.position])
     assert keeper.kept == [{}]
 
 
@@ -431,6 +431,6 @@ async def test_a_start_that_was_not_committed_does_not_count_as_committed_when_t
     session = bench.tracker.get(ORDERS)
     assert session is not None
     keeper.meanwhile = lambda: session.done_before(30)
-    await bench.starts.reset([bench.position])
+    await bench.starts.reset_positions([bench.position])
     assert keeper.kept == [{}]
     assert bench.tracker.committable() == {ORDERS: CommittedOffset(25)}

@@ -187,7 +187,7 @@ async def test_who_does_not_poll_in_time_leaves_and_says_what_it_owned_and_did_m
     poller = asyncio.create_task(asyncio.sleep(0))
     await poller
     bench.watch.poller = poller
-    bench.watch.touch(now_ms())
+    bench.watch.note_poll(now_ms())
     async with bench.running(bench.driver.run):
         await until(lambda: bool(bench.membership.pauses), timeout_s=20)
     (exceeded,) = bench.events
@@ -200,7 +200,7 @@ async def test_who_does_not_poll_in_time_leaves_and_says_what_it_owned_and_did_m
 async def test_who_is_not_in_the_group_need_not_poll() -> None:
     bench = _Bench(max_interval_ms=1)
     bench.membership.generation = -1
-    bench.watch.touch(now_ms() - 1_000)
+    bench.watch.note_poll(now_ms() - 1_000)
     async with bench.running(bench.driver.run):
         for _ in range(3):
             bench.driver.carry_out()

@@ -37,7 +37,7 @@ def test_several_may_wait_at_the_same_time() -> None:
 
 def test_a_sign_of_life_starts_the_interval_anew() -> None:
     watch = PollWatch(100)
-    watch.touch(70)
+    watch.note_poll(70)
     assert watch.deadline() == 170
 
 

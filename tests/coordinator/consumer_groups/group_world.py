@@ -8,9 +8,9 @@ from types import SimpleNamespace
 from typing import Any
 
 from kohort.coordinator import GroupSettings, Shard
-from kohort.coordinator.consumer_groups.assigning import failed, steps
+from kohort.coordinator.consumer_groups.assigning import step_for_failure, steps_to_target
 from kohort.coordinator.consumer_groups.group import ConsumerGroup
-from kohort.coordinator.consumer_groups.target import ComputeTarget, compute
+from kohort.coordinator.consumer_groups.target import ComputeTarget, compute_target
 from kohort.coordinator.engine.effects import Append, Reply, Request
 from kohort.coordinator.groups.groups import TopicDirectory
 from kohort.coordinator.groups.shards import OFFSETS_TOPIC, new_groups
@@ -147,9 +147,9 @@ class World:
         """The first target that is being computed is there, and taken in, or ``count`` steps of that."""
         asked = self.asked.pop(0)
         try:
-            found = list(steps(asked, compute(asked)))
+            found = list(steps_to_target(asked, compute_target(asked)))
         except Exception as error:
-            found = [failed(asked, str(error))]
+            found = [step_for_failure(asked, str(error))]
         for step in found if count < 0 else found[:count]:
             step(self.shard, self.now_ms)
             self._carry_out()

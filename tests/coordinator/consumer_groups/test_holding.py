@@ -121,7 +121,7 @@ def test_but_not_while_others_of_the_group_wait_for_that_write_who_may_give_it_m
 
 def test_who_is_at_the_target_and_waits_keeps_its_heartbeat_when_all_are_told() -> None:
     world, held = moving()
-    holding.tell(world.shard, world.group(), world.now_ms, everyone=True)
+    holding.answer_held(world.shard, world.group(), world.now_ms, everyone=True)
     world.advance(holding.NO_MOVE_MS)
     assert not held
     world.beat("a", 2, (0, 1))

@@ -8,7 +8,7 @@ from uuid import UUID
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kohort.coordinator.consumer_groups.reconciliation import NEW_MEMBER, Owned, is_settled, reconcile
+from kohort.coordinator.consumer_groups.reconciliation import NEW_MEMBER, Owned, is_settled, reconcile_member
 from kohort.offsets_topic import CurrentAssignment, Partitions
 
 A, B = UUID(int=1), UUID(int=2)
@@ -31,62 +31,62 @@ def at(
 
 
 def test_a_new_member_gets_what_is_free_at_once() -> None:
-    got = reconcile(NEW_MEMBER, 2, {A: (0, 1)}, {}, free)
+    got = reconcile_member(NEW_MEMBER, 2, {A: (0, 1)}, {}, free)
     assert got == CurrentAssignment(2, 0, STABLE, {A: {0: 2, 1: 2}}, {})
 
 
 def test_a_settled_member_is_left_alone() -> None:
     current = at(2, 0)
-    assert reconcile(current, 2, {A: (0, 5)}, None, taken) is current
+    assert reconcile_member(current, 2, {A: (0, 5)}, None, taken) is current
 
 
 def test_what_the_target_takes_away_is_given_up_first() -> None:
-    got = reconcile(at(2, 0, 1, 2), 3, {A: (0, 9)}, None, free)
+    got = reconcile_member(at(2, 0, 1, 2), 3, {A: (0, 9)}, None, free)
     assert got == CurrentAssignment(2, 2, UNREVOKED, {A: {0: 2}}, {A: {1: 2, 2: 2}})
     for unproven in (None, {A: [1]}, {A: [0, 1, 2]}):
-        assert reconcile(got, 4, {}, unproven, free) is got
-    proven = reconcile(got, 4, {A: (0, 9)}, {A: [0], B: [7]}, free)
+        assert reconcile_member(got, 4, {}, unproven, free) is got
+    proven = reconcile_member(got, 4, {A: (0, 9)}, {A: [0], B: [7]}, free)
     assert proven == CurrentAssignment(4, 2, STABLE, {A: {0: 2, 9: 4}}, {})
 
 
 def test_what_a_request_proves_is_not_asked_for() -> None:
-    assert reconcile(at(2, 0, 1), 3, {A: (0,)}, {A: [0]}, free) == CurrentAssignment(
+    assert reconcile_member(at(2, 0, 1), 3, {A: (0,)}, {A: [0]}, free) == CurrentAssignment(
         3, 2, STABLE, {A: {0: 2}}, {}
     )
 
 
 def test_after_the_proof_a_newer_target_may_take_more_at_the_same_epoch() -> None:
-    first = reconcile(at(2, 0, 1), 3, {A: (0,)}, None, free)
-    further = reconcile(first, 4, {}, {A: [0]}, free)
+    first = reconcile_member(at(2, 0, 1), 3, {A: (0,)}, None, free)
+    further = reconcile_member(first, 4, {}, {A: [0]}, free)
     assert further == CurrentAssignment(2, 2, UNREVOKED, {}, {A: {0: 2}})
 
 
 def test_a_member_waits_at_the_new_epoch_for_what_others_have() -> None:
-    waiting = reconcile(at(2, 0), 3, {A: (0, 1, 2)}, None, lambda _topic, numbers: {2} & {*numbers})
+    waiting = reconcile_member(at(2, 0), 3, {A: (0, 1, 2)}, None, lambda _topic, numbers: {2} & {*numbers})
     assert waiting == CurrentAssignment(3, 2, UNRELEASED, {A: {0: 2, 1: 3}}, {})
-    assert reconcile(waiting, 3, {A: (0, 1, 2)}, None, taken).state == UNRELEASED
-    done = reconcile(waiting, 3, {A: (0, 1, 2)}, None, free)
+    assert reconcile_member(waiting, 3, {A: (0, 1, 2)}, None, taken).state == UNRELEASED
+    done = reconcile_member(waiting, 3, {A: (0, 1, 2)}, None, free)
     assert done == CurrentAssignment(3, 3, STABLE, {A: {0: 2, 1: 3, 2: 3}}, {})
 
 
 def test_topics_that_it_does_not_read_any_more_go_at_once() -> None:
     current = CurrentAssignment(2, 1, STABLE, {A: {0: 2}, B: {0: 2}}, {})
-    gone = reconcile(current, 2, {A: (0,), B: (0,)}, None, free, {A}, True)
+    gone = reconcile_member(current, 2, {A: (0,), B: (0,)}, None, free, {A}, True)
     assert (gone.state, gone.epoch, gone.assigned, gone.revoking) == (UNREVOKED, 2, {A: {0: 2}}, {B: {0: 2}})
-    proven = reconcile(current, 2, {A: (0,), B: (0,)}, {A: [0]}, free, {A}, True)
+    proven = reconcile_member(current, 2, {A: (0,), B: (0,)}, {A: [0]}, free, {A}, True)
     assert (proven.state, proven.assigned, proven.revoking) == (STABLE, {A: {0: 2}}, {})
-    more = reconcile(gone, 2, {A: (0,), B: (0,)}, None, free, set(), True)
+    more = reconcile_member(gone, 2, {A: (0,), B: (0,)}, None, free, set(), True)
     assert (more.state, more.assigned, more.revoking) == (UNREVOKED, {}, {A: {0: 2}, B: {0: 2}})
-    assert reconcile(current, 2, {}, None, free, {A, B}, True) is current
-    ahead = reconcile(current, 3, {A: (0, 1), B: (0, 1)}, {}, free, {A}, True)
+    assert reconcile_member(current, 2, {}, None, free, {A, B}, True) is current
+    ahead = reconcile_member(current, 3, {A: (0, 1), B: (0, 1)}, {}, free, {A}, True)
     assert (ahead.epoch, ahead.assigned) == (3, {A: {0: 2, 1: 3}})
 
 
 def test_of_topics_that_it_does_not_read_an_older_target_gives_it_nothing() -> None:
     given_up = CurrentAssignment(2, 2, UNREVOKED, {}, {B: {0: 2}})
-    assert reconcile(given_up, 2, {B: (0,)}, {}, free, {A}) == CurrentAssignment(2, 2, STABLE, {}, {})
+    assert reconcile_member(given_up, 2, {B: (0,)}, {}, free, {A}) == CurrentAssignment(2, 2, STABLE, {}, {})
     # also where it has just that
-    got = reconcile(at(2, 0), 3, {A: (0,)}, None, free, {B})
+    got = reconcile_member(at(2, 0), 3, {A: (0,)}, None, free, {B})
     assert got == CurrentAssignment(2, 2, UNREVOKED, {}, {A: {0: 2}})
 
 
@@ -115,7 +115,9 @@ class Group:
             for topics in (one.assigned, one.revoking):
                 others.update(topics.get(A, {}) if name != member else ())
         owned: Owned = {A: sorted(self.reads[member])} if tells else None
-        after = reconcile(before, self.epoch, self.targets[member], owned, lambda _topic, n: others & {*n})
+        after = reconcile_member(
+            before, self.epoch, self.targets[member], owned, lambda _topic, n: others & {*n}
+        )
         assert after.epoch >= before.epoch
         self.current[member] = after
         if after.assigned != before.assigned:

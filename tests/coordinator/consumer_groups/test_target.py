@@ -17,7 +17,7 @@ from kohort.coordinator.consumer_groups.target import (
     ComputeTarget,
     TargetMember,
     Topic,
-    compute,
+    compute_target,
     server_assignors,
 )
 from kohort.offsets_topic import Partitions
@@ -26,13 +26,13 @@ A, B = UUID(int=1), UUID(int=2)
 UNIFORM, RANGE = OWN
 
 
-def compute_target(
+def target_of(
     assignor: str, members: Mapping[str, TargetMember], topics: Mapping[str, Topic]
 ) -> dict[str, Partitions]:
     """The whole target."""
     asked = ComputeTarget("g", 1, assignor, assignor, members, topics)
     return {name: member.target for name, member in members.items()} | asked.partitions(
-        compute(asked).items()
+        compute_target(asked).items()
     )
 
 
@@ -46,41 +46,41 @@ def pairs(target: Partitions) -> set[tuple[UUID, int]]:
 
 def test_uniform_takes_only_from_old_members_when_one_joins() -> None:
     topics = {"a": Topic(A, 7)}
-    first = compute_target(UNIFORM, {"m1": member("a")}, topics)
+    first = target_of(UNIFORM, {"m1": member("a")}, topics)
     assert first == {"m1": {A: tuple(range(7))}}
     joined = {"m1": member("a", target=first["m1"]), "m2": member("a")}
-    second = compute_target(UNIFORM, joined, topics)
+    second = target_of(UNIFORM, joined, topics)
     assert (len(pairs(second["m1"])), len(pairs(second["m2"]))) == (4, 3)
 
 
 def test_uniform_gives_only_to_those_that_stay_when_one_leaves() -> None:
     topics = {"a": Topic(A, 6)}
     members = {"m1": member("a", target={A: (0, 1)}), "m3": member("a", target={A: (4, 5)})}
-    target = compute_target(UNIFORM, members, topics)
+    target = target_of(UNIFORM, members, topics)
     assert pairs(target["m1"]) > {(A, 0), (A, 1)}
     assert pairs(target["m3"]) > {(A, 4), (A, 5)}
 
 
 def test_partitions_of_topics_that_are_gone_play_no_part() -> None:
     members = {"m1": member("a", "b", target={B: (0, 1, 2)}), "m2": member("a", "b")}
-    target = compute_target(UNIFORM, members, {"a": Topic(A, 2)})
+    target = target_of(UNIFORM, members, {"a": Topic(A, 2)})
     assert {name: len(pairs(one)) for name, one in target.items()} == {"m1": 1, "m2": 1}
 
 
 def test_a_target_is_new_where_topics_of_the_last_one_are_gone() -> None:
     asked = ComputeTarget("g", 1, UNIFORM, UNIFORM, {"m": member("a", "b", target={B: (0,)})}, {})
-    assert asked.partitions(compute(asked).items()) == {"m": {}}
+    assert asked.partitions(compute_target(asked).items()) == {"m": {}}
 
 
 def test_range_cuts_each_topic_with_static_members_first() -> None:
     members = {"z": member("a", "b", instance="i"), "m": member("a", "b")}
     topics = {"a": Topic(A, 3), "b": Topic(B, 3)}
-    target = compute_target(RANGE, members, topics)
+    target = target_of(RANGE, members, topics)
     assert target == {"z": {A: (0, 1), B: (0, 1)}, "m": {A: (2,), B: (2,)}}
 
 
 def test_members_without_topics_get_nothing() -> None:
-    target = compute_target(UNIFORM, {"m1": member(), "m2": member("x")}, {"a": Topic(A, 3)})
+    target = target_of(UNIFORM, {"m1": member(), "m2": member("x")}, {"a": Topic(A, 3)})
     assert target == {"m1": {}, "m2": {}}
 
 
@@ -99,7 +99,7 @@ def test_every_partition_that_somebody_reads_has_one_member_that_reads_it(
             name: TargetMember(None, tuple(sorted(read)), last.get(name, {}))
             for name, read in subscriptions.items()
         }
-        last = compute_target(UNIFORM, members, topics)
+        last = target_of(UNIFORM, members, topics)
         assert last.keys() == members.keys()
         given_out = Counter(pair for one in last.values() for pair in pairs(one))
         assert set(given_out.values()) <= {1}
@@ -113,7 +113,7 @@ def test_every_partition_that_somebody_reads_has_one_member_that_reads_it(
         for name, one in last.items():
             assert one.keys() <= {topics[topic].id for topic in subscriptions[name] if topic in topics}
         again = {n: TargetMember(None, tuple(sorted(read)), last[n]) for n, read in subscriptions.items()}
-        assert compute_target(UNIFORM, again, topics) == last
+        assert target_of(UNIFORM, again, topics) == last
 
 
 def test_kohorts_own_are_known_by_name_without_being_loaded() -> None:

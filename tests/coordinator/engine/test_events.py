@@ -15,7 +15,7 @@ from kohort.coordinator import (
     EventsLost,
     GroupRemoved,
     GroupSettings,
-    HistoryEntry,
+    KeptEvent,
     MemberJoined,
     MemberReplaced,
     RebalanceCompleted,
@@ -43,7 +43,7 @@ class Hub:
     def tell(self, event: CoordinatorEvent) -> None:
         groups = new_groups(GroupSettings(), lambda: "id")
         groups.groups["g"] = ClassicGroup("g")
-        self.coordinator._tell(groups, event)
+        self.coordinator._report_event(groups, event)
 
 
 def refused(group: str = "g") -> CommitRefused:
@@ -190,7 +190,7 @@ async def test_a_partition_that_moves_away_takes_its_histories_along() -> None:
     c = coordinator(MemoryLog(partition_count=1))
     await c.start()
     await stable_member(c)
-    kept: list[HistoryEntry] = c.history("g")
+    kept: list[KeptEvent] = c.history("g")
     assert kept
     c.unload(0)
     with pytest.raises(KafkaError) as caught:

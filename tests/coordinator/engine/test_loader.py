@@ -67,7 +67,7 @@ def offsets(durable: Durable) -> dict[tuple[str, int], tuple[int, str]]:
     return {
         (group, key.partition): (entry.offset, entry.metadata)
         for group in durable.offsets
-        for key, entry in durable.committed(group)
+        for key, entry in durable.committed_offsets(group)
     }
 
 
@@ -138,7 +138,7 @@ def test_what_is_read_back_is_whole() -> None:
     pair = encode(OffsetCommitted("g", "t", 0, 9, 4, "", START_MS))
     shard, _, _ = load(stored([([pair], -1)]))
     entry = OffsetEntry(9, 4, "", START_MS, NONE, -1)
-    assert list(shard.state.durable.committed("g")) == [(TopicPartition("t", 0), entry)]
+    assert list(shard.state.durable.committed_offsets("g")) == [(TopicPartition("t", 0), entry)]
 
 
 def test_long_runs_of_commits_are_read_back_each_with_its_partition() -> None:

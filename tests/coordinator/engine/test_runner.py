@@ -347,7 +347,7 @@ async def test_a_timer_fires_when_all_is_handled_that_had_arrived_when_it_was_du
     assert beat.error_code == 0
     (shard,) = c._shards
     now[0] += 9_999
-    shard._wake()
+    shard._wake_up()
 
     def read(group: str, member: str) -> None:
         c.submit(ApiKey.HEARTBEAT, 4, heartbeat(group, member), CONTEXT, Call())

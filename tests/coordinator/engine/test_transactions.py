@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kohort.coordinator import Append, GroupSettings, Marker, group_shard
+from kohort.coordinator import Append, EndMarker, GroupSettings, group_shard
 from kohort.coordinator.groups.groups import GroupShard
 from kohort.offsets_topic import OffsetCommitted
 from kohort.protocol import ErrorCode, KafkaError, TopicPartition
@@ -48,17 +48,17 @@ def test_offsets_of_a_transaction_are_pending_until_its_marker_is_in_the_log(
     shard.activate(START_MS)
     shard.append("g", offset(1), outcome)
     shard.append("g", offset(5), outcome, producer_id=7, producer_epoch=2)
-    shard.append(None, (), outcome, producer_id=7, producer_epoch=2, marker=Marker(commits, 3))
+    shard.append(None, (), outcome, producer_id=7, producer_epoch=2, marker=EndMarker(commits, 3))
     appends = [effect for effect in shard.take_effects() if isinstance(effect, Append)]
     assert [(one.producer_id, one.producer_epoch, one.marker) for one in appends] == [
         (-1, -1, None),
         (7, 2, None),
-        (7, 2, Marker(commits, 3)),
+        (7, 2, EndMarker(commits, 3)),
     ]
     for at, append in enumerate(appends[:2]):
-        shard.appended(append.ticket, at, START_MS)
+        shard.on_appended(append.ticket, at, START_MS)
     assert (committed(shard), shard.state.durable.is_pending("g", T0)) == (1, True)
-    shard.appended(appends[2].ticket, 2, START_MS)
+    shard.on_appended(appends[2].ticket, 2, START_MS)
     assert (committed(shard), shard.state.durable.is_pending("g", T0)) == (left, False)
     assert outcome.told == [ErrorCode.NONE] * 3
 
@@ -66,7 +66,7 @@ def test_offsets_of_a_transaction_are_pending_until_its_marker_is_in_the_log(
 def test_a_marker_that_is_not_written_ends_nothing() -> None:
     shard, outcome = group_shard(GroupSettings(), str), Outcome()
     shard.apply(offset(5), 0, 7)
-    shard.append(None, (), outcome, producer_id=7, producer_epoch=0, marker=Marker(True, 0))
+    shard.append(None, (), outcome, producer_id=7, producer_epoch=0, marker=EndMarker(True, 0))
     (append,) = shard.take_effects()
     assert isinstance(append, Append)
     shard.append_failed(append.ticket, ErrorCode.NOT_ENOUGH_REPLICAS, START_MS)
@@ -87,8 +87,8 @@ async def test_each_producer_has_batches_of_its_own_in_the_order_of_writes_and_t
         for group in "gh":
             shard.append(group, offset(5, group), outcome, producer_id=7, producer_epoch=2)
         shard.append("g", offset(6), outcome, producer_id=8, producer_epoch=0)
-        shard.append(None, (), outcome, producer_id=7, producer_epoch=2, marker=Marker(True, 4))
-        shard.append(None, (), outcome, producer_id=8, producer_epoch=0, marker=Marker(False, 4))
+        shard.append(None, (), outcome, producer_id=7, producer_epoch=2, marker=EndMarker(True, 4))
+        shard.append(None, (), outcome, producer_id=8, producer_epoch=0, marker=EndMarker(False, 4))
         shard.append("i", offset(9, "i"), outcome)
 
     c.steer("g", write)

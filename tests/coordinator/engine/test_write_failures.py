@@ -79,7 +79,7 @@ def test_an_answer_that_goes_by_the_writes_of_its_key_waits_for_these_alone() ->
     assert [effect.handle for effect in effects if isinstance(effect, Reply)] == [handles[1]]
     ours, theirs = (effect.ticket for effect in effects if isinstance(effect, Append))
     shard.append_failed(theirs, ErrorCode.KAFKA_STORAGE_ERROR, 0)
-    shard.appended(ours, 0, 0)
+    shard.on_appended(ours, 0, 0)
     assert [e.body for e in shard.take_effects() if isinstance(e, Reply)] == ["g"]
 
 
@@ -100,7 +100,7 @@ def test_nobody_waits_for_the_writes_of_a_key_while_one_of_them_takes_too_long()
     assert [body.error_code for body in waited] == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
     (late,) = answer_of("late")
     assert late.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
-    shard.appended(write.ticket, 0, 0)
+    shard.on_appended(write.ticket, 0, 0)
     shard.append_overdue(write.ticket, 0)
     assert shard.take_effects() == []
     shard.append("g", ())

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kohort.coordinator import CauseKind, HistoryEntry, MemberFenced, MemberReplaced, RebalanceCompleted
+from kohort.coordinator import CauseKind, KeptEvent, MemberFenced, MemberReplaced, RebalanceCompleted
 from kohort.coordinator.groups.details import MAX_BYTES, MAX_LISTED, details_json, event_fields
 from kohort.protocol import ErrorCode, TopicPartition, encode_assignment
 
@@ -48,7 +48,7 @@ def rebalance(before: dict[str, bytes] | None, after: dict[str, bytes] | None) -
 
 
 def details(event: Any, count: int = 1, first_ms: int = 5) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(details_json(HistoryEntry(event, count, first_ms)))
+    found: dict[str, Any] = json.loads(details_json(KeptEvent(event, count, first_ms)))
     return found
 
 
@@ -112,7 +112,7 @@ def test_events_that_were_folded_say_how_many_and_since_when() -> None:
 
 
 def test_no_byte_is_spent_on_blanks() -> None:
-    assert details_json(HistoryEntry(REPLACED, 1, 0)) == '{"instance_id":"i","old_member":"i-1"}'
+    assert details_json(KeptEvent(REPLACED, 1, 0)) == '{"instance_id":"i","old_member":"i-1"}'
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_of_long_lists_as_much_is_told_as_fits(owners: int, length: int, listed:
     names = [f"{number:03}".ljust(length, "x") for number in range(owners)]
     before = {f"old {name}": b"" for name in names}
     event = rebalance(before, {name: share(number) for number, name in enumerate(names)})
-    text = details_json(HistoryEntry(event, 1, 0))
+    text = details_json(KeptEvent(event, 1, 0))
     found = json.loads(text)
     assert len(text) <= MAX_BYTES
     assert found["joined"] == sorted(names)[:listed]
@@ -141,8 +141,8 @@ def test_of_long_lists_as_much_is_told_as_fits(owners: int, length: int, listed:
 def test_what_is_just_short_enough_is_told_whole() -> None:
     """The limit is in the text too: one byte more, and the list is halved."""
     event = rebalance({}, {"a": b"", "b" * 20_000: b""})
-    event.leader = "l" * (MAX_BYTES - len(details_json(HistoryEntry(event, 1, 0))) + 1)
-    assert len(details_json(HistoryEntry(event, 1, 0))) == MAX_BYTES
+    event.leader = "l" * (MAX_BYTES - len(details_json(KeptEvent(event, 1, 0))) + 1)
+    assert len(details_json(KeptEvent(event, 1, 0))) == MAX_BYTES
     assert len(details(event)["joined"]) == 2
     event.leader += "l"
     assert len(details(event)["joined"]) == 1

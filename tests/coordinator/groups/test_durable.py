@@ -221,7 +221,7 @@ def test_partitions_of_topics_that_come_and_go_are_not_remembered_for_ever(
             for partition in range(5):
                 apply(durable, OffsetDeleted("g", f"t{number - 1}", partition), number)
     assert len(durable._keys) <= 100
-    assert [entry.offset for _, entry in durable.committed("g")] == [7] * 5
+    assert [entry.offset for _, entry in durable.committed_offsets("g")] == [7] * 5
 
 
 def test_an_offset_of_an_open_transaction_goes_with_its_topic_however_many_came_meanwhile() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kohort.coordinator import Marker
+from kohort.coordinator import EndMarker
 from kohort.coordinator.offsets.commit import resolve_transactional
 from kohort.protocol import ApiKey, ErrorCode, KafkaError, TopicPartition
 from kohort.protocol.messages.txn_offset_commit import (
@@ -155,7 +155,7 @@ async def test_a_marker_goes_to_the_log_behind_the_offsets_and_ends_the_transact
     await running.commit_in_transaction(body(offset=8), CONTEXT, admit)
     assert running.open_transactions()
     partition = running.partition_of("g")
-    assert await running.write_marker(partition, PRODUCER, EPOCH, Marker(True, 2)) == NONE
+    assert await running.write_marker(partition, PRODUCER, EPOCH, EndMarker(True, 2)) == NONE
     assert not running.open_transactions()
     kinds = [(batch.transactional, batch.control) for batch in log.batches[partition]]
     assert kinds == [(True, False), (True, True)]
@@ -167,7 +167,7 @@ async def test_a_marker_goes_to_the_log_behind_the_offsets_and_ends_the_transact
 async def test_a_marker_that_is_not_written_is_told() -> None:
     log = MemoryLog()
     running = coordinator(log)
-    marker = Marker(True, 2)
+    marker = EndMarker(True, 2)
     not_running = ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert await running.write_marker(0, PRODUCER, EPOCH, marker) == not_running
     running.open()

@@ -10,7 +10,7 @@ from kohort.log.cleaner._batch import (
     empty_batch,
     plain_records,
     raw_records,
-    rebuild,
+    rebuild_batch,
 )
 from kohort.protocol import (
     CorruptBatchError,
@@ -47,7 +47,7 @@ def test_it_keeps_its_place_its_producer_and_its_codec(codec: int) -> None:
     header = parse_batch_header(data)
     records = plain_records(data, 0, len(data), header.attributes)
     raw = raw_records(records, header.base_offset, header.record_count)
-    made = rebuild(header, records, [raw[1], raw[3]], None)
+    made = rebuild_batch(header, records, [raw[1], raw[3]], None)
     after = parse_batch_header(made)
     verify_batch(made, after)
     assert [getattr(after, name) for name in NAMES] == [getattr(header, name) for name in NAMES]
@@ -62,7 +62,7 @@ def test_a_delete_horizon_takes_the_place_of_the_base_timestamp_and_no_time_chan
     data = a_batch(codec)
     header = parse_batch_header(data)
     records = plain_records(data, 0, len(data), header.attributes)
-    made = rebuild(header, records, raw_records(records, 1_000, 4), 2_000_000_000_000)
+    made = rebuild_batch(header, records, raw_records(records, 1_000, 4), 2_000_000_000_000)
     after = parse_batch_header(made)
     verify_batch(made, after)
     assert after.has_delete_horizon
@@ -82,8 +82,8 @@ def test_the_newest_time_is_that_of_what_is_left() -> None:
         late += body
     raw = raw_records(bytes(late), 0, 2)
     header = header._replace(max_timestamp_ms=1_400)
-    assert parse_batch_header(rebuild(header, bytes(late), raw, None)).max_timestamp_ms == 1_400
-    assert parse_batch_header(rebuild(header, bytes(late), raw[:1], None)).max_timestamp_ms == 500
+    assert parse_batch_header(rebuild_batch(header, bytes(late), raw, None)).max_timestamp_ms == 1_400
+    assert parse_batch_header(rebuild_batch(header, bytes(late), raw[:1], None)).max_timestamp_ms == 500
 
 
 def test_the_time_of_a_log_that_stamps_stays() -> None:
@@ -91,7 +91,7 @@ def test_the_time_of_a_log_that_stamps_stays() -> None:
     stamp_batch(data, 0, base_offset=0, leader_epoch=0, log_append_time_ms=9_000)
     header = parse_batch_header(data)
     records = plain_records(bytes(data), 0, len(data), header.attributes)
-    made = rebuild(header, records, raw_records(records, 0, 2)[:1], 77)
+    made = rebuild_batch(header, records, raw_records(records, 0, 2)[:1], 77)
     assert [record[1] for record in decode_records(made, parse_batch_header(made))] == [9_000]
 
 

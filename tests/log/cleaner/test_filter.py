@@ -6,8 +6,8 @@ import pytest
 
 from kohort.log import decode_records
 from kohort.log._indexes import AbortedTransaction
-from kohort.log.cleaner._filter import BatchFilter, LastBatch, Rules
-from kohort.log.cleaner._keys import KeyMap, TransactionState
+from kohort.log.cleaner._filter import BatchFilter, FilterRules, LastBatch
+from kohort.log.cleaner._keys import KeyMap, TransactionWalk
 from kohort.protocol import CorruptBatchError, build_batch, iter_batches, stamp_batch
 from tests.log.batches import NOW_MS, marker
 from tests.log.cleaner.test_keys import in_a_row
@@ -26,9 +26,9 @@ def filtered(
     memory: int = 1 << 20,
 ) -> bytes:
     """What is left of a log that ends with ``data``."""
-    keys = KeyMap(first_dirty, memory, TransactionState(aborted))
+    keys = KeyMap(first_dirty, memory, TransactionWalk(aborted))
     keys.add(data)
-    walk = BatchFilter(keys, TransactionState(aborted), Rules(now_ms, DAY_MS, producers or {}))
+    walk = BatchFilter(keys, TransactionWalk(aborted), FilterRules(now_ms, DAY_MS, producers or {}))
     kept = walk.take(data)
     assert kept.consumed == len(data)
     assert [header for _, header in iter_batches(kept.data)] == kept.headers
@@ -192,8 +192,8 @@ def test_other_control_records_stay() -> None:
 def test_the_last_batch_is_offered_as_a_header_when_it_went() -> None:
     data = in_a_row(keyed(("a", "1")), keyed(("b", "1"), ("b", None)))
     dated = filtered(data)
-    keys = KeyMap(3, 1 << 20, TransactionState([]))
-    walk = BatchFilter(keys, TransactionState([]), Rules(NOW_MS + DAY_MS, DAY_MS, {}))
+    keys = KeyMap(3, 1 << 20, TransactionWalk([]))
+    walk = BatchFilter(keys, TransactionWalk([]), FilterRules(NOW_MS + DAY_MS, DAY_MS, {}))
     kept = walk.take(dated)
     ((_, header),) = iter_batches(kept.last)
     assert (header.base_offset, header.last_offset, header.record_count) == (1, 2, 0)
@@ -207,8 +207,8 @@ def test_damage_in_the_clean_part_is_told_by_its_position(position: int) -> None
     data = bytearray(in_a_row(keyed(("a", "1")), keyed(("b", "2"))))
     at = len(data) // 2
     data[at + position] ^= 0x40
-    keys = KeyMap(2, 1 << 20, TransactionState([]))
-    walk = BatchFilter(keys, TransactionState([]), Rules(NOW_MS, DAY_MS, {}))
+    keys = KeyMap(2, 1 << 20, TransactionWalk([]))
+    walk = BatchFilter(keys, TransactionWalk([]), FilterRules(NOW_MS, DAY_MS, {}))
     with pytest.raises(CorruptBatchError) as caught:
         walk.take(bytes(data))
     assert caught.value.position == at

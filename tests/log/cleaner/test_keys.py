@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kohort.log._indexes import AbortedTransaction
-from kohort.log.cleaner._keys import KEY_OVERHEAD_BYTES, KeyMap, TransactionState
+from kohort.log.cleaner._keys import KEY_OVERHEAD_BYTES, KeyMap, TransactionWalk
 from kohort.protocol import CorruptBatchError, build_batch, stamp_batch
 from tests.log.batches import batch, marker
 from tests.log.cleaning import keyed
@@ -23,7 +23,7 @@ def in_a_row(*batches: bytes) -> bytes:
 
 
 def key_map(first_offset: int = 0, memory: int = 1 << 20, *aborted: AbortedTransaction) -> KeyMap:
-    return KeyMap(first_offset, memory, TransactionState(aborted))
+    return KeyMap(first_offset, memory, TransactionWalk(aborted))
 
 
 @pytest.mark.parametrize("codec", range(5))

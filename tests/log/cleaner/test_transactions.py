@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kohort.log._indexes import AbortedTransaction
-from kohort.log.cleaner._keys import TransactionState
+from kohort.log.cleaner._keys import TransactionWalk
 
 
 def aborted(producer_id: int, first: int, last: int) -> AbortedTransaction:
@@ -11,7 +11,7 @@ def aborted(producer_id: int, first: int, last: int) -> AbortedTransaction:
 
 
 def test_data_of_an_aborted_transaction_is_told_from_that_of_a_committed_one() -> None:
-    state = TransactionState([aborted(1, 10, 14)])
+    state = TransactionWalk([aborted(1, 10, 14)])
     assert not state.is_aborted(1, 5)
     assert not state.is_spent(1, 6, committed=True)
     assert state.is_aborted(1, 11)
@@ -21,7 +21,7 @@ def test_data_of_an_aborted_transaction_is_told_from_that_of_a_committed_one() -
 
 
 def test_a_marker_is_spent_once_no_batch_of_its_transaction_is_left() -> None:
-    state = TransactionState([aborted(1, 0, 5)])
+    state = TransactionWalk([aborted(1, 0, 5)])
     assert state.is_spent(1, 5, committed=False)
     assert state.is_spent(2, 6, committed=True)
     assert not state.is_aborted(2, 7)
@@ -31,15 +31,15 @@ def test_a_marker_is_spent_once_no_batch_of_its_transaction_is_left() -> None:
 
 def test_the_index_entry_of_an_aborted_transaction_lives_as_long_as_its_marker_is_needed() -> None:
     entry = aborted(1, 0, 5)
-    state = TransactionState([entry])
+    state = TransactionWalk([entry])
     assert state.is_aborted(1, 2)
     assert not state.is_spent(1, 5, committed=False)
     assert state.kept == [entry]
-    assert TransactionState([entry]).is_spent(1, 5, committed=False)
+    assert TransactionWalk([entry]).is_spent(1, 5, committed=False)
 
 
 def test_a_walk_that_begins_behind_a_marker_takes_later_data_for_what_it_is() -> None:
-    state = TransactionState([aborted(1, 0, 5), aborted(1, 20, 25)])
+    state = TransactionWalk([aborted(1, 0, 5), aborted(1, 20, 25)])
     assert not state.is_aborted(1, 10)
     assert not state.is_spent(1, 11, committed=True)
     assert state.is_aborted(1, 21)

@@ -54,7 +54,7 @@ def _suspended(member: RegistryMembership, now: float) -> None:
 def _lost(member: RegistryMembership, reason: str) -> None:
     member._registered, member._held = False, frozenset()
     if member.generation >= 0:
-        member._lose(reason)
+        member._lose_membership(reason)
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,9 @@ def _lost(member: RegistryMembership, reason: str) -> None:
     [
         pytest.param(RegistryMembership, "on_suspended", _suspended, "S4", 4, id="delivers-unconnected"),
         pytest.param(RegistryMembership, "_on_lost", _lost, "L1", 94, id="forgets-what-it-holds"),
-        pytest.param(ZooKeeperRegistry, "_release", _nothing_async, "L1", 0, id="releases-nothing"),
+        pytest.param(
+            ZooKeeperRegistry, "_release_partitions", _nothing_async, "L1", 0, id="releases-nothing"
+        ),
         pytest.param(ZooKeeperRegistry, "_ids_changed", _nothing, "L1", 0, id="watches-nobody"),
     ],
 )
