@@ -15,16 +15,16 @@ figures = script("house_figures")
 AT_MOST = {
     "source lines": 112_500,
     "longest function": 85,
-    "functions named by one word, %": 54.5,
-    "functions named by a lone participle, %": 1.9,
-    "class names used twice or more": 51,
+    "functions named by one word, %": 36,
+    "functions named by a lone participle, %": 1.2,
+    "class names used twice or more": 10,
     "lines with Any": 975,
     "private modules imported from another room": 0,
 }
 #: Below is worse.
 AT_LEAST = {
-    "median length of a function's name": 8,
-    "function names defined in one file only, %": 76,
+    "median length of a function's name": 10,
+    "function names defined in one file only, %": 82,
     "lines of comments and docstrings, %": 12.9,
     "public functions with a docstring, %": 77.9,
 }
