@@ -117,9 +117,9 @@ def confluent_memory(job: Job) -> Figures:
 
 async def kohort_memory(job: Job) -> Figures:
     from kohort.consumer import AsyncGroupConsumer
-    from kohort.consumer.reading.fetched_records import prepare
+    from kohort.consumer.reading.fetched_records import prepare_checksum
 
-    prepare()  # as above
+    prepare_checksum()  # as above
     consumer = AsyncGroupConsumer(job["topic"], **kohort_settings(job))
     before = resident_mib()
     async with consumer:
@@ -201,7 +201,7 @@ def kohort_hung(job: Job) -> Figures:
 
     partition = TopicPartition(job["topic"], 0)
     tracker = AsyncGroupConsumer(job["topic"], **kohort_settings(job)).parts.tracker
-    session = tracker.begin(partition, 0)
+    session = tracker.begin_session(partition, 0)
     session.delivered_all([0])
     before = resident_mib()
     for first in range(1, job["records"], _WARM):

@@ -159,7 +159,7 @@ async def test_a_last_look_without_time_to_answer_accuses_nobody(monkeypatch: py
         await asyncio.sleep(timeout_ms / 1_000 + 0.001)
         return ["broker 1 does not answer"]
 
-    monkeypatch.setattr(cluster_health, "lacks", lacks)
+    monkeypatch.setattr(cluster_health, "find_lacks", lacks)
     client: Any = None
     assert await cluster_health.wait_until_whole(client, 0.8, told.append) == ["broker 9 is not registered"]
 

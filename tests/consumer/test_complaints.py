@@ -60,7 +60,7 @@ async def member(broker: RunningBroker, protocol: str) -> AsyncIterator[Member]:
 
 def _assign_without_offsets(monkeypatch: pytest.MonkeyPatch) -> None:
     """The broker does as Apache Kafka: committed offsets do not come with an assignment."""
-    monkeypatch.setattr(heartbeat, "starts", lambda *_: ())
+    monkeypatch.setattr(heartbeat, "starts_of", lambda *_: ())
 
 
 def _stable(consumer: AsyncGroupConsumer, partitions: int = PARTITIONS) -> bool:

@@ -162,7 +162,7 @@ class World:
         else:
             offset = len(self.log)
             self.log += append.records
-            self.shard.appended(append.ticket, offset, self.now_ms)
+            self.shard.on_appended(append.ticket, offset, self.now_ms)
 
     def release(self) -> None:
         """The writes that are under way are over."""
