@@ -70,7 +70,7 @@ class Waiter(Generic[ChangedT]):
         self._changed: dict[ChangedT, None] = {}
         self._woken: asyncio.Future[None] | None = None
 
-    def on_partition_change(self, partition: ChangedT, /) -> None:
+    def tell(self, partition: ChangedT, /) -> None:
         """Called once when a partition has changed, until the waiter is added again."""
         self._changed[partition] = None
         self._wake_waiting()
@@ -726,7 +726,7 @@ class Partition:
         """Tell who waits for a change."""
         if self.waiters:
             for waiter in self.waiters:
-                waiter.on_partition_change(self)
+                waiter.tell(self)
             self.waiters.clear()
 
 

@@ -210,7 +210,7 @@ def test_records_that_come_encoded_are_a_batch_like_others(codec: Codec) -> None
     ((expected,),), ((batch,),) = take(plain), take(encoded)
     assert batch.seal(transactional=True) == expected.seal(transactional=True)
     assert encoded.used == 2 * (BATCH_BYTES + len(given.data))
-    encoded.succeeded(batch, 10)
+    encoded.on_success(batch, 10)
     assert answers[0].result == ("orders", 0, 10, 2_000)
     ((second,),) = take(encoded)
     assert (second.sequence, second.count) == (2, 2)

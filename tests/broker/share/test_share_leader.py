@@ -37,7 +37,7 @@ class World:
     """A broker with the topic ``t`` of one partition, and its share partitions."""
 
     def __init__(self, broker: Broker) -> None:
-        self.node = broker._running().node
+        self.node = broker._require_running().node
         self.persister = MemoryPersister()
         self.rules = EARLIEST
         self.leader = ShareLeader(
