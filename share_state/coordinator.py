@@ -9,7 +9,7 @@ from uuid import UUID
 
 from ..coordinator import CoordinatorEvent
 from ..coordinator.engine.effects import Command, Request
-from ..coordinator.engine.runner import Call, CoordinatorLog, Replicas, ShardRunner
+from ..coordinator.engine.runner import Call, CoordinatorLog, ShardReplicas, ShardRunner
 from ..coordinator.engine.runtime import ShardRuntime
 from ..protocol import ApiKey, ErrorCode, RequestContext, SharePartitionKey
 from .settings import ShareCoordinatorSettings
@@ -61,7 +61,7 @@ class ShareCoordinator:
         if self._shards is None:
             await self._open(log, None).load_all()
 
-    def start_replicated(self, log: CoordinatorLog, replicas: Replicas) -> None:
+    def start_replicated(self, log: CoordinatorLog, replicas: ShardReplicas) -> None:
         """Start in a cluster. Each partition that this broker leads is served from ``load`` to ``unload``."""
         self._open(log, replicas)
 
@@ -103,7 +103,7 @@ class ShareCoordinator:
         for runner in self._shards or ():
             runner.when_loaded(partial(delete_topics, topic_ids=frozenset(topic_ids)))
 
-    def _open(self, log: CoordinatorLog, replicas: Replicas | None) -> ShardRuntime[ShareStates]:
+    def _open(self, log: CoordinatorLog, replicas: ShardReplicas | None) -> ShardRuntime[ShareStates]:
         shards = self._shards = ShardRuntime(
             topic=SHARE_STATE_TOPIC,
             new_state=lambda: ShareStates(self._settings, self._max_bytes, self._partitions_of),

@@ -9,7 +9,7 @@ from ..authorizer import Operation, ResourceType, right
 from ..node import Node
 from ..share_state import answer_request
 from ._api import Request, ServedApi
-from ._errors import Level, in_elements, same
+from ._errors import Level, in_elements, same_fields
 from ._guards import whole
 
 
@@ -28,7 +28,8 @@ def serve_share_state(key: ApiKey, *, versions: tuple[int, int], reads_only: boo
         handler=_handle,
         guard=whole(right(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, "all of it")),
         errors=in_elements(
-            Level("topics", "results", same("topic_id")), Level("partitions", "partitions", same("partition"))
+            Level("topics", "results", same_fields("topic_id")),
+            Level("partitions", "partitions", same_fields("partition")),
         ),
         reads_only=reads_only,
         # what a leader has sent is written, even if its connection is gone by then

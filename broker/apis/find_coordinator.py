@@ -81,7 +81,9 @@ async def _find_share_coordinators(
             return Coordinator(key, leader, *request.endpoint)
         endpoint = node.cluster.endpoint(leader, request.context.listener)
         if endpoint is None:
-            return _no_coordinator(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, "its broker has no such listener")
+            return _no_coordinator(
+                key, ErrorCode.COORDINATOR_NOT_AVAILABLE, "its broker has no such listener"
+            )
         return Coordinator(key, leader, *endpoint)
 
     return _answer_keys(request, find)

@@ -24,7 +24,7 @@ ONE_PARTITION = {"share.coordinator.state.topic.num.partitions": 1}
 
 
 def node_of(broker: Broker) -> Node:
-    return broker._running().node
+    return broker._require_running().node
 
 
 async def begin(client: ShareStateClient, topic_id: UUID, partitions: int = 1) -> None:

@@ -123,7 +123,7 @@ class Bottle:
             return
         offset = len(self.log)
         self.log += (encode(record) for record in append.records)
-        self.shard.appended(append.ticket, offset, self.now)
+        self.shard.on_appended(append.ticket, offset, self.now)
 
     def _new(self) -> ShareShard:
         return Shard(
