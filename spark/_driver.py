@@ -29,6 +29,7 @@ from ._frames import (
     OUR_JOBS,
     DriverFrames,
     DriverReading,
+    application_of,
     count_cores,
     frame_by_tasks,
     make_active,
@@ -38,7 +39,8 @@ from ._frames import (
 )
 from ._group import GroupOffsets, GroupPositions, Patience
 from ._idle import idle_pause
-from ._intent import intents_of, outcomes_of, positions_of
+from ._intent import intents_of, outcomes_of, positions_of, remove_log
+from ._log_keeper import LogKeeper, keep_log, row_of
 from ._offsets import Committed, OffsetRange, Offsets, Plan, format_offsets
 from ._options import AVAILABLE_NOW, GroupBatchesOptions, OptionsError, read_options
 from ._plan import StartRules, plan_batch, refuse_gone, split_tasks, up_to
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
+    from ._batch_log import BatchLog
     from ._offsets import OffsetRange, Plan
     from ._readings import Reading, Readings
 
@@ -83,6 +86,7 @@ class GroupBatches:
         self._group = GroupOffsets(
             self._client, self.options, on_event=self._on_event, stopping=self._stopping
         )
+        self._keeper = LogKeeper()
         self._rules = self.options.start_rules
         self._reached: Offsets = {}
         self._next_number = 0
@@ -197,30 +201,46 @@ class GroupBatches:
         began = time.monotonic()
         if batch.tasks and self._readings is not None:
             batch.reading = self._readings.take(batch.key, batch.tasks)
-        reset = self._commit_ends(plan)
+        event = self._event_of(batch, plan, began)
+        under_way = self._keeper.log.under_way
+        assert under_way is not None
+        row = replace(row_of(event, under_way.started_ms, under_way.replays), commit_ms=None)
+        ended = self._keeper.log.end(row)
+        reset = self._commit_ends(plan, ended)
+        took = time.monotonic() - began
+        # the next commit tells how long this one took
+        self._keeper.log = ended.amend(round(took * 1_000))
         batch.committed = True
         self._reached |= {span.topic_partition: span.end for span in plan.ranges} | reset
         self._next_number = plan.number + 1
         self._group.end_batch()
         if "df" in vars(batch):
             name_jobs(self._spark, None)
-        event = BatchCommitted(
+        event = replace(event, commit_seconds=took)
+        log.info("%s", event)
+        self._on_event(event)
+
+    def _event_of(self, batch: Batch, plan: Plan, began: float) -> BatchCommitted:
+        """Return the event of a batch whose commit begins now."""
+        reading = batch.reading
+        newest_ms = None if reading is None else reading.newest_ms
+        return BatchCommitted(
             group=self.options.group,
             number=plan.number,
             ranges=plan.ranges,
             replayed=plan.replayed,
-            rows=batch.reading and batch.reading.rows,
+            rows=reading and reading.rows,
             lag_before=plan.lag + plan.offsets,
             lag=plan.lag,
             plan_seconds=batch.plan_seconds,
-            read_seconds=batch.reading and batch.reading.seconds,
+            read_seconds=reading and reading.seconds,
             sink_seconds=began - batch.handed_out_at,
-            commit_seconds=time.monotonic() - began,
+            commit_seconds=0.0,
+            # clocks of producers may be ahead
+            lag_seconds=None if newest_ms is None else max(0.0, time.time() - newest_ms / 1_000),
         )
-        log.info("%s", event)
-        self._on_event(event)
 
-    def _commit_ends(self, plan: Plan) -> Offsets:
+    def _commit_ends(self, plan: Plan, ended: BatchLog) -> Offsets:
         """Commit where the batch ends. Return the partitions that somebody has reset, which are left out."""
         announced, ends, patience = intents_of(plan), outcomes_of(plan.number, plan.ranges), Patience()
         seen = self._seen
@@ -228,11 +248,11 @@ class GroupBatches:
         while True:
             there = self._group.commits_of(ends)
             # ends that are there come from an attempt whose answer was lost
-            reset = {p: c.offset for p, c in there.items() if c not in (announced[p], ends[p])}
+            reset = {p: c.offset for p, c in there.items() if remove_log(c) not in (announced[p], ends[p])}
             # an intent goes with its topic; the ends would be taken for those of a topic made again
             remade = self._group.find_remade(ends.keys() - there.keys(), seen.topic_ids)
             standing = {p: end for p, end in ends.items() if p not in reset and p not in remade}
-            if self._group.try_commit(plan.number, standing, patience):
+            if self._group.try_commit(plan.number, self._keeper.carry(standing, ended), patience):
                 break
         if reset:
             log.warning(
@@ -246,15 +266,18 @@ class GroupBatches:
 
     def _frame_on_driver(self, batch: Batch, read: list[pa.RecordBatch], seconds: float) -> DataFrame:
         from ..consumer.reading import arrow
-        from ._readings import Reading
+        from ._readings import NewestRecords, Reading, furthest_behind
 
         began = time.perf_counter()
         if self._frames is None:
             self._frames = DriverFrames(self._spark)
         schema = arrow.SCHEMA_WITH_HEADERS if self.options.include_headers else arrow.SCHEMA
         frame = self._frames.frame(read, schema)
-        rows = sum(part.num_rows for part in read)
-        batch.reading = Reading(rows, seconds + time.perf_counter() - began)
+        rows, newest = sum(part.num_rows for part in read), NewestRecords()
+        for part in read:
+            newest.add(part)
+        behind = furthest_behind([newest.take()])
+        batch.reading = Reading(rows, seconds + time.perf_counter() - began, behind)
         return frame
 
     # planning
@@ -266,10 +289,13 @@ class GroupBatches:
                 "To read it again, make a new GroupBatches"
             )
         began, patience, worked = time.monotonic(), Patience(), time.process_time()
+        started_ms = round(time.time() * 1_000)
         state = self._group.look()
+        if not self._keeper.is_loaded:
+            self._keeper.load(state.committed, application_of(self._spark))
         plan = self._plan_batch(state, ends)
         ahead = self._fetch_ahead(plan)
-        while not self._announce_batch(plan, state, ahead, patience):
+        while not self._announce_batch(plan, state, ahead, patience, started_ms):
             state = self._group.look()
             # the group may take long to accept the commit: fetch the records after it
             plan, ahead = self._plan_batch(state, ends), None
@@ -345,7 +371,12 @@ class GroupBatches:
         return DriverReading(TaskReading(self._make_task(plan.ranges), self._client))
 
     def _announce_batch(
-        self, plan: Plan, state: GroupPositions, ahead: DriverReading | None, patience: Patience
+        self,
+        plan: Plan,
+        state: GroupPositions,
+        ahead: DriverReading | None,
+        patience: Patience,
+        started_ms: int,
     ) -> bool:
         """Commit the intent, and positions of partitions without a range, unless the group has them already.
 
@@ -355,12 +386,20 @@ class GroupBatches:
         """
         announced, moved = intents_of(plan), positions_of(plan)
         wanted = announced | moved
-        if plan.replayed or any(state.committed.get(place) != commit for place, commit in wanted.items()):
+        if plan.replayed or not all(_has_commit(state, place, commit) for place, commit in wanted.items()):
+            noted = self._keeper.log
+            if plan.ranges:
+                noted = noted.announce(plan.number, started_ms, replayed=plan.replayed)
+                announced = self._keeper.carry(announced, noted)
+                moved |= self._keeper.clear_others(state.committed, wanted)
+            else:
+                moved = {p: keep_log(commit, state.committed.get(p)) for p, commit in moved.items()}
             meanwhile = None if ahead is None else ahead.gather
             for part in split_commits(self.options.group, moved, together=announced):
                 if not self._group.try_commit(plan.number, part, patience, meanwhile):
                     return False
                 meanwhile = None
+            self._keeper.log = noted
         # the group has the position now, even if the options chose the start
         options = self.options
         self._rules = StartRules("committed", options.starting_offsets_fallback, options.fail_on_data_loss)
@@ -407,6 +446,11 @@ class GroupBatches:
             yield
         finally:
             signal.signal(signal.SIGTERM, before)
+
+
+def _has_commit(state: GroupPositions, partition: TopicPartition, wanted: Committed) -> bool:
+    there = state.committed.get(partition)
+    return there is not None and remove_log(there) == wanted
 
 
 class Batch:

@@ -6,13 +6,16 @@ import json
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Self
 
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from ..protocol import KohortError
+from ._batch_log import BatchRow, sum_up
 from ._events import BatchCommitted, Event, OffsetsLost
+from ._log_keeper import row_of
 from ._offsets import OffsetRange, Offsets, from_document
 from ._stream_plan import BatchReport, Reports
 
@@ -35,10 +38,11 @@ class SourceProgress:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Spark's report of one trigger of a query."""
+    """Spark's report of one trigger of a query, which began at ``started_ms`` (ms since 1970)."""
 
     run: str
     number: int
+    started_ms: int
     took_ms: Mapping[str, int]
     sources: tuple[SourceProgress, ...]
 
@@ -55,7 +59,8 @@ class Progress:
             )
             for source in found["sources"] or ()
         )
-        return cls(found["runId"], found["batchId"], found.get("durationMs") or {}, sources)
+        started_ms = round(datetime.fromisoformat(found["timestamp"]).timestamp() * 1_000)
+        return cls(found["runId"], found["batchId"], started_ms, found.get("durationMs") or {}, sources)
 
     def of(self, report: BatchReport) -> SourceProgress | None:
         """Return Spark's report of the source that wrote ``report``; None if it is about none of them.
@@ -141,9 +146,14 @@ class Follower(StreamingQueryListener):
             source = progress.of(report)
             if source is not None:
                 told, self._reported = self._reported[: nth + 1], self._reported[nth + 1 :]
-                self.mirror.tell(Done(progress.number, report.end))
+                event = self._teller.event_of(progress, source, report)
+                # Spark does not say whether it planned the batch in an earlier run
+                rows = () if event is None else (row_of(event, progress.started_ms, replays=None),)
+                self.mirror.tell(Done(progress.number, report.end, rows))
                 self._teller.report_lost(told)
-                self._teller.batch_done(progress, source, report)
+                if event is not None:
+                    log.info("%s", event)
+                    self._teller.tell(event)
                 return
 
 
@@ -188,8 +198,10 @@ class BatchTeller:
             if report.lost:
                 self.tell(OffsetsLost(self._group, report.lost))
 
-    def batch_done(self, progress: Progress, source: SourceProgress, report: BatchReport) -> None:
-        """Report a finished batch. Does nothing if the progress report is not about one."""
+    def event_of(
+        self, progress: Progress, source: SourceProgress, report: BatchReport
+    ) -> BatchCommitted | None:
+        """Return the event of a finished batch; None if the progress report is not about one."""
         took, starts, ends = progress.took_ms, report.start, report.end
         ranges = tuple(
             OffsetRange(*partition, starts[partition], end)
@@ -197,10 +209,10 @@ class BatchTeller:
             if starts.get(partition, end) < end
         )
         if "addBatch" not in took or not ranges:
-            return
+            return None
         newest = source.newest or ends
         lag = sum(max(0, newest.get(partition, end) - end) for partition, end in ends.items())
-        event = BatchCommitted(
+        return BatchCommitted(
             group=self._group,
             number=progress.number,
             ranges=ranges,
@@ -213,8 +225,6 @@ class BatchTeller:
             sink_seconds=_seconds_of(took, "addBatch"),
             commit_seconds=_seconds_of(took, "walCommit", "commitBatch", "commitOffsets"),
         )
-        log.info("%s", event)
-        self.tell(event)
 
 
 def _seconds_of(took: Mapping[str, int], *phases: str) -> float:
@@ -235,14 +245,16 @@ _LONGEST_WAIT_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """Number and end offsets of a finished batch."""
+    """Number and end offsets of a finished batch. ``rows``: those that are new in the log of batches."""
 
     number: int
     ends: Offsets
+    rows: tuple[BatchRow, ...] = field(default=(), compare=False)
 
 
 class OffsetMirror:
-    """A thread that commits a query's progress to its group. A newer batch replaces one that waits.
+    """A thread that commits a query's progress to its group. A newer batch replaces one that waits, and takes
+    over its rows.
 
     If ``commit`` raises a KohortError, it is called again later. After ``close`` a pending commit is tried
     once more, then ``closed`` is called.
@@ -253,6 +265,8 @@ class OffsetMirror:
         self._closed = closed
         self._waiting: Done | None = None
         self._last: Done | None = None
+        #: Rows that no commit has.
+        self._rows: tuple[BatchRow, ...] = ()
         self._changed = threading.Condition()
         self._closing = False
         self._thread = threading.Thread(target=self._run, name="kohort-mirror", daemon=True)
@@ -266,6 +280,7 @@ class OffsetMirror:
         with self._changed:
             if done.ends != (self._waiting or self._last or Done(-1, {})).ends:
                 self._waiting = done
+                self._rows = sum_up((*self._rows, *done.rows))
                 self._changed.notify()
 
     def close(self) -> None:
@@ -298,10 +313,14 @@ class OffsetMirror:
         self._closed()
 
     def _try_commit(self, done: Done) -> bool:
+        with self._changed:
+            rows, self._rows = self._rows, ()
         try:
-            self._commit(done)
+            self._commit(replace(done, rows=rows))
         except KohortError as error:
             log.warning("batch %d is done and not committed yet: %s", done.number, error)
+            with self._changed:
+                self._rows = sum_up((*rows, *self._rows))
             return False
         with self._changed:
             self._last = done

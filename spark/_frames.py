@@ -125,20 +125,31 @@ def context_of(spark: SparkSession) -> SparkContext | None:
         return None
 
 
+def application_of(spark: SparkSession) -> str | None:
+    """Return the id of Spark's application; None if the session does not tell."""
+    context = context_of(spark)
+    return None if context is None else context.applicationId
+
+
 def _make_reader(
     tasks: tuple[ReadTask, ...], tell: Teller | None
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    from ._readings import NewestRecords
+
     def read(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in numbers:
             for number in batch.column(0).to_pylist():
                 rows, seconds, began = 0, 0.0, time.perf_counter()
+                newest = None if tell is None else NewestRecords()
                 for part in read_task(tasks[number]):
                     rows += part.num_rows
+                    if newest is not None:
+                        newest.add(part)
                     seconds += time.perf_counter() - began
                     yield part
                     began = time.perf_counter()
-                if tell is not None:
-                    tell(number, rows, seconds + time.perf_counter() - began)
+                if tell is not None and newest is not None:
+                    tell(number, rows, seconds + time.perf_counter() - began, newest.take())
 
     return read
 

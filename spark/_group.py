@@ -18,6 +18,7 @@ from ._client import Client
 from ._collector import collect_less
 from ._commit_size import split_commits
 from ._events import CommitRefused, Event
+from ._intent import remove_log
 from ._member import ExclusiveMember
 from ._offsets import Bounds, Commits, Committed, Logs, Offsets
 from ._options import ReadOptions
@@ -96,6 +97,7 @@ class GroupOffsets:
         self._metadata_at = float("-inf")
         self._batch_ended = False
         self._exclusive: ExclusiveMember | None = None
+        self._takes_logs = True
 
     def look(self) -> GroupPositions:
         """Request commits and log bounds. Raises UnknownTopicError, BrokerConnectionError and KafkaError.
@@ -164,9 +166,9 @@ class GroupOffsets:
                 self._on_event(CommitRefused(self._options.group, number, refusal.code.name, 0.0))
                 raise self._refusal_of(number, refusal) from refusal
 
-    def commits_of(self, partitions: Iterable[TopicPartition]) -> Commits:
-        """Request the commits of some partitions."""
-        wanted = list(partitions)
+    def commits_of(self, partitions: Iterable[TopicPartition] | None = None) -> Commits:
+        """Request the commits of some partitions, or all of the group."""
+        wanted = None if partitions is None else list(partitions)
         found = self._client.run(lambda cluster: cluster.committed(self._options.group, wanted))
         return {partition: Committed(at.offset, at.metadata) for partition, at in found.items()}
 
@@ -205,6 +207,8 @@ class GroupOffsets:
         self, offsets: Commits, meanwhile: Callable[[], object] | None = None
     ) -> KafkaError | None:
         """Commit; return the error if the coordinator refuses because the group has members."""
+        if not self._takes_logs:
+            offsets = {partition: remove_log(commit) for partition, commit in offsets.items()}
         values = {p: CommittedOffset(c.offset, metadata=c.metadata) for p, c in offsets.items()}
         answer = self._client.submit(lambda cluster: self._commit_offsets(cluster, values))
         if meanwhile is not None:
@@ -212,6 +216,10 @@ class GroupOffsets:
         try:
             answer.result()
         except KafkaError as error:
+            if error.code == ErrorCode.OFFSET_METADATA_TOO_LARGE and self._takes_logs:
+                self._takes_logs = False
+                log.warning("no log of batches is kept: offset.metadata.max.bytes of the brokers is too low")
+                return self._try_commit(offsets)
             if error.code not in REFUSALS:
                 raise
             return error

@@ -55,20 +55,22 @@ class LogKeeper:
 
     def __init__(self) -> None:
         self.log = BatchLog()
-        self._loaded = False
+        self.is_loaded = False
+        self._writes = 0
         self._carrier: TopicPartition | None = None
 
     def load(self, committed: Commits, application: str | None) -> None:
         """Take over the group's log, at the first call. Rows that were added before come after its own."""
-        if self._loaded:
+        if self.is_loaded:
             return
-        self._loaded = True
+        self.is_loaded = True
         found = find_newest(committed)
         if found is not None and found.trouble:
             log.warning("a new log of batches begins: %s", found.trouble)
         begun = (BatchLog() if found is None else found.log).begin_run(application)
         own = (replace(row, run=begun.runs) for row in self.log.rows)
         self.log = replace(begun, rows=sum_up((*begun.rows, *own)))
+        self._writes = begun.writes
         self._carrier = None if found is None else found.carrier
 
     def carry(self, commits: Commits, log: BatchLog) -> Commits:
@@ -80,8 +82,8 @@ class LogKeeper:
         if self._carrier not in commits:
             self._carrier = min(commits)
         # counted on even if the commit is refused: of two logs of a group the one with more is newer
-        self.log = replace(self.log, writes=self.log.writes + 1)
-        text = encode_log(replace(log, writes=self.log.writes))
+        self._writes += 1
+        text = encode_log(replace(log, writes=self._writes))
         commit = commits[self._carrier]
         return commits | {self._carrier: replace(commit, metadata=add_log(commit.metadata, text))}
 
@@ -97,10 +99,10 @@ class LogKeeper:
         }
 
 
-def keep_log(offset: int, before: Committed | None) -> Committed:
-    """Return a commit without a mark. It carries the log that the partition's commit had before."""
+def keep_log(commit: Committed, before: Committed | None) -> Committed:
+    """Return a commit that carries the log which the partition's commit before it had, if that had one."""
     text = None if before is None else find_log(before.metadata)
-    return Committed(offset, "" if text is None else add_log("", text))
+    return commit if text is None else replace(commit, metadata=add_log(commit.metadata, text))
 
 
 def row_of(event: BatchCommitted, started_ms: int, replays: int | None) -> BatchRow:

@@ -15,9 +15,10 @@ from ._client import Client
 from ._connection_options import to_spark
 from ._events import Event, Listener, all_of
 from ._follower import BatchTeller, Done, Follower, OffsetMirror
-from ._frames import jvm_of
+from ._frames import application_of, jvm_of
 from ._group import GroupOffsets
 from ._intent import Mark, format_mark
+from ._log_keeper import LogKeeper
 from ._offsets import Committed, format_offsets
 from ._options import AVAILABLE_NOW, OptionsError
 from ._source import register
@@ -97,11 +98,20 @@ def _start_followed(
     client = Client(options.connection)
     group = GroupOffsets(client, options.group_options, on_event=tell, stopping=threading.Event())
 
+    keeper, application = LogKeeper(), application_of(spark)
+
     def commit(done: Done) -> None:
         if not options.commits:
             return
+        if not keeper.is_loaded:
+            keeper.load(group.commits_of(), application)
+        noted = keeper.log
+        for row in done.rows:
+            noted = noted.end(row)
         metadata = format_mark(Mark(done.number))
-        group.commit_once(done.number, {p: Committed(at, metadata) for p, at in done.ends.items()})
+        ends = {p: Committed(at, metadata) for p, at in done.ends.items()}
+        group.commit_once(done.number, keeper.carry(ends, noted))
+        keeper.log = noted
 
     def closed() -> None:
         spark.streams.removeListener(follower)

@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark.accumulators import AccumulatorParam
 
+from ..protocol import TopicPartition
+
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark import Accumulator, SparkContext
 
-#: Rows and seconds of a task, by the batch's key and the task's number.
-Told = dict[tuple[str, int], tuple[int, float]]
+_MICROS_PER_MILLI = 1_000
+
+#: Partitions that were read, each with the timestamp of its newest record, in ms since 1970.
+Newest = tuple[tuple[TopicPartition, int], ...]
+
+#: Rows, seconds and newest records of a task, by the batch's key and the task's number.
+Told = dict[tuple[str, int], tuple[int, float, Newest]]
 
 
 class Reading(NamedTuple):
-    """Figures of a batch; None if not known. ``seconds``: the time of the slowest reader."""
+    """Figures of a batch; None if not known. ``seconds``: the time of the slowest reader. ``newest_ms``: the
+    timestamp of the newest record of the partition that is furthest behind.
+    """
 
     rows: int | None = None
     seconds: float | None = None
+    newest_ms: int | None = None
 
 
 class _Most(AccumulatorParam[Told]):
@@ -48,7 +60,11 @@ class Readings:
         told = [each for each in found if each is not None]
         if len(told) < tasks:
             return Reading()
-        return Reading(sum(rows for rows, _ in told), max((seconds for _, seconds in told), default=0.0))
+        return Reading(
+            sum(rows for rows, _, _ in told),
+            max((seconds for _, seconds, _ in told), default=0.0),
+            furthest_behind(newest for _, _, newest in told),
+        )
 
 
 class Teller:
@@ -58,5 +74,38 @@ class Teller:
         self._told = told
         self._batch = batch
 
-    def __call__(self, number: int, rows: int, seconds: float) -> None:
-        self._told.add({(self._batch, number): (rows, seconds)})
+    def __call__(self, number: int, rows: int, seconds: float, newest: Newest) -> None:
+        self._told.add({(self._batch, number): (rows, seconds, newest)})
+
+
+class NewestRecords:
+    """Finds the newest record of each partition that a task reads."""
+
+    def __init__(self) -> None:
+        self._newest: dict[TopicPartition, int] = {}
+
+    def add(self, part: pa.RecordBatch) -> None:
+        """Take in records of one partition, in the columns of kohort.consumer.reading.arrow."""
+        import pyarrow.compute
+
+        if not part.num_rows:
+            return
+        partition = TopicPartition(part.column("topic")[0].as_py(), part.column("partition")[0].as_py())
+        newest = pyarrow.compute.max(part.column("timestamp")).value // _MICROS_PER_MILLI
+        self._newest[partition] = max(newest, self._newest.get(partition, newest))
+
+    def take(self) -> Newest:
+        return tuple(sorted(self._newest.items()))
+
+
+def furthest_behind(parts: Iterable[Newest]) -> int | None:
+    """Return the timestamp of the newest record of the partition whose newest record is the oldest.
+
+    None if nothing was read, or a partition's records have no timestamps (those have -1).
+    """
+    newest: dict[TopicPartition, int] = {}
+    for part in parts:
+        for partition, at in part:
+            newest[partition] = max(at, newest.get(partition, at))
+    least = min(newest.values(), default=-1)
+    return None if least < 0 else least

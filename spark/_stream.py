@@ -22,6 +22,7 @@ from ._client import Client, process_client
 from ._fetch import ReadTask
 from ._group import CommitRefusedError, GroupOffsets, GroupPositions
 from ._idle import idle_pause
+from ._log_keeper import keep_log
 from ._offsets import (
     EARLIEST,
     LATEST,
@@ -82,6 +83,8 @@ class SourceOffsets:
         #: Start and end of the first batch, if an earlier process has planned it.
         self._first_batch: tuple[Offsets, Offsets] | None = None
         self._planned: _Planned | None = None
+        #: The group's commits, when they were last asked for.
+        self._seen: Commits = {}
         self._reports = None if options.report_folder is None else Reports(Path(options.report_folder))
         #: The last report to the driver.
         self._reported = BatchReport({}, {})
@@ -123,7 +126,7 @@ class SourceOffsets:
         if start == self._idle_at and not all_of_it and time.monotonic() < self._look_again_at:
             return dict(start)
         worked = time.process_time()
-        state = self._group.look()
+        state = self._look()
         if self._is_kept:
             self._follow_done(start, state)
         self._keep_start()
@@ -158,7 +161,7 @@ class SourceOffsets:
     def newest(self) -> Offsets:
         """Return the ends of the logs, as they were when the last batch was planned."""
         self._keep_start()
-        state = self._group.look() if self._planned is None else self._planned.state
+        state = self._look() if self._planned is None else self._planned.state
         return {p: bounds.latest for p, bounds in state.bounds.items()}
 
     def ranges(self, start: Offsets, end: Offsets) -> list[OffsetRange]:
@@ -192,6 +195,11 @@ class SourceOffsets:
         self._report_batch(BatchReport(start, dict(end), lost))
         return ranges
 
+    def _look(self) -> GroupPositions:
+        state = self._group.look()
+        self._seen = state.committed
+        return state
+
     def _partitions_gone(self, start: Offsets, state: GroupPositions) -> dict[TopicPartition, OffsetRange]:
         """Return the partitions of a start that are no longer there, with what was not read of them."""
         seen = {} if self._planned is None else self._planned.state.bounds
@@ -203,8 +211,14 @@ class SourceOffsets:
 
     def follow(self, done: Offsets) -> None:
         """Commit what Spark has finished. Errors are logged or, with ``failOnCommitError``, raised."""
-        if self._options.commits and self._options.group_mode == "standalone":
-            self._commit_offsets(done, "")
+        if not self._options.commits or self._options.group_mode != "standalone":
+            return
+        commits = {p: keep_log(Committed(at), self._seen.get(p)) for p, at in done.items()}
+        if self._reports is not None and not self._options.fail_on_commit_error:
+            # the driver will commit it with the batch's row: a commit from here might come later, with an
+            # older log
+            commits = {p: commit for p, commit in commits.items() if not commit.metadata}
+        self._attempt_commit(commits)
 
     # tasks
 
@@ -233,7 +247,7 @@ class SourceOffsets:
 
     def _choose_start(self) -> Offsets:
         """Return the start that the options choose. It is committed too, so that tools show it."""
-        state = self._group.look()
+        state = self._look()
         starts = self._start_offsets(state)
         missing = any(state.committed.get(p) is None for p in starts)
         self._is_kept = not (self._options.chooses_anew or (missing and self._options.falls_back_to_latest))

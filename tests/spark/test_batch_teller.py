@@ -106,6 +106,10 @@ def test_a_batch_has_its_ranges_rows_lag_and_durations(query: Query) -> None:
     ]
     query.end()
     assert query.committed == [Done(7, {A: 200, B: 100})]
+    [row] = query.committed[0].rows
+    assert (row.number, row.started_ms) == (7, 1_767_225_600_000)
+    assert (row.plan_ms, row.read_ms, row.sink_ms, row.commit_ms) == (10, None, 80, 50)
+    assert (row.rows, row.largest_part, row.lag, row.lag_ms, row.replays) == (150, 666, 30, None, None)
 
 
 def test_the_first_batch_begins_where_the_query_did(query: Query) -> None:
@@ -180,7 +184,7 @@ def test_what_comes_before_the_query_is_known_is_told_when_it_is(tmp_path: Path)
     query = Query(tmp_path)
     query.reports.write(BatchReport({A: 0}, {A: 10}))
     query.follower.on_report(progress(source(None, {"0": 10}, None), **TOOK))
-    query.follower.on_report(json.dumps({"runId": "another", "batchId": 0, "sources": []}))
+    query.follower.on_report(progress(number=0).replace(RUN, "another"))
     query.follower.on_end("another")
     assert query.events == []
     query.follower.follow(RUN)

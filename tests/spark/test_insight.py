@@ -8,15 +8,20 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 
+from kohort.protocol import TopicPartition
 from kohort.spark import Batch, BatchCommitted, Event, GroupBatches
-from kohort.spark._readings import _Most
+from kohort.spark._log_keeper import find_newest
+from kohort.spark._readings import NewestRecords, _Most, furthest_behind
 from tests.spark.conftest import Side
-from tests.spark.loops import Named, NewTopic
+from tests.spark.loops import Named, NewTopic, commits_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+P0, P1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
@@ -74,6 +79,20 @@ def test_the_loop_tells_rows_lag_and_durations_of_each_batch(
     ]
     assert spark.sparkContext.getLocalProperty("spark.job.description") is None
     assert str(told[0]) in caplog.messages
+    # the group's commits tell the same to whoever asks
+    found = find_newest(commits_of(side, etl))
+    assert found is not None
+    assert found.log.applications == {1: spark.sparkContext.applicationId}
+    assert [(row.number, row.rows, row.lag, row.largest_part) for row in found.log.rows] == [
+        (0, 200, 400, 500),
+        (1, 200, 200, 500),
+        (2, 200, 0, 500),
+    ]
+    assert all(one.lag_seconds is not None and 0 <= one.lag_seconds < 600 for one in told)
+    for one, row in zip(told, found.log.rows, strict=True):
+        assert one.lag_seconds is not None
+        assert row.lag_ms == round(one.lag_seconds * 1_000)
+        assert row.sink_ms == round(one.sink_seconds * 1_000)
 
 
 def test_rows_of_a_batch_that_is_not_read_to_its_end_are_not_known(
@@ -89,6 +108,28 @@ def test_rows_of_a_batch_that_is_not_read_to_its_end_are_not_known(
 
 def test_the_longest_of_a_task_s_readings_counts() -> None:
     most = _Most()
-    told = most.addInPlace({("3-a", 0): (10, 0.5)}, {("3-a", 0): (40, 0.1), ("3-a", 1): (7, 0.2)})
-    assert told == {("3-a", 0): (40, 0.1), ("3-a", 1): (7, 0.2)}
+    told = most.addInPlace(
+        {("3-a", 0): (10, 0.5, ())}, {("3-a", 0): (40, 0.1, ((P0, 7),)), ("3-a", 1): (7, 0.2, ())}
+    )
+    assert told == {("3-a", 0): (40, 0.1, ((P0, 7),)), ("3-a", 1): (7, 0.2, ())}
     assert most.zero(told) == {}
+
+
+def test_a_batch_is_as_late_as_the_newest_record_of_its_latest_partition() -> None:
+    def records(partition: int, *times_ms: int) -> pa.RecordBatch:
+        columns: dict[str, list[Any]] = {"topic": ["orders"], "partition": [partition]}
+        micros = pa.array([at * 1_000 for at in times_ms], pa.timestamp("us", tz="UTC"))
+        return pa.record_batch(
+            {name: one * len(times_ms) for name, one in columns.items()} | {"timestamp": micros}
+        )
+
+    first, second = NewestRecords(), NewestRecords()
+    for task, part in ((first, (0, 50, 90, 20)), (first, (1, 70)), (second, (0, 60)), (second, (1, 95, 80))):
+        task.add(records(*part))
+    second.add(records(2))
+    assert first.take() == ((P0, 90), (P1, 70))
+    assert furthest_behind([first.take(), second.take()]) == 90
+    assert furthest_behind([first.take()]) == 70
+    # records from before timestamps were introduced have -1
+    assert furthest_behind([((P0, -1), (P1, 70))]) is None
+    assert furthest_behind([]) is None

@@ -3,6 +3,7 @@ from __future__ import annotations
 import threading
 
 from kohort.protocol import KohortError, TopicPartition
+from kohort.spark._batch_log import BatchRow
 from kohort.spark._follower import Done, OffsetMirror
 
 A = TopicPartition("orders", 0)
@@ -60,3 +61,31 @@ def test_closing_gives_what_waits_a_last_try_and_then_ends() -> None:
     mirror.tell(done(0, 10))
     mirror.close()
     assert closed.wait(5)
+
+
+def test_a_commit_has_the_rows_of_all_batches_that_none_before_it_had() -> None:
+    committed: list[tuple[int, list[int]]] = []
+    refused, go_on = threading.Event(), threading.Event()
+
+    def commit(one: Done) -> None:
+        if not refused.is_set():
+            refused.set()
+            assert go_on.wait(5)
+            raise KohortError("the group has members")
+        committed.append((one.number, [row.number for row in one.rows]))
+
+    def batch(number: int) -> Done:
+        return Done(number, {A: number}, (BatchRow(number, 0, 1, 1, 1000),))
+
+    mirror = OffsetMirror(commit)
+    mirror.tell(batch(1))
+    assert refused.wait(5)
+    mirror.tell(batch(2))
+    go_on.set()
+    mirror.close()
+    mirror.join(5)
+    mirror = OffsetMirror(commit)
+    mirror.tell(batch(3))
+    mirror.close()
+    mirror.join(5)
+    assert committed == [(2, [1, 2]), (3, [3])]

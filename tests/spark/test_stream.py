@@ -11,11 +11,12 @@ import pytest
 
 from kohort.protocol import TopicPartition
 from kohort.spark import DataLossError, NoStartError, OffsetRange, StartStateError, UnknownTopicError
+from kohort.spark._intent import add_log, find_log
 from kohort.spark._source_options import read_source_options
 from kohort.spark._stream import SourceOffsets
 from kohort.spark._stream_plan import BatchReport, Reports
 from tests.spark.conftest import Side
-from tests.spark.loops import Named, NewTopic
+from tests.spark.loops import Named, NewTopic, commits_of
 from tests.spark.test_driver_refusals import member_of
 
 pytestmark = pytest.mark.kafka
@@ -297,3 +298,36 @@ def test_members_of_the_group_make_the_query_go_on_uncommitted_until_they_leave(
 def test_a_topic_that_is_not_there_is_named(source: Make, group: Named) -> None:
     with pytest.raises(UnknownTopicError, match="'no-such-topic' does not exist"):
         source(group("etl"), "no-such-topic").initial()
+
+
+def test_a_log_of_batches_stays_in_the_commits_of_a_plain_query(
+    side: Side, source: Make, new_topic: NewTopic, group: Named
+) -> None:
+    orders, etl = new_topic("orders", partitions=2), group("etl")
+    side.produce(orders, {0: 10, 1: 10})
+    side.commit(etl, orders, {0: 2, 1: 2}, metadata=add_log('{"b":4}', "eJyr"))
+    offsets = source(etl, orders)
+    end = offsets.latest(offsets.initial(), None, all_of_it=True)
+    for commit in (lambda: offsets.latest(end, None, all_of_it=True), lambda: offsets.follow(end)):
+        commit()
+        found = commits_of(side, etl)
+        assert {at.offset for at in found.values()} == {10}
+        assert {find_log(at.metadata) for at in found.values()} == {"eJyr"}
+
+
+def test_the_commit_with_the_log_is_left_to_the_driver_if_that_follows(
+    side: Side, source: Make, new_topic: NewTopic, group: Named, tmp_path: Path
+) -> None:
+    """The source may have looked before the driver wrote the newest log, and commit after it."""
+    orders, etl = new_topic("orders", partitions=2), group("etl")
+    side.produce(orders, {0: 10, 1: 10})
+    side.commit(etl, orders, {0: 2, 1: 2})
+    side.commit(etl, orders, {0: 2}, metadata=add_log('{"b":4}', "eJyr"))
+    for strict, carried in (("", 2), ("true", 10)):
+        offsets = source(etl, orders, reportFolder=str(tmp_path), failOnCommitError=strict)
+        end = offsets.latest({TopicPartition(orders, number): 2 for number in (0, 1)}, None, all_of_it=True)
+        offsets.latest(end, None, all_of_it=True)
+        assert side.committed(etl, orders) == {0: carried, 1: 10}
+        offsets.follow(end)
+        assert side.committed(etl, orders) == {0: carried, 1: 10}
+        side.commit(etl, orders, {1: 2})
