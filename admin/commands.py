@@ -32,10 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     command("describe", "a group's state, members, and lag by partition", "group")
     _add_timeline(command("timeline", "a group's last generations: when, why, how long, who moved", "group"))
     watch = command("watch", "a group as it changes, until Ctrl-C", "group")
-    watch.add_argument(
-        "--interval", metavar="SECONDS", type=_positive_number, default=1.0, help="(default: %(default)s)"
-    )
-    watch.add_argument("--count", metavar="N", type=_positive_count, help="end after so many looks")
+    add_looks(watch)
     words = "what a reset of committed offsets would do; --execute does it"
     _add_reset(command("reset-offsets", words, "group"))
     words = "what moving a group's offsets from ZooKeeper to the brokers would do; --execute does it"
@@ -66,6 +63,14 @@ def add_commands(parser: argparse.ArgumentParser) -> Callable[..., argparse.Argu
         return made
 
     return command
+
+
+def add_looks(parser: argparse.ArgumentParser) -> None:
+    """Arguments of commands that look again and again."""
+    parser.add_argument(
+        "--interval", metavar="SECONDS", type=_positive_number, default=1.0, help="(default: %(default)s)"
+    )
+    parser.add_argument("--count", metavar="N", type=_positive_count, help="end after so many looks")
 
 
 def add_common(parser: argparse.ArgumentParser, *, again: bool = False) -> None:

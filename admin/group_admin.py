@@ -11,6 +11,7 @@ from typing import Any, Final, Self, TypeVar
 
 from ..client import Cluster, CommittedOffset
 from ..protocol import ErrorCode, EventName, KafkaError, TopicPartition, UnsupportedVersionError
+from ..spark.status import keep_history
 from . import _requests, reset
 from ._errors import advise_error, with_advice
 from ._requests import lag_rows
@@ -199,7 +200,10 @@ class GroupAdmin:
 
     @with_advice
     async def execute(self, planned: ResetPlan) -> ResetPlan:
-        """Commit a plan of ``plan_reset``, as ``reset_offsets`` does; the plan as executed."""
+        """Commit a plan of ``plan_reset``, as ``reset_offsets`` does; the plan as executed.
+
+        Metadata of the commits goes, but for the log of a Spark job's batches.
+        """
         if planned.refusal is not None:
             raise advise_error(ErrorCode.NON_EMPTY_GROUP, planned.refusal)
         offsets = {
@@ -207,7 +211,10 @@ class GroupAdmin:
             for change in planned.changes
             if change.new_offset is not None
         }
-        await self._cluster.commit(planned.group, offsets)
+        there = await self._cluster.committed(planned.group, [*offsets])
+        kept = {place: keep_history(commit.metadata) for place, commit in there.items()}
+        commits = {place: CommittedOffset(at, metadata=kept.get(place, "")) for place, at in offsets.items()}
+        await self._cluster.commit(planned.group, commits)
         return replace(planned, executed=True)
 
     @with_advice

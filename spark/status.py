@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from ..client import EARLIEST, LATEST, Cluster
 from ..protocol import KohortError, TopicPartition
+from ._batch_log import BatchRow, UnderWay
 from ._intent import next_number, parse_mark
+from ._log_keeper import find_newest, keep_log
 from ._offsets import Commits, Committed, Offsets, OffsetsFormatError, parse_offsets
 
 if TYPE_CHECKING:
@@ -40,9 +42,25 @@ class PartitionStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class BatchHistory:
+    """The batches that a job has done, as the log in its group's commits has them, oldest first.
+
+    ``announced``: the batch under way, with the time of its first announcement and its replays; None if there
+    is none, or the log does not have it. ``applications``: Spark's application by number of the run.
+    ``unknown``: why nothing is known; "" if there is a log.
+    """
+
+    batches: tuple[BatchRow, ...] = ()
+    announced: UnderWay | None = None
+    runs: int = 0
+    applications: Mapping[int, str] = field(default_factory=dict)
+    unknown: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class JobStatus:
     """State of a job. ``batch``: number of the newest batch, -1 before the first. ``under_way``: whether it
-    is not committed yet. ``lag``: offsets left to read, over all partitions.
+    is not committed yet. ``lag``: offsets left to read, over all partitions. ``history``: its batches so far.
     """
 
     group: str
@@ -50,6 +68,7 @@ class JobStatus:
     under_way: bool
     lag: int
     partitions: tuple[PartitionStatus, ...]
+    history: BatchHistory = BatchHistory()
 
 
 async def job_status(cluster: Cluster, group: str) -> JobStatus:
@@ -77,7 +96,38 @@ def described(group: str, committed: Commits, bounds: Mapping[TopicPartition, tu
         if partition in bounds
     )
     under_way = any(row.state == "under way" for row in rows)
-    return JobStatus(group, newest, under_way, sum(row.lag for row in rows), rows)
+    return JobStatus(group, newest, under_way, sum(row.lag for row in rows), rows, batch_history(committed))
+
+
+def batch_history(committed: Commits) -> BatchHistory:
+    """Return the batches that a group's commits tell of."""
+    found = find_newest(committed)
+    if found is None:
+        return BatchHistory(unknown="no commit of the group carries a log of batches")
+    if found.trouble:
+        return BatchHistory(unknown=found.trouble)
+    log, now = found.log, found.log.under_way
+    marks = (parse_mark(commit.metadata) for commit in committed.values())
+    # a reset may have called it off
+    stands = now is not None and any(
+        mark is not None and mark.end is not None and mark.batch == now.number for mark in marks
+    )
+    return BatchHistory(log.rows, now if stands else None, log.runs, log.applications)
+
+
+def history_in(commits: Mapping[TopicPartition, str]) -> BatchHistory | None:
+    """Return the same from the metadata of commits; None if no Spark job has written any of them."""
+    committed = {partition: Committed(0, metadata) for partition, metadata in commits.items()}
+    if find_newest(committed) is None and next_number(committed) == 0:
+        return None
+    return batch_history(committed)
+
+
+def keep_history(metadata: str) -> str:
+    """Return the metadata of a commit by which an operator resets a partition whose commit had ``metadata``:
+    nothing, or the log of batches alone.
+    """
+    return keep_log(Committed(0), Committed(0, metadata)).metadata
 
 
 def _partition(

@@ -7,10 +7,20 @@ from pathlib import Path
 
 import pytest
 
+from kohort.admin.spark_commands import BATCH_HEADINGS, describe_announced, batch_cells
 from kohort.cli import main
 from kohort.protocol import TopicPartition
+from kohort.spark._batch_log import BatchLog, BatchRow, UnderWay, encode_log
+from kohort.spark._intent import add_log
 from kohort.spark._offsets import Committed
-from kohort.spark.status import CheckpointError, described, read_checkpoint
+from kohort.spark.status import (
+    BatchHistory,
+    CheckpointError,
+    batch_history,
+    described,
+    history_in,
+    read_checkpoint,
+)
 from tests.spark.conftest import Side
 from tests.spark.loops import Driver, Named, NewTopic, next_of
 
@@ -43,6 +53,48 @@ def test_commits_of_anybody_else_are_no_batches() -> None:
     status = described("etl", {A: Committed(10, "by hand"), B: Committed(1)}, {A: (0, 50)})
     assert (status.batch, status.under_way) == (-1, False)
     assert [row.state for row in status.partitions] == ["other"]
+
+
+ROW = BatchRow(3, 1_700_000_000_000, 10, 2, 750, rows=9, sink_ms=1_500, lag=4, lag_ms=250, replays=1, run=2)
+
+
+def with_log(mark: str, log: BatchLog) -> str:
+    return add_log(mark, encode_log(log))
+
+
+def test_the_log_in_a_commit_is_the_job_s_history() -> None:
+    log = BatchLog((ROW,), UnderWay(4, 1_700_000_009_000, 2), runs=2, applications={2: "local-1"})
+    under_way = with_log('{"b":4,"e":40,"k":"f00d"}', log)
+    committed = {A: Committed(10, under_way), B: Committed(7, '{"b":3}')}
+    history = described("etl", committed, {A: (0, 50), B: (0, 7)}).history
+    assert history == BatchHistory((ROW,), log.under_way, 2, {2: "local-1"})
+    assert describe_announced(history) == " since 2023-11-14 22:13:29.000 UTC, announced again 2 times"
+    assert history_in({A: under_way}) == history
+    # a reset has called the batch off, and took nothing of the history
+    reset = batch_history({A: Committed(0, with_log("", log))})
+    assert (reset.batches, reset.announced, describe_announced(reset)) == ((ROW,), None, "")
+
+
+def test_a_history_that_cannot_be_known_is_unknown_with_the_reason() -> None:
+    without = batch_history({A: Committed(10, '{"b":3}')})
+    assert without == BatchHistory(unknown="no commit of the group carries a log of batches")
+    garbage = batch_history({A: Committed(10, add_log('{"b":3}', "by hand"))})
+    assert (garbage.batches, garbage.announced) == ((), None)
+    assert "cannot be decoded" in garbage.unknown
+    assert history_in({A: '{"b":3}'}) == without
+    assert history_in({A: "of another program", B: ""}) is history_in({}) is None
+
+
+def test_cells_say_what_is_known_and_how_many_batches_a_sum_has() -> None:
+    sums = BatchRow(15, 1_699_999_000_000, 160, 2, 500, batches=16, first=0)
+    first, second = batch_cells(BatchHistory((sums, ROW), applications={2: "local-1"}))
+    assert first[:6] == ("0 to 15 (16)", "2023-11-14 21:56:40 UTC", None, 160, 2, "50.0 %")
+    assert set(first[6:]) == {None}
+    assert second == (
+        *(3, "2023-11-14 22:13:20 UTC", 2, 10, 2, "75.0 %", 9, None, None, "1.5 s", None),
+        *(4, "250 ms", 1, "local-1"),
+    )
+    assert len(BATCH_HEADINGS) == len(first) == len(second)
 
 
 def test_a_checkpoint_stands_where_its_last_done_batch_ended(tmp_path: Path) -> None:
@@ -92,12 +144,36 @@ def test_status_shows_a_batch_under_way_and_then_done(
     side.produce(orders, {0: 10})
     batch = next_of(driver(etl, orders, max_offsets=4))
     assert main(ask) == 0
-    assert "batch 0 is under way, lag 10" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "batch 0 is under way since 2" in shown
+    assert " UTC, lag 10\n" in shown
     batch.commit()
     assert main([*ask, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["batch"], found["under_way"], found["lag"]) == (0, False, 6)
     assert found["offsets"] == {orders: {"0": 4}}
+    (row,) = found["history"]["batches"]
+    assert (row["number"], row["offsets"], row["rows"], row["lag"]) == (0, 4, None, 6)
+    assert main(ask) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[3].split()[:5] == ["BATCH", "STARTED", "RUN", "OFFSETS", "PARTITIONS"]
+    assert lines[4].split()[0] == "0"
+    assert lines[-1] == f"group {etl}: batch 0 is done, lag 6"
+
+
+@pytest.mark.kafka
+def test_a_watch_looks_as_often_as_asked(
+    side: Side, driver: Driver, new_topic: NewTopic, group: Named, capsys: pytest.CaptureFixture[str]
+) -> None:
+    orders, etl = new_topic("orders", partitions=1), group("etl")
+    side.produce(orders, {0: 10})
+    next_of(driver(etl, orders))
+    ask = ["spark", "status", "--bootstrap", side.bootstrap, "--group", etl, "--watch", "--interval", "0.05"]
+    assert main([*ask, "--count", "3"]) == 0
+    assert capsys.readouterr().out.count("batch 0 is under way since 2") == 3
+    assert main([*ask, "--count", "2", "--json"]) == 0
+    looks = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [look["history"]["announced"]["number"] for look in looks] == [0, 0]
 
 
 @pytest.mark.kafka
@@ -113,3 +189,32 @@ def test_a_checkpoint_is_committed_only_when_asked_to(
     assert main([*ask, "--execute"]) == 0
     assert side.committed(etl, orders) == {0: 10}
     assert main([*ask[:2], str(tmp_path / "nowhere"), *ask[3:]]) == 2
+
+
+@pytest.mark.kafka
+def test_a_reset_by_kohort_s_own_command_takes_no_history(
+    side: Side, driver: Driver, new_topic: NewTopic, group: Named, capsys: pytest.CaptureFixture[str]
+) -> None:
+    orders, etl = new_topic("orders", partitions=2), group("etl")
+    side.produce(orders, {0: 10, 1: 10})
+    next_of(driver(etl, orders)).commit()
+    announced = next_of_more(side, driver, etl, orders)
+    where = ["--bootstrap", side.bootstrap]
+    assert (
+        main(["groups", "reset-offsets", etl, "--topic", orders, "--to-earliest", "--execute", *where]) == 0
+    )
+    capsys.readouterr()
+    assert main(["spark", "status", "--group", etl, "--json", *where]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [row["number"] for row in found["history"]["batches"]] == [0]
+    assert found["history"]["announced"] is None
+    assert [row["state"] for row in found["partitions"]] == ["other", "other"]
+    again = next_of(driver(etl, orders))
+    # a batch like any other: what was announced is called off
+    assert (again.replayed, sum(span.offsets for span in again.ranges)) == (False, 30)
+    assert again.key != announced
+
+
+def next_of_more(side: Side, driver: Driver, group: str, topic: str) -> str:
+    side.produce(topic, {0: 5, 1: 5})
+    return next_of(driver(group, topic)).key
