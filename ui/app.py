@@ -84,7 +84,7 @@ class Pages:
         lanes, parts = view.lanes, view.parts()
         body = None
         if lanes is not None and parts is not None:
-            body = pages.group(self.frame(request), lanes, parts, assignors())
+            body = pages.group(self.frame(request), lanes, parts, assignors(), view.batches)
         return self._make_page(request, f"Group {name}", view, urlencode({"of": "group", "name": name}), body)
 
     async def topics(self, request: Request) -> Response:

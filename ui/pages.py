@@ -17,10 +17,12 @@ from ..admin.lanes import Lanes, headline
 from ..admin.markup import Html, asset, join, number, table, tag
 from ..admin.notation import utc
 from ..admin.results import PartitionMove
+from ..admin.spark_commands import BATCH_HEADINGS, batch_cells, describe_announced
 from ..admin.tables import assignment, short
 from ..admin.topics import DescribedTopic, ListedTopic
 from ..admin.workbench import Trial, named_limits
 from ..protocol import TopicPartition
+from ..spark.status import BatchHistory
 from .views import Detail
 
 #: Rows of a list on one page.
@@ -293,8 +295,33 @@ def cluster(frame: Frame, found: ClusterStatus) -> Html:
 # --- a group ------------------------------------------------------------------------------------------------
 
 
-def group(frame: Frame, lanes: Lanes, parts: Html, assignors: Sequence[str]) -> Html:
-    return join((parts, _what_if(lanes.now.group, assignors), _change_forms(frame, lanes)))
+def group(
+    frame: Frame,
+    lanes: Lanes,
+    parts: Html,
+    assignors: Sequence[str],
+    history: BatchHistory | None = None,
+) -> Html:
+    # always there, so that a job's first batch appears without a reload
+    job = tag("div", None if history is None else batches(history), id="batches", data_live=True)
+    return join((parts, job, _what_if(lanes.now.group, assignors), _change_forms(frame, lanes)))
+
+
+def batches(history: BatchHistory) -> Html:
+    """The batches of a Spark job, the newest first, as ``kohort spark status`` shows them."""
+    words: list[str] = []
+    if history.announced is not None:
+        words.append(f"Batch {history.announced.number} is under way{describe_announced(history)}.")
+    if history.unknown:
+        words.append(f"What the batches so far did is unknown: {history.unknown}.")
+    cells = (
+        [number(cell) if isinstance(cell, int) else cell for cell in row]
+        for row in reversed([*batch_cells(history)])
+    )
+    headings = [each.capitalize() for each in BATCH_HEADINGS]
+    rows = table("Batches of the Spark job", headings, cells) if history.batches else None
+    notes = tag("ul", (tag("li", each) for each in words), class_="notes") if words else None
+    return tag("section", tag("h2", "Batches"), notes, rows, aria_label="Batches")
 
 
 def _what_if(name: str, assignors: Sequence[str], chosen: Mapping[str, str] | None = None) -> Html:

@@ -22,7 +22,8 @@ from ..admin.lanes import Lanes, Person, Sample, keep_sample, lanes_of, owners_n
 from ..admin.markup import Html
 from ..admin.results import HistoryEntry
 from ..admin.topics import DescribedTopic, ListedTopic, describe_topics, list_topics
-from ..protocol import EventName, KafkaError, KohortError
+from ..protocol import EventName, KafkaError, KohortError, TopicPartition
+from ..spark.status import BatchHistory, history_in
 from .observer import View
 
 #: Most generations of a group that are shown, and most groups of a list that are shown with details.
@@ -54,6 +55,8 @@ class GroupView(View):
         super().__init__()
         self.group = group
         self.lanes: Lanes | None = None
+        #: Batches, if the group is that of a Spark job.
+        self.batches: BatchHistory | None = None
         self._parts: Html | None = None
         self._history: GroupHistory | None = None
         self._before: GroupDescription | None = None
@@ -77,6 +80,7 @@ class GroupView(View):
         if now.total_lag is not None:
             keep_sample(self._samples, Sample(at_ms, now.total_lag))
         history = await self._learn_history(admin, now, at_ms)
+        self.batches = history_in({TopicPartition(p.topic, p.partition): p.metadata for p in now.partitions})
         lanes = self.lanes
         if lanes is not None and history is self._history and _is_alike(lanes.now, now):
             # lanes of a large group take long
@@ -98,7 +102,10 @@ class GroupView(View):
         people = [(member.member_id, member.assignment, member.target) for member in found.members]
         made = [(row.generation, row.timestamp_ms) for row in lanes.generations]
         places = [(lane.topic, lane.partition) for lane in lanes.lanes]
-        told = (found.state, found.epoch, people, made, places, found.hold_ups, found.notes, lanes.unknown)
+        told = (
+            *(found.state, found.epoch, people, made, places, found.hold_ups, found.notes, lanes.unknown),
+            self.batches,
+        )
         if told != self._told:
             self._told = told
             self.tell("model", lanes.document())

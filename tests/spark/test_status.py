@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kohort.admin.spark_commands import BATCH_HEADINGS, describe_announced, batch_cells
+from kohort.admin.spark_commands import BATCH_HEADINGS, batch_cells, describe_announced
 from kohort.cli import main
 from kohort.protocol import TopicPartition
 from kohort.spark._batch_log import BatchLog, BatchRow, UnderWay, encode_log

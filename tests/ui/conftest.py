@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from kohort.cli import _make_parser
-from kohort.client import Cluster
+from kohort.client import Cluster, CommittedOffset
 from kohort.testing import RunningBroker, running_broker
 from kohort.ui.observer import Observer, View
 from kohort.ui.server import Ui, ui_of
@@ -95,13 +95,14 @@ def browser() -> Iterator[Callable[..., Browser]]:
         each.close()
 
 
-def commit(bootstrap: str, group: str, offsets: dict[str, int]) -> None:
+def commit(bootstrap: str, group: str, offsets: dict[str, int], metadata: str = "") -> None:
     """Make a group that has no members, with offsets of partition 0 of these topics."""
     from kohort.protocol import TopicPartition
 
     async def run() -> None:
         async with Cluster(bootstrap) as cluster:
             await cluster.create_topics(dict.fromkeys(offsets, 2))
-            await cluster.commit(group, {TopicPartition(topic, 0): to for topic, to in offsets.items()})
+            at = {name: CommittedOffset(to, metadata=metadata) for name, to in offsets.items()}
+            await cluster.commit(group, {TopicPartition(topic, 0): to for topic, to in at.items()})
 
     asyncio.run(run())

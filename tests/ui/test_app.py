@@ -19,6 +19,8 @@ from kohort.admin.assignor_actions import Scene
 from kohort.admin.cluster_commands import Ailing, BrokerRow, ClusterStatus, Disk
 from kohort.admin.reassignment import Moving
 from kohort.client import Cluster
+from kohort.spark._batch_log import BatchLog, BatchRow, UnderWay, encode_log
+from kohort.spark._intent import add_log
 from kohort.testing import RunningBroker
 from kohort.ui import app, pages
 from kohort.ui.observer import MOST_LISTENERS
@@ -335,3 +337,19 @@ def test_a_broker_whose_disk_refuses_writes_is_the_state_of_the_cluster() -> Non
     text = re.sub(r"<[^>]*>", " ", pages.cluster(Frame("b"), ClusterStatus("c", [broker], 2, 0, [], [])))
     assert "State   disk failing" in re.sub(r" {3,}", "   ", text)
     assert "refuses writes, 0% of 3.00 GiB free" in text
+
+
+def test_the_page_of_a_spark_job_s_group_shows_its_batches(broker: RunningBroker, page: Browser) -> None:
+    mark = '{"b":7,"e":50,"k":"f00d"}'
+    commit(broker.bootstrap, "old-etl", {"old-etl": 3}, metadata=mark)
+    without = words(page.get("/group?name=old-etl"))
+    assert "unknown: no commit of the group carries a log of batches" in without
+    row = BatchRow(6, 1_700_000_000_000, 4_000, 2, 750, sink_ms=1_500, lag=4, replays=1, run=1)
+    log = BatchLog((row,), UnderWay(7, 1_700_000_009_000, 1), runs=1, applications={1: EVIL})
+    commit(broker.bootstrap, "etl", {"etl": 3}, metadata=add_log(mark, encode_log(log)))
+    shown = page.get("/group?name=etl")
+    assert "Batch 7 is under way since 2023-11-14 22:13:29.000 UTC, announced again 1 time." in words(shown)
+    assert "6 2023-11-14 22:13:20 UTC 1 4,000 2 75.0 % - - - 1.5 s - 4 - 1" in words(shown)
+    assert EVIL not in shown.text
+    commit(broker.bootstrap, "no-job", {"no-job": 3})
+    assert "Batches" not in words(page.get("/group?name=no-job"))
