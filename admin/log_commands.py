@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from .commands import run_program
 from .screen import OK, WRONG_USE, document
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 DAMAGE: Final = 1
 
 _OFFSETS_FOLDER: Final = "__consumer_offsets-"
+_SHARE_STATE_FOLDER: Final = "__share_group_state-"
+#: Returns the kind of a record, and its fields by name, from its key and value.
+_Reader: TypeAlias = "Callable[[bytes | None, bytes | None], tuple[str, dict[str, Any]]]"
 _INDENTED: Final = {"record", "marker"}
 #: Fields of a partition in the JSON document.
 _TOLD: Final = ("topic", "partition", "segments", "batches", "records", "bytes", "start_offset", "end_offset")
@@ -190,24 +193,35 @@ def _dump_file(options: argparse.Namespace) -> int:
     code = OK
     for path in options.files:
         folder = os.path.basename(os.path.dirname(os.path.abspath(path)))
-        offsets = options.offsets or _OFFSETS_FOLDER in folder
+        reader = _reader_of(folder, offsets=options.offsets)
         if not options.json and len(options.files) > 1:
             print(f"{_quote_text(path)}:")
-        for entry in _decode_entries(dump_file(path, records=options.records), offsets=offsets):
+        for entry in _decode_entries(dump_file(path, records=options.records), reader):
             if entry.kind == "damage":
                 code = DAMAGE
             print(_json_line(path, entry) if options.json else _text_line(entry))
     return code
 
 
-def _decode_entries(entries: Iterable[Dumped], *, offsets: bool) -> Iterable[Dumped]:
-    """The entries, with records of the offsets topic decoded."""
-    from ..offsets_topic.readable import readable
+def _reader_of(folder: str, *, offsets: bool) -> _Reader | None:
+    """What reads the records of a folder's topic; None where they are a client's."""
+    if _SHARE_STATE_FOLDER in folder and not offsets:
+        from ..share_state.readable import readable_state
 
+        return readable_state
+    if offsets or _OFFSETS_FOLDER in folder:
+        from ..offsets_topic.readable import readable
+
+        return readable
+    return None
+
+
+def _decode_entries(entries: Iterable[Dumped], reader: _Reader | None) -> Iterable[Dumped]:
+    """The entries, with records of coordinators' topics decoded."""
     for entry in entries:
-        if offsets and entry.kind == "record":
+        if reader is not None and entry.kind == "record":
             key, value = entry.fields.pop("key"), entry.fields.pop("value")
-            what, fields = readable(key, value)
+            what, fields = reader(key, value)
             entry.fields.update({"is": what} | fields)
             if what in ("unreadable", "other"):
                 entry.fields.update({"key": key, "value": value})

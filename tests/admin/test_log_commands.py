@@ -7,12 +7,17 @@ import random
 import tarfile
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 
 from kohort.cli import main
 from kohort.log import strays_of
 from kohort.log._names import stray_folder
+from kohort.protocol import SharePartitionKey, build_batch
+from kohort.protocol.messages.read_share_group_state import StateBatch
+from kohort.share_state import ShareSnapshot, ShareStateDeleted, ShareUpdate
+from kohort.share_state.records import encode
 
 DATA = Path(__file__).resolve().parent.parent / "data" / "kafka-data-folder"
 CLICKS = "clicks-a-2/00000000000000000000"
@@ -147,6 +152,25 @@ def test_records_of_the_offsets_topic_are_read(folder: Path, capsys: pytest.Capt
     _, out, _ = run(capsys, "dump", "--records", folder / "__consumer_offsets-0" / f"{0:020d}.log")
     assert "  record offset=0 " in out
     assert " is=offset group=bulk-a-001 topic=clicks-a partition=4 committed_offset=383063 " in out
+
+
+def test_records_of_share_partitions_are_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "__share_group_state-7"
+    folder.mkdir()
+    key = SharePartitionKey("orders", UUID(int=1), 0)
+    written: list[ShareSnapshot | ShareUpdate | ShareStateDeleted] = [
+        ShareSnapshot(key, 0, 1, 0, 5, 10, 10),
+        ShareUpdate(key, 0, 0, 7, (StateBatch(7, 9, 2, 1),), 3),
+        ShareStateDeleted(key),
+    ]
+    pairs = [(*encode(record), ()) for record in written]
+    file = folder / f"{0:020d}.log"
+    file.write_bytes(bytes(build_batch(pairs, timestamp_ms=1)))
+    _, out, _ = run(capsys, "dump", "--records", "--json", file)
+    kinds = [line["is"] for line in lines(out) if line["kind"] == "record"]
+    assert kinds == ["share state", "share state update", "share state tombstone"]
+    _, out, _ = run(capsys, "dump", "--records", file)
+    assert "batches=[{first=7 last=9 state=acknowledged delivery_count=1}]" in out
 
 
 def test_text_of_strangers_cannot_talk_to_the_terminal(
