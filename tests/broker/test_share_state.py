@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from uuid import UUID
 
+import pytest
+
 from kohort.broker import Broker
 from kohort.broker.node import Node
 from kohort.broker.partitions.topic_names import SHARE_STATE_TOPIC
@@ -18,6 +20,7 @@ from kohort.protocol.messages import delete_share_group_state as delete
 from kohort.protocol.messages import initialize_share_group_state as initialize
 from kohort.protocol.messages import read_share_group_state as read
 from kohort.protocol.messages import write_share_group_state as write
+from tests.broker.clusters import Nodes, cluster, in_sync
 
 GROUP = "orders"
 ONE_PARTITION = {"share.coordinator.state.topic.num.partitions": 1}
@@ -137,3 +140,86 @@ async def test_the_log_is_cut_and_the_cut_one_is_loaded(tmp_path: Path) -> None:
     async with Broker(data=tmp_path, settings=settings) as broker:
         assert node_of(broker).logs.partition(SHARE_STATE_TOPIC, 0).log_start_offset == 18
         assert await read_one(share_state_client(node_of(broker)), topic_id) == before
+
+
+@pytest.mark.parametrize("count", [2, 3])
+async def test_a_cluster_has_as_many_replicas_as_brokers_and_each_finds_all_coordinators(count: int) -> None:
+    async with cluster(count, share_coordinator_state_topic_num_partitions=5) as nodes:
+        await nodes.create("t", 20)
+        topic_id = topic_id_of(nodes)
+        await begin(share_state_client(node_of(nodes.any())), topic_id, 20)
+        await nodes.until(lambda: all(each.topics.get(SHARE_STATE_TOPIC) for each in nodes.brokers.values()))
+        topic = nodes.any().topics.get(SHARE_STATE_TOPIC)
+        assert topic is not None
+        assert [len(state.replicas) for state in topic.partitions] == [count] * 5
+        assert nodes.any().topics.config(topic.configs).min_insync_replicas == 2
+        rows = [read.PartitionData(each, 0) for each in range(20)]
+        for broker in nodes.brokers.values():
+            told = await share_state_client(node_of(broker)).read_state(GROUP, {topic_id: rows})
+            assert {(row.error_code, row.state_epoch) for row in told.values()} == {(ErrorCode.NONE, 1)}
+        async with Cluster(nodes.bootstrap()) as client:
+            told = await state_client(client).read_state(GROUP, {topic_id: rows})
+            assert {(row.error_code, row.state_epoch) for row in told.values()} == {(ErrorCode.NONE, 1)}
+
+
+async def test_what_was_answered_is_there_after_the_coordinator_was_killed() -> None:
+    async with cluster(3, share_coordinator_state_topic_num_partitions=1) as nodes:
+        await nodes.create("t")
+        topic_id = topic_id_of(nodes)
+        await begin(share_state_client(node_of(nodes.any())), topic_id)
+        await in_sync(nodes, SHARE_STATE_TOPIC)
+        leader = nodes.state(SHARE_STATE_TOPIC).leader
+        other = next(each for node_id, each in nodes.brokers.items() if node_id != leader)
+        client = share_state_client(node_of(other))
+        answered: set[int] = set()
+
+        async def write_on() -> None:
+            for offset in range(0, 400, 2):
+                if not await write_one(client, topic_id, write.StateBatch(offset, offset, 2, 1)):
+                    answered.add(offset)
+                await asyncio.sleep(0.005)
+
+        writing = asyncio.create_task(write_on())
+        await nodes.until(lambda: len(answered) > 20)
+        await nodes.kill(leader)
+        await writing
+        assert nodes.state(SHARE_STATE_TOPIC).leader != leader
+        told = await read_one(client, topic_id)
+        kept = {batch.first_offset for batch in told.state_batches}
+        assert answered <= kept
+        assert len(answered) > 100, "it went on at the next coordinator"
+
+
+async def test_a_leader_that_moves_takes_the_states_along() -> None:
+    async with cluster(3, share_coordinator_state_topic_num_partitions=1) as nodes:
+        await nodes.create("t")
+        topic_id = topic_id_of(nodes)
+        client = share_state_client(node_of(nodes.any()))
+        await begin(client, topic_id)
+        await client.read_state(GROUP, {topic_id: [read.PartitionData(0, 7)]})
+        await in_sync(nodes, SHARE_STATE_TOPIC)
+        leader = nodes.state(SHARE_STATE_TOPIC).leader
+        await nodes.brokers.pop(leader).stop()
+        client = share_state_client(node_of(nodes.any()))
+        assert (await read_one(client, topic_id)).error_code == ErrorCode.FENCED_LEADER_EPOCH
+        assert nodes.state(SHARE_STATE_TOPIC).leader != leader
+
+
+async def test_state_goes_with_its_topic_at_whichever_broker_it_is() -> None:
+    async with cluster(3, share_coordinator_state_topic_num_partitions=5) as nodes:
+        await nodes.create("t", 20)
+        topic_id = topic_id_of(nodes)
+        client = share_state_client(node_of(nodes.any()))
+        await begin(client, topic_id, 20)
+        async with Cluster(nodes.bootstrap()) as admin:
+            await admin.delete_topics(["t"])
+        await nodes.until(lambda: not any(each.topics.get("t") for each in nodes.brokers.values()))
+        rows = [read.PartitionData(each, 0) for each in range(20)]
+        told = await client.read_state(GROUP, {topic_id: rows})
+        assert {row.error_code for row in told.values()} == {ErrorCode.INVALID_REQUEST}
+
+
+def topic_id_of(nodes: Nodes) -> UUID:
+    found = nodes.any().topics.get("t")
+    assert found is not None
+    return found.id
