@@ -221,6 +221,7 @@ class BrokerAssembly:
             max_bytes=lambda: largest_state(topics.logs),
             clock_ms=clock_ms or steady_clock_ms(),
             on_event=self._event_logs[1],
+            on_write=metrics.share_writes.record,
             fsync=settings.kohort_offsets_ack_flush,
         )
         topics.on_deleted = self._on_deleted
@@ -343,6 +344,8 @@ class BrokerAssembly:
                 len(node.fetch_sessions), node.fetch_sessions.partitions, node.fetch_sessions.evicted
             ),
             producer_ids=sum(len(one.log.producers) for one in partitions if one.log is not None),
+            share_writes=metrics.share_writes.figures(),
+            share_states_cut=self.share_states.pruned_offsets(),
         )
 
     async def stop(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from typing import Any
@@ -24,8 +25,8 @@ class ShareCoordinator:
 
     ``prune`` deletes the records of a partition of ``__share_group_state`` below an offset. ``partitions_of``
     returns the number of partitions of the topic with an id, 0 if there is none, ``max_bytes`` the largest
-    batch that the topic accepts, in bytes. Until ``start`` every request gets NOT_COORDINATOR, because the
-    topic does not exist.
+    batch that the coordinator's topic accepts, in bytes. ``on_write`` is called with the seconds that each
+    write took. Until ``start`` every request gets NOT_COORDINATOR, because the topic does not exist.
     """
 
     def __init__(
@@ -37,6 +38,7 @@ class ShareCoordinator:
         max_bytes: Callable[[], int] = lambda: MAX_BYTES,
         clock_ms: Callable[[], int],
         on_event: Callable[[CoordinatorEvent], None] | None = None,
+        on_write: Callable[[float], None] = lambda _seconds: None,
         fsync: bool = False,
     ) -> None:
         self._settings = settings
@@ -45,6 +47,7 @@ class ShareCoordinator:
         self._max_bytes = max_bytes
         self._clock_ms = clock_ms
         self._on_event = on_event
+        self._on_write = on_write
         self._fsync = fsync
         self._shards: ShardRuntime[ShareStates] | None = None
 
@@ -86,17 +89,27 @@ class ShareCoordinator:
         What is read is refused while another broker may have taken over: it could lack its writes.
         """
         calls = [
-            (Request(api_key, 0, ShareRequest(key, row), _NOBODY, call), call)
+            (Request(api_key, 0, ShareRequest(key, row, str(key)), _NOBODY, call), call)
             for key, row, call in ((key, row, Call()) for key, row in rows)
         ]
         requests = [request for request, _ in calls]
+        began = time.perf_counter()
         if self._shards is None:
             for request in requests:
                 request.handle.set(SHARE_STATE_TOPIC.refusal(request, ErrorCode.NOT_COORDINATOR))
         else:
             reads = api_key in _READS
             await self._shards.submit_all(requests, reads=reads, exact=reads)
-        return [await call.answer() for _, call in calls]
+        answers = [await call.answer() for _, call in calls]
+        if api_key is ApiKey.WRITE_SHARE_GROUP_STATE:
+            for _ in answers:
+                self._on_write(time.perf_counter() - began)
+        return answers
+
+    def pruned_offsets(self) -> dict[int, int]:
+        """The offsets below which partitions of the topic were cut in this run, by partition."""
+        shards = self._shards or ()
+        return {each.partition: cut for each in shards if (cut := each.shard.state.pruned_offset)}
 
     def topics_deleted(self, topic_ids: Collection[UUID]) -> None:
         """Delete the state of topics that are gone, as far as this broker has it."""

@@ -70,14 +70,11 @@ _WRITE_FIRST: Final = "Write operation on uninitialized share partition not allo
 
 
 class ShareRequest(NamedTuple):
-    """A share partition, and its row in a request."""
+    """A share partition, and its row in a request. ``text`` is the key in writing, which takes a while."""
 
     key: SharePartitionKey
     row: object
-
-    @property
-    def text(self) -> str:
-        return str(self.key)
+    text: str
 
 
 @dataclass(slots=True)
@@ -178,7 +175,7 @@ ShareShard: TypeAlias = Shard[ShareStates]
 
 def handle_initialize(shard: ShareShard, request: Request, now_ms: int) -> None:
     """Begin a state, or replace it, with a state epoch that is not lower."""
-    key, row = request.body
+    key, row, text = request.body
     assert isinstance(row, initialize.PartitionData), "the row of this API"
     kept = shard.state.by_key.get(key)
     if kept is not None and NONE != row.state_epoch < kept.now.state_epoch:
@@ -200,12 +197,12 @@ def handle_initialize(shard: ShareShard, request: Request, now_ms: int) -> None:
         delivery_complete_count=NONE if row.start_offset == NONE else 0,
     )
     answer = initialize.PartitionResult(row.partition)
-    return shard.append(str(key), (snapshot,), answers=((request, answer),))
+    return shard.append(text, (snapshot,), answers=((request, answer),))
 
 
 def handle_read(shard: ShareShard, request: Request, now_ms: int) -> None:
     """Answer the whole state. A higher leader epoch is written first: it fences those before."""
-    key, row = request.body
+    key, row, _ = request.body
     assert isinstance(row, read.PartitionData), "the row of this API"
     kept = shard.state.by_key.get(key)
     if kept is None:
@@ -226,7 +223,7 @@ def handle_summary(shard: ShareShard, request: Request, now_ms: int) -> None:
     is no error here.
     """
     del now_ms
-    key, row = request.body
+    key, row, _ = request.body
     assert isinstance(row, summary.PartitionData), "the row of this API"
     kept = shard.state.by_key.get(key)
     if kept is None:
@@ -243,7 +240,7 @@ def handle_summary(shard: ShareShard, request: Request, now_ms: int) -> None:
 
 def handle_write(shard: ShareShard, request: Request, now_ms: int) -> None:
     """Put a leader's changes on top of the state."""
-    key, row = request.body
+    key, row, text = request.body
     assert isinstance(row, write.PartitionData), "the row of this API"
     kept = shard.state.by_key.get(key)
     if kept is None:
@@ -262,7 +259,7 @@ def handle_write(shard: ShareShard, request: Request, now_ms: int) -> None:
         key, now.snapshot_epoch, now.leader_epoch, row.start_offset, batches, row.delivery_complete_count
     )
     if why := _too_large(shard.state, now, update):
-        shard.tell(StateWriteRefused("", str(key), why))
+        shard.tell(StateWriteRefused("", text, why))
         return _refuse(shard, request, ErrorCode.UNKNOWN_SERVER_ERROR, why)
     return _append(shard, kept, update, request, write.PartitionResult(row.partition), now_ms)
 
@@ -270,11 +267,11 @@ def handle_write(shard: ShareShard, request: Request, now_ms: int) -> None:
 def handle_delete(shard: ShareShard, request: Request, now_ms: int) -> None:
     """Delete a state. It is no error if there is none."""
     del now_ms
-    key = request.body.key
+    key, _, text = request.body
     answer = messages_of(request.api_key).PartitionResult(key.partition)
     if key not in shard.state.by_key:
         return shard.reply(request, answer)
-    return shard.append(str(key), (ShareStateDeleted(key),), answers=((request, answer),))
+    return shard.append(text, (ShareStateDeleted(key),), answers=((request, answer),))
 
 
 def _is_sound(batch: write.StateBatch) -> bool:
@@ -300,7 +297,7 @@ def _append(
     record: ShareUpdate | ShareSnapshot = update
     if kept.updates >= shard.state.settings.share_coordinator_snapshot_update_records_per_snapshot:
         record = _next_snapshot(apply_update(kept.now, update), now_ms)
-    shard.append(str(update.key), (record,), answers=((request, answer),))
+    shard.append(request.body.text, (record,), answers=((request, answer),))
 
 
 def _next_snapshot(now: ShareSnapshot, now_ms: int) -> ShareSnapshot:

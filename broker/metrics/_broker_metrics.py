@@ -23,6 +23,7 @@ class BrokerMetrics:
         self.groups = GroupCounters(on_note)
         self.clients = Clients()
         self.flush_times = Histogram()
+        self.share_writes = Histogram()
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
@@ -37,4 +38,5 @@ class BrokerMetrics:
         self.requests.rotate(clock())
         self.groups.rebalance_times.rotate()
         self.flush_times.rotate()
+        self.share_writes.rotate()
         self.start()

@@ -139,6 +139,8 @@ _FETCH_SESSIONS: Final[tuple[tuple[str, Kind, str, Callable[[BrokerSnapshot], in
     ),
 )
 
+_SHARES: Final = "kafka.server:type=share-coordinator-metrics"
+
 FAMILIES: Final = (
     *(
         _kafka_metric(
@@ -361,6 +363,33 @@ FAMILIES: Final = (
         "gauge",
         "Producer ids that partitions remember, each in every partition that it wrote to",
         lambda now: now.producer_ids,
+    ),
+    _kafka_metric(
+        f"{_SHARES} write-total",
+        "counter",
+        "Writes of share partitions' state",
+        lambda now: now.share_writes.count,
+    ),
+    _kafka_metric(
+        f"{_SHARES} write-latency-avg",
+        "gauge",
+        "Mean duration of these writes, in ms",
+        lambda now: now.share_writes.mean_ms,
+    ),
+    _kafka_metric(
+        f"{_SHARES} write-latency-max",
+        "gauge",
+        "Longest duration of these writes, in ms",
+        lambda now: now.share_writes.max_ms,
+    ),
+    _kafka_metric(
+        f"{_SHARES},topic=*,partition=* last-pruned-offset",
+        "gauge",
+        "Offset below which a partition of __share_group_state was deleted",
+        lambda now: [
+            (("__share_group_state", str(partition)), offset)
+            for partition, offset in now.share_states_cut.items()
+        ],
     ),
     _own_metric(
         "request_bytes_held", "gauge", "Bytes of pending requests", lambda now: now.request_bytes_held

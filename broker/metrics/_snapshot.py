@@ -167,3 +167,6 @@ class BrokerSnapshot(NamedTuple):
     fetch_sessions: FetchSessionFigures
     #: Producer ids that partitions remember, each in every partition that it wrote to.
     producer_ids: int
+    #: Writes of the share coordinator, and where its topic was cut, by partition.
+    share_writes: TimeFigures
+    share_states_cut: Mapping[int, int]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from uuid import UUID
@@ -23,6 +24,8 @@ from kohort.protocol.messages import write_share_group_state as write
 from tests.broker.clusters import Nodes, cluster, in_sync
 
 GROUP = "orders"
+#: The end of a partition of Apache Kafka's: the states of one share partition.
+KAFKA_LOG = Path(__file__).resolve().parent.parent / "data" / "share-group-state" / f"{106:020d}.log"
 ONE_PARTITION = {"share.coordinator.state.topic.num.partitions": 1}
 
 
@@ -136,6 +139,9 @@ async def test_the_log_is_cut_and_the_cut_one_is_loaded(tmp_path: Path) -> None:
             await write_one(client, topic_id, write.StateBatch(2 * offset, 2 * offset, 2, 1))
         partition = node_of(broker).logs.partition(SHARE_STATE_TOPIC, 0)
         await until(lambda: partition.log_start_offset == 18)
+        found = broker.metrics()
+        assert (found.share_writes.count, found.share_states_cut) == (20, {0: 18})
+        assert 0 < found.share_writes.mean_ms <= found.share_writes.max_ms
         before = await read_one(client, topic_id)
     async with Broker(data=tmp_path, settings=settings) as broker:
         assert node_of(broker).logs.partition(SHARE_STATE_TOPIC, 0).log_start_offset == 18
@@ -223,3 +229,21 @@ def topic_id_of(nodes: Nodes) -> UUID:
     found = nodes.any().topics.get("t")
     assert found is not None
     return found.id
+
+
+async def test_states_that_apache_kafka_has_written_are_served(tmp_path: Path) -> None:
+    """By 4.3.1: initialized four times, leaders 7 and 10, batches that no leader should have written."""
+    for number in range(3):
+        folder = tmp_path / f"{SHARE_STATE_TOPIC}-{number}"
+        folder.mkdir()
+        (folder / "partition.metadata").write_text("version: 0\ntopic_id: XKkJDVz8T9aA9Nl41sPR5A")
+    shutil.copy(KAFKA_LOG, tmp_path / f"{SHARE_STATE_TOPIC}-2")
+    topic_id = UUID("59d6a509-26d2-47f5-bb1b-c90fc0534c7a")
+    async with Broker(data=tmp_path) as broker:
+        client = share_state_client(node_of(broker))
+        place = SharePlace(topic_id, 0)
+        told = await client.read_state("hstate-g1", {topic_id: [read.PartitionData(0, 9)]})
+        assert told[place].error_code == ErrorCode.FENCED_LEADER_EPOCH
+        told = await client.read_state("hstate-g1", {topic_id: [read.PartitionData(0, 10)]})
+        assert (told[place].state_epoch, told[place].start_offset) == (-1, 100)
+        assert told[place].state_batches == ((100, 102, 4, 3), (103, 109, 0, 1), (112, 112, 4, 1))

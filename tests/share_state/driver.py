@@ -99,7 +99,7 @@ class Bottle:
         self._carry_out()
 
     def _ask(self, api_key: ApiKey, key: SharePartitionKey, row: object) -> Any:
-        request = Request(api_key, 0, ShareRequest(key, row), RequestContext(), object())
+        request = Request(api_key, 0, ShareRequest(key, row, str(key)), RequestContext(), object())
         self.shard.handle(request, self.now)
         self._carry_out()
         return self._answers.pop(id(request.handle))

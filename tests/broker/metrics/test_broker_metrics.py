@@ -222,6 +222,13 @@ def test_every_family_has_a_name_of_its_own_and_says_what_it_is() -> None:
     assert all(family.help and (family.kafka or family.name.startswith("kohort_")) for family in FAMILIES)
 
 
+async def test_the_share_coordinators_metrics_have_apache_kafkas_names(broker: Broker) -> None:
+    found = await scraped(broker)
+    assert found["kafka_server_share_coordinator_metrics_write_total"] == {(): 0}
+    assert found["kafka_server_share_coordinator_metrics_write_latency_avg"] == {(): 0}
+    assert found["kafka_server_share_coordinator_metrics_write_latency_max"] == {(): 0}
+
+
 async def test_fetch_sessions_and_producer_ids_are_counted(broker: Broker) -> None:
     def work(wire: Wire) -> None:
         create_topic(wire, "sessions", 3)
