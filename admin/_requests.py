@@ -11,7 +11,7 @@ import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple, Protocol, TypeVar
 
 from ..client import LATEST, Cluster, CommittedOffset
 from ..protocol import (
@@ -19,6 +19,7 @@ from ..protocol import (
     ErrorCode,
     KafkaError,
     MalformedMessageError,
+    RequestBody,
     TopicPartition,
     UnsupportedVersionError,
     decode_assignment,
@@ -28,7 +29,7 @@ from ..protocol.messages.consumer_group_describe import DescribedGroup as Descri
 from ..protocol.messages.delete_groups import DeleteGroupsRequest
 from ..protocol.messages.describe_group_history import DescribeGroupHistoryRequest
 from ..protocol.messages.describe_groups import DescribedGroup, DescribeGroupsRequest
-from ..protocol.messages.list_groups import ListGroupsRequest
+from ..protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from ..protocol.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
@@ -54,10 +55,20 @@ _DEAD: Final = "Dead"
 _CLASSIC: Final = "classic"
 
 
-async def _ask_coordinator(cluster: Cluster, group: str, body: Any, doing: str) -> Any:
+class _Answer(Protocol):
+    """A response with an error of the whole request."""
+
+    @property
+    def error_code(self) -> int: ...
+
+
+AnswerT = TypeVar("AnswerT", bound=_Answer)
+
+
+async def _ask_coordinator(cluster: Cluster, group: str, body: RequestBody[AnswerT], doing: str) -> AnswerT:
     """The coordinator's response. Raises KafkaError if the whole request is refused."""
 
-    async def attempt() -> Any:
+    async def attempt() -> AnswerT:
         response = await cluster.request_coordinator(group, body)
         if response.error_code:
             raise KafkaError(response.error_code, getattr(response, "error_message", None) or doing)
@@ -109,7 +120,7 @@ async def list_groups(
 async def _list_of(cluster: Cluster, node: int, states: list[str], types: list[str]) -> list[ListedGroup]:
     body = ListGroupsRequest(states_filter=states, types_filter=types)
 
-    async def attempt() -> Any:
+    async def attempt() -> ListGroupsResponse:
         response = await cluster.request(node, ApiKey.LIST_GROUPS, body)
         if response.error_code:
             raise KafkaError(response.error_code, f"listing the groups of broker {node}")
@@ -151,8 +162,7 @@ async def consumer_group(cluster: Cluster, group: str) -> DescribedConsumerGroup
     body = ConsumerGroupDescribeRequest(group_ids=[group], include_authorized_operations=False)
 
     async def attempt() -> DescribedConsumerGroup | None:
-        rows: Sequence[DescribedConsumerGroup] = (await cluster.request_coordinator(group, body)).groups
-        (row,) = rows
+        (row,) = (await cluster.request_coordinator(group, body)).groups
         if row.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
             return None
         if row.error_code:

@@ -10,13 +10,13 @@ import asyncio
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from ..client import LATEST, Cluster
 from ..client import transactions as client_transactions
 from ..client.requests import TRANSACTION, leader_or_raise, numbers_by_topic, partition_name
 from ..protocol import ApiKey, KafkaError, TopicPartition
-from ..protocol.messages.describe_producers import DescribeProducersRequest, TopicRequest
+from ..protocol.messages.describe_producers import DescribeProducersRequest, ProducerState, TopicRequest
 from ..protocol.messages.write_txn_markers import (
     WritableTxnMarker,
     WritableTxnMarkerTopic,
@@ -131,11 +131,11 @@ async def describe_transaction(cluster: Cluster, name: str) -> DescribedTransact
 
 async def _open_producers(
     cluster: Cluster, places: Iterable[TopicPartition]
-) -> list[tuple[TopicPartition, Any]]:
+) -> list[tuple[TopicPartition, ProducerState]]:
     """Rows of DescribeProducers for producers with an open transaction. Raises KafkaError."""
     wanted = sorted(places)
 
-    async def attempt() -> list[tuple[TopicPartition, Any]]:
+    async def attempt() -> list[tuple[TopicPartition, ProducerState]]:
         await cluster.metadata({place.topic for place in wanted})
         by_node: dict[int, list[TopicPartition]] = {}
         for place in wanted:

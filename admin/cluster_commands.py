@@ -257,8 +257,8 @@ async def _elect_leaders(cluster: Cluster, options: argparse.Namespace, screen: 
     if options.topics:
         rows = await topic_rows(cluster, options.topics)
         wanted = [
-            TopicPartition(row.name, each)
-            for row in rows
+            TopicPartition(name, each)
+            for name, row in rows.items()
             for each in options.partitions or sorted(one.partition_index for one in row.partitions)
         ]
     done = await elect(cluster, wanted, unclean=options.unclean)
@@ -282,7 +282,7 @@ async def status(cluster: Cluster) -> ClusterStatus:
     leads, replicas, lagging = Counter[int](), Counter[int](), Counter[int]()
     ailing: list[Ailing] = []
     count = 0
-    for row in rows:
+    for name, row in rows.items():
         for each in sorted(row.partitions, key=lambda one: one.partition_index):
             count += 1
             leads[each.leader_id] += 1
@@ -292,9 +292,7 @@ async def status(cluster: Cluster) -> ClusterStatus:
             if missing or each.leader_id < 0:
                 leader = None if each.leader_id < 0 else each.leader_id
                 ailing.append(
-                    Ailing(
-                        row.name, each.partition_index, leader, list(each.replica_nodes), list(each.isr_nodes)
-                    )
+                    Ailing(name, each.partition_index, leader, list(each.replica_nodes), list(each.isr_nodes))
                 )
     nodes = sorted(known.nodes.values(), key=lambda each: each.node_id)
     disks = (_describe_disk(cluster, node.node_id) for node in nodes)

@@ -119,6 +119,7 @@ async def _view_of(cluster: Cluster, node_id: int, timeout_ms: float) -> _View |
                 frozenset(each.isr_nodes),
             )
             for topic in answer.topics
+            if topic.name is not None
             for each in topic.partitions
         },
     )

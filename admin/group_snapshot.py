@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from ..assignors import Measure, Member, TopicInfo
 from ..client import Cluster
@@ -22,7 +22,8 @@ from ._requests import CONSUMER, classic_group, consumer_group
 from .workbench import GroupSnapshot, WorkbenchError
 
 if TYPE_CHECKING:
-    from ..protocol.messages.consumer_group_describe import DescribedGroup
+    from ..protocol.messages.consumer_group_describe import DescribedGroup as DescribedConsumerGroup
+    from ..protocol.messages.describe_groups import DescribedGroup
 
 #: States in which the subscriptions of members are known.
 _TELLING: Final = ("Stable", "Empty", "Dead")
@@ -52,7 +53,7 @@ async def take_snapshot(cluster: Cluster, group: str, *, wait_s: float = 15.0) -
     return GroupSnapshot(group, topics, members, owned, row.protocol_data, names=names)
 
 
-async def _of_consumer_group(cluster: Cluster, row: DescribedGroup) -> GroupSnapshot:
+async def _of_consumer_group(cluster: Cluster, row: DescribedConsumerGroup) -> GroupSnapshot:
     """A consumer group (KIP-848) as its assignor sees it: members own their part of the target.
 
     Brokers do not say which topics match a regular expression: the topics that the target gives to its
@@ -90,7 +91,7 @@ async def _of_consumer_group(cluster: Cluster, row: DescribedGroup) -> GroupSnap
     )
 
 
-async def _wait_until_settled(cluster: Cluster, group: str, wait_s: float) -> Any:
+async def _wait_until_settled(cluster: Cluster, group: str, wait_s: float) -> DescribedGroup:
     try:
         async with asyncio.timeout(wait_s):
             while True:

@@ -6,7 +6,7 @@ import argparse
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from .screen import OK, REFUSED, Screen, plain
 
@@ -58,12 +58,12 @@ async def reassign_replicas(cluster: Cluster, options: argparse.Namespace, scree
     from .topics import topic_rows
 
     rows = await topic_rows(cluster, None)
-    if options.topic is not None and options.topic not in {row.name for row in rows}:
+    if options.topic is not None and options.topic not in rows:
         # says why
         await topic_rows(cluster, [options.topic])
     there = {
-        TopicPartition(row.name, each.partition_index): list(each.replica_nodes)
-        for row in rows
+        TopicPartition(name, each.partition_index): list(each.replica_nodes)
+        for name, row in rows.items()
         for each in row.partitions
     }
     chosen = _choose_partitions(there, options)
@@ -227,7 +227,7 @@ async def _verify_moves(
         from .topics import topic_rows
 
         names_of = None if options.topic is None else [options.topic]
-        topics = [row.name for row in await topic_rows(cluster, names_of)]
+        topics = list(await topic_rows(cluster, names_of))
     ended = [] if left else await end_throttle(cluster, topics)
     if screen.as_json:
         names = ("topic", "partition", "result")
@@ -287,7 +287,7 @@ async def reassign(
     )
     from ._requests import outcome_of
 
-    topics: dict[str, list[Any]] = {}
+    topics: dict[str, list[ReassignablePartition]] = {}
     for key, replicas in wanted.items():
         topics.setdefault(key.topic, []).append(ReassignablePartition(key.partition, replicas))
     body = AlterPartitionReassignmentsRequest(

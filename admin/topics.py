@@ -7,12 +7,17 @@ import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from ..client import EARLIEST, LATEST, BrokerConnectionError, Cluster, ClusterMetadata
 from ..client.requests import controller
 from ..protocol import ApiKey, ErrorCode, KafkaError, TopicPartition
-from ..protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from ..protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
 from ._errors import advise_error
 
 #: DescribeConfigs: types of resources, and the source of configs that were set on the topic itself.
@@ -77,15 +82,16 @@ class DescribedTopic:
     partitions: list[DescribedPartition]
 
 
-async def topic_rows(cluster: Cluster, topics: Iterable[str] | None) -> list[Any]:
+async def topic_rows(cluster: Cluster, topics: Iterable[str] | None) -> dict[str, MetadataResponseTopic]:
     """Rows of Metadata, by name: of these topics, or all. Raises KafkaError for one that is not there."""
     wanted = None if topics is None else [MetadataRequestTopic(name=topic) for topic in dict.fromkeys(topics)]
     body = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
     answer = await cluster.retrying(lambda: cluster.request(None, ApiKey.METADATA, body))
-    for row in answer.topics:
+    rows = {row.name: row for row in answer.topics if row.name is not None}
+    for name, row in rows.items():
         if row.error_code and wanted is not None:
-            raise _refusal_of(row.name, row.error_code)
-    return sorted((row for row in answer.topics if not row.error_code), key=lambda row: row.name)
+            raise _refusal_of(name, row.error_code)
+    return {name: row for name, row in sorted(rows.items()) if not row.error_code}
 
 
 async def require_topics(cluster: Cluster, topics: Iterable[str]) -> ClusterMetadata:
@@ -109,15 +115,15 @@ def _refusal_of(topic: str, code: int) -> KafkaError:
     return advise_error(code, f"topic {topic!r}")
 
 
-def _replication_of(row: Any) -> int:
+def _replication_of(row: MetadataResponseTopic) -> int:
     return max((len(partition.replica_nodes) for partition in row.partitions), default=0)
 
 
 async def list_topics(cluster: Cluster) -> list[ListedTopic]:
     """All topics that this user may describe, by name."""
     return [
-        ListedTopic(row.name, row.topic_id, len(row.partitions), _replication_of(row), row.is_internal)
-        for row in await topic_rows(cluster, None)
+        ListedTopic(name, row.topic_id, len(row.partitions), _replication_of(row), row.is_internal)
+        for name, row in (await topic_rows(cluster, None)).items()
     ]
 
 
@@ -125,7 +131,7 @@ async def describe_topics(
     cluster: Cluster, topics: Sequence[str], *, all_configs: bool = False
 ) -> list[DescribedTopic]:
     """Topics, in the order given. Raises KafkaError for one that does not exist."""
-    rows = {row.name: row for row in await topic_rows(cluster, topics)}
+    rows = await topic_rows(cluster, topics)
     places = [
         TopicPartition(name, each.partition_index) for name, row in rows.items() for each in row.partitions
     ]
@@ -147,12 +153,15 @@ async def describe_topics(
     ]
 
 
-def _by_number(partitions: Iterable[Any]) -> list[Any]:
+def _by_number(partitions: Iterable[MetadataResponsePartition]) -> list[MetadataResponsePartition]:
     return sorted(partitions, key=lambda each: each.partition_index)
 
 
 def _describe_partition(
-    topic: str, row: Any, starts: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]
+    topic: str,
+    row: MetadataResponsePartition,
+    starts: Mapping[TopicPartition, int],
+    ends: Mapping[TopicPartition, int],
 ) -> DescribedPartition:
 
     place = TopicPartition(topic, row.partition_index)

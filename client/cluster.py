@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 from uuid import UUID
 
 from ..protocol import (
@@ -17,8 +17,10 @@ from ..protocol import (
     ApiKey,
     ErrorCode,
     KafkaError,
+    RequestBody,
     TopicPartition,
     UnsupportedVersionError,
+    api_key_of,
 )
 from ..protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from . import fetch, offsets, requests
@@ -215,19 +217,19 @@ class Cluster:
         self,
         node_id: int | None,
         api_key: int,
-        body: Any,
+        body: RequestBody[T],
         *,
         channel: Channel = Channel.CONTROL,
         timeout_ms: float | None = None,
         max_version: int | None = None,
-    ) -> Any:
+    ) -> T:
         """Send one request to a node (None: any reachable one) and return its response.
 
         ``body`` is a request of ``protocol.messages``, sent at the highest common version up to
         ``max_version``. The caller checks the error codes in the response. Makes one attempt, or for node
         None one at each known broker until one answers. Use ``retrying`` for more.
         """
-        assert api_key == body.API_KEY, "the body is of another API"
+        assert api_key == api_key_of(body), "the body is of another API"
         if node_id is not None:
             return await self._ask_address(self._address_of(node_id), body, channel, timeout_ms, max_version)
         failures: list[BrokerConnectionError] = []
@@ -251,14 +253,14 @@ class Cluster:
     async def request_coordinator(
         self,
         key: str,
-        body: Any,
+        body: RequestBody[T],
         *,
         key_type: int = requests.GROUP,
         channel: Channel = Channel.CONTROL,
         timeout_ms: float | None = None,
         max_version: int | None = None,
         sent: Callable[[], None] = lambda: None,
-    ) -> Any:
+    ) -> T:
         """Send one request to the coordinator of the group (or, by ``key_type``, transactional id) ``key``.
 
         As ``request`` otherwise. If the connection fails, the coordinator is looked up again next time. Calls
@@ -276,8 +278,13 @@ class Cluster:
             raise
 
     def ask_coordinator(
-        self, key: str, body: Any, *, channel: Channel = Channel.CONTROL, timeout_ms: float | None = None
-    ) -> asyncio.Future[Any] | None:
+        self,
+        key: str,
+        body: RequestBody[T],
+        *,
+        channel: Channel = Channel.CONTROL,
+        timeout_ms: float | None = None,
+    ) -> asyncio.Future[T] | None:
         """Send one request to a group's coordinator before this returns, which is a future of the response;
         None if the coordinator has to be found or connected to first.
         """
@@ -289,8 +296,13 @@ class Cluster:
         return connection.ask(body, timeout_ms=timeout_ms)
 
     async def _ask_address(
-        self, address: Address, body: Any, channel: Channel, timeout_ms: float | None, max_version: int | None
-    ) -> Any:
+        self,
+        address: Address,
+        body: RequestBody[T],
+        channel: Channel,
+        timeout_ms: float | None,
+        max_version: int | None,
+    ) -> T:
         connection = await self._connection_to(address, channel)
         timeout_ms = self.request_timeout_ms if timeout_ms is None else timeout_ms
         return await connection.request(body, timeout_ms=timeout_ms, max_version=max_version)

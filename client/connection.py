@@ -12,7 +12,7 @@ import math
 import socket
 import ssl
 import struct
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 from ..protocol import (
     APIS,
@@ -24,12 +24,14 @@ from ..protocol import (
     FrameTooLargeError,
     KafkaError,
     KohortError,
+    RequestBody,
     UnsupportedVersionError,
     api_for,
+    api_key_of,
     decode_response,
     encode_request,
 )
-from ..protocol.messages.api_versions import ApiVersionsRequest
+from ..protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from .addresses import connect_socket, reason_of
 from .errors import (
     AuthenticationError,
@@ -40,6 +42,8 @@ from .errors import (
 )
 from .metadata import Address
 from .sasl import AskToken, Sasl, authenticate
+
+T = TypeVar("T")
 
 _SOFTWARE_NAME = "kohort"
 
@@ -180,26 +184,28 @@ class Connection(asyncio.BufferedProtocol):
             )
         return version
 
-    async def request(self, body: Any, *, timeout_ms: float, max_version: int | None = None) -> Any:
+    async def request(self, body: RequestBody[T], *, timeout_ms: float, max_version: int | None = None) -> T:
         """Send a request and return the body of the response. The caller checks its error codes.
 
         The records in a Fetch response are views of the received bytes.
         """
         return await self.ask(body, timeout_ms=timeout_ms, max_version=max_version)
 
-    def ask(self, body: Any, *, timeout_ms: float, max_version: int | None = None) -> asyncio.Future[Any]:
+    def ask(
+        self, body: RequestBody[T], *, timeout_ms: float, max_version: int | None = None
+    ) -> asyncio.Future[T]:
         """As ``request``, but sends at once and returns a future of the response's body."""
-        return self._send_request(body, self.version_for(body.API_KEY, max_version), timeout_ms)
+        return self._send_request(body, self.version_for(api_key_of(body), max_version), timeout_ms)
 
-    def _send_request(self, body: Any, version: int, timeout_ms: float) -> asyncio.Future[Any]:
+    def _send_request(self, body: RequestBody[T], version: int, timeout_ms: float) -> asyncio.Future[T]:
         transport = self._open_transport()
         correlation_id = self._next_id
         self._next_id = (self._next_id + 1) & 0x7FFFFFFF
         frame = encode_request(version, correlation_id, self._client_id, body)
         loop = asyncio.get_running_loop()
-        answer: asyncio.Future[Any] = loop.create_future()
+        answer: asyncio.Future[T] = loop.create_future()
         until = loop.time() + timeout_ms / 1000
-        self._waiting[correlation_id] = _Waiting(answer, body.API_KEY, version, timeout_ms, until)
+        self._waiting[correlation_id] = _Waiting(answer, api_key_of(body), version, timeout_ms, until)
         if until < self._look_at:
             self._look_again(until)
         transport.write(frame)
@@ -227,19 +233,21 @@ class Connection(asyncio.BufferedProtocol):
         elif waiting:
             self._look_again(min(each.until for each in waiting))
 
-    async def tell(self, body: Any, *, timeout_ms: float, max_version: int | None = None) -> None:
+    async def tell(
+        self, body: RequestBody[object], *, timeout_ms: float, max_version: int | None = None
+    ) -> None:
         """Send a request that has no response (Produce with acks=0), and wait until more may be written.
 
         Raises BrokerTimeoutError if that takes longer than ``timeout_ms``, and BrokerConnectionError.
         """
-        version = self.version_for(body.API_KEY, max_version)
+        version = self.version_for(api_key_of(body), max_version)
         self._open_transport().write(encode_request(version, -1, self._client_id, body))
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 await self._writable.wait()
         except TimeoutError:
             self._reset_connection()
-            self.close(why := f"{api_for(body.API_KEY).name} was not taken within {timeout_ms:.0f} ms")
+            self.close(why := f"{api_for(api_key_of(body)).name} was not taken within {timeout_ms:.0f} ms")
             raise BrokerTimeoutError(str(self.address), why) from None
 
     def _reset_connection(self) -> None:
@@ -303,14 +311,14 @@ class Connection(asyncio.BufferedProtocol):
                 self.versions[ApiKey.DESCRIBE_GROUP_HISTORY] = versions
 
     async def _authenticate_client(self, sasl: Sasl, ask_token: AskToken | None) -> None:
-        async def ask(body: Any) -> Any:
+        async def ask(body: RequestBody[T]) -> T:
             return await self.request(body, timeout_ms=_LONG_MS)
 
         lifetime_ms = await authenticate(sasl, str(self.address), ask, ask_token)
         if lifetime_ms is not None:
             self._retire_at = asyncio.get_running_loop().time() + lifetime_ms * _LIFETIME_USED / 1000
 
-    async def _ask_versions(self, version: int) -> Any:
+    async def _ask_versions(self, version: int) -> ApiVersionsResponse:
         from .. import __version__
 
         # brokers refuse a version with a "+", which kohort's has between two releases

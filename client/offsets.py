@@ -7,10 +7,15 @@ import uuid
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeAlias, TypeVar
 
 from ..protocol import ApiKey, ErrorCode, KafkaError, KohortError, TopicPartition
-from ..protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from ..protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
 from ..protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -23,6 +28,7 @@ from ..protocol.messages.offset_fetch import (
     OffsetFetchRequestTopics,
 )
 from ..protocol.messages.offset_for_leader_epoch import (
+    EpochEndOffset,
     OffsetForLeaderEpochRequest,
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
@@ -71,8 +77,12 @@ class EpochEnd:
     offset: int
 
 
-#: Sends a request about some partitions to a node; returns the rows of its response by topic and partition.
-Ask = Callable[[int, Mapping[TopicPartition, int]], Awaitable[Any]]
+RowT = TypeVar("RowT", ListOffsetsPartitionResponse, EpochEndOffset)
+
+#: Rows of a response by topic and partition.
+_Rows: TypeAlias = dict[tuple[str, int], RowT]
+#: Sends a request about some partitions to a node.
+Ask: TypeAlias = Callable[[int, Mapping[TopicPartition, int]], Awaitable[_Rows[RowT]]]
 #: Collects the errors of partitions instead of raising them, so that a call returns the other partitions.
 Errors = dict[TopicPartition, KohortError]
 
@@ -107,7 +117,7 @@ async def committed(
 
 
 async def _committed_once(
-    cluster: Requests, group: str, body: Any
+    cluster: Requests, group: str, body: OffsetFetchRequest
 ) -> tuple[dict[TopicPartition, CommittedOffset], Errors]:
     response = await cluster.request_coordinator(group, body, max_version=_BY_NAME)
     row = response.groups[0] if response.groups else response
@@ -134,7 +144,7 @@ def _offset_fetch(
     require_stable: bool,
     member_id: str | None,
     member_epoch: int,
-) -> object:
+) -> OffsetFetchRequest:
     old = new = None
     if partitions is not None:
         numbers = numbers_by_topic(sorted(partitions))
@@ -232,7 +242,7 @@ async def list_offsets(
     errors are added there and not raised.
     """
 
-    async def ask(node: int, part: Mapping[TopicPartition, int]) -> Any:
+    async def ask(node: int, part: Mapping[TopicPartition, int]) -> _Rows[ListOffsetsPartitionResponse]:
         topics = defaultdict(list)
         for (topic, number), when in part.items():
             topics[topic].append(ListOffsetsPartition(number, current_leader_epoch=-1, timestamp=when))
@@ -254,7 +264,7 @@ async def epoch_ends(
 ) -> dict[TopicPartition, EpochEnd]:
     """Return the end of a leader epoch of each partition (KIP-320); ``errors`` as in ``list_offsets``."""
 
-    async def ask(node: int, part: Mapping[TopicPartition, int]) -> Any:
+    async def ask(node: int, part: Mapping[TopicPartition, int]) -> _Rows[EpochEndOffset]:
         topics = defaultdict(list)
         for partition, epoch in part.items():
             current = cluster.known_metadata.leader_epoch(partition)
@@ -273,14 +283,14 @@ async def epoch_ends(
 async def _ask_leaders(
     cluster: Requests,
     wanted: Mapping[TopicPartition, int],
-    ask: Ask,
+    ask: Ask[RowT],
     doing: str,
     errors: Errors | None,
-) -> dict[TopicPartition, Any]:
+) -> dict[TopicPartition, RowT]:
     """Return the response row of each partition. With ``errors``, only of partitions without an error;
     without it, retry until there is a row of every partition.
     """
-    found: dict[TopicPartition, Any] = {}
+    found: dict[TopicPartition, RowT] = {}
     stale = False
 
     async def attempt() -> Errors:
@@ -324,9 +334,9 @@ def _by_leader(
 
 async def _ask_once(
     parts: Mapping[int, Mapping[TopicPartition, int]],
-    ask: Ask,
+    ask: Ask[RowT],
     doing: str,
-    found: dict[TopicPartition, Any],
+    found: dict[TopicPartition, RowT],
 ) -> Errors:
     """Ask each leader once and add its response rows to ``found``. Return the errors of other partitions."""
     errors: Errors = {}

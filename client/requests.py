@@ -5,9 +5,9 @@ from __future__ import annotations
 import uuid
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
-from ..protocol import ApiKey, ErrorCode, KafkaError, TopicPartition
+from ..protocol import ApiKey, ErrorCode, KafkaError, RequestBody, TopicPartition
 from ..protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from ..protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from ..protocol.messages.find_coordinator import FindCoordinatorRequest
@@ -38,24 +38,24 @@ class Requests(Protocol):
         self,
         node_id: int | None,
         api_key: int,
-        body: Any,
+        body: RequestBody[T],
         *,
         channel: Channel = Channel.CONTROL,
         timeout_ms: float | None = None,
         max_version: int | None = None,
-    ) -> Any: ...
+    ) -> T: ...
 
     async def request_coordinator(
         self,
         key: str,
-        body: Any,
+        body: RequestBody[T],
         *,
         key_type: int = GROUP,
         channel: Channel = Channel.CONTROL,
         timeout_ms: float | None = None,
         max_version: int | None = None,
         sent: Callable[[], None] = ...,
-    ) -> Any: ...
+    ) -> T: ...
 
     async def retrying(self, call: Callable[[], Awaitable[T]], *, timeout_ms: float | None = None) -> T: ...
 

@@ -6,12 +6,14 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
-from ..protocol import ErrorCode, KafkaError, kafka_module
+from ..protocol import ErrorCode, KafkaError, RequestBody, kafka_module
 from ..protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from ..protocol.messages.sasl_handshake import SaslHandshakeRequest
 from .errors import AuthenticationError, BrokerConnectionError
+
+T = TypeVar("T")
 
 _TOKENAUTH: Final = b",tokenauth=true"
 
@@ -29,8 +31,11 @@ class Token(NamedTuple):
 #: Returns a token for a connection to this address.
 AskToken = Callable[[str], Awaitable[Token]]
 
-#: Sends a request and returns the response.
-Ask = Callable[[Any], Awaitable[Any]]
+
+class Ask(Protocol):
+    """Sends a request and returns the response."""
+
+    def __call__(self, body: RequestBody[T], /) -> Awaitable[T]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +99,7 @@ async def authenticate(sasl: Sasl, address: str, ask: Ask, ask_token: AskToken |
     return answer.session_lifetime_ms or None
 
 
-async def _step_in_thread(sasl: Sasl, address: str, step: Callable[..., Any], *arguments: Any) -> Any:
+async def _step_in_thread(sasl: Sasl, address: str, step: Callable[..., T], *arguments: object) -> T:
     """Run a step in a thread, because SCRAM hashes take long."""
     try:
         return await asyncio.to_thread(step, *arguments)
@@ -105,7 +110,7 @@ async def _step_in_thread(sasl: Sasl, address: str, step: Callable[..., Any], *a
 
 
 def _make_mechanism(sasl: Sasl, token: Token | None, address: str) -> Any:
-    settings: dict[str, Any] = {
+    settings: dict[str, object] = {
         "sasl_mechanism": sasl.mechanism,
         "sasl_plain_username": sasl.username,
         "sasl_plain_password": sasl.password,

@@ -11,7 +11,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from itertools import groupby
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias, TypeVar
 from uuid import UUID
 
 from ..protocol import (
@@ -19,7 +19,9 @@ from ..protocol import (
     ErrorCode,
     KafkaError,
     KohortError,
+    RequestBody,
     SharePartitionKey,
+    api_key_of,
     messages_of,
     request_type,
 )
@@ -35,11 +37,18 @@ from .errors import BrokerConnectionError
 from .requests import SHARE, Requests
 from .waiting import Backoff
 
+T = TypeVar("T")
+
 #: The coordinator of one key: its node id, or the error with its message.
 Found: TypeAlias = "int | KafkaError"
 
-#: Sends a request to a node, and returns the response.
-Ask: TypeAlias = Callable[[int, Any], Awaitable[Any]]
+
+class AskNode(Protocol):
+    """Sends a request to a node, and returns the response."""
+
+    def __call__(self, node: int, body: RequestBody[T], /) -> Awaitable[T]: ...
+
+
 #: Rows of a request or response, by partition; their type is the API's.
 _Rows: TypeAlias = "Mapping[SharePlace, Any]"
 _Results: TypeAlias = "dict[SharePlace, Any]"
@@ -72,7 +81,7 @@ class ShareStateClient:
     def __init__(
         self,
         find: Callable[[Sequence[str]], Awaitable[Mapping[str, Found]]],
-        ask: Ask,
+        ask: AskNode,
         *,
         timeout_ms: int = 30_000,
         backoff: Backoff | None = None,
@@ -211,7 +220,7 @@ def state_client(cluster: Requests, *, timeout_ms: int = 30_000) -> ShareStateCl
             for row in answer.coordinators
         }
 
-    async def ask(node: int, body: Any) -> Any:
-        return await cluster.request(node, body.API_KEY, body)
+    async def ask(node: int, body: RequestBody[T]) -> T:
+        return await cluster.request(node, api_key_of(body), body)
 
     return ShareStateClient(find, ask, timeout_ms=timeout_ms)

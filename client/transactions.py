@@ -166,11 +166,11 @@ async def commit_offsets(
     )
     answer = await cluster.request_coordinator(member.group, body, max_version=max_version)
     for found in answer.topics:
-        for row in found.partitions:
-            if row.error_code:
-                name = partition_name(TopicPartition(found.name, row.partition_index))
+        for result in found.partitions:
+            if result.error_code:
+                name = partition_name(TopicPartition(found.name, result.partition_index))
                 raise KafkaError(
-                    row.error_code,
+                    result.error_code,
                     f"committing {name} in group {member.group!r} and transaction {transaction.name!r}",
                 )
 
@@ -204,7 +204,7 @@ async def describe_transaction(cluster: Requests, name: str) -> DescribedTransac
     """Return the row of DescribeTransactions: a transaction as its coordinator knows it, or an error code."""
     body = DescribeTransactionsRequest([name])
     (row,) = (await cluster.request_coordinator(name, body, key_type=TRANSACTION)).transaction_states
-    return row  # type: ignore[no-any-return]
+    return row
 
 
 async def list_transactions_of(
@@ -215,4 +215,4 @@ async def list_transactions_of(
     answer = await cluster.request(node, ApiKey.LIST_TRANSACTIONS, body)
     if answer.error_code:
         raise KafkaError(answer.error_code, f"listing the transactions of node {node}")
-    return answer.transaction_states  # type: ignore[no-any-return]
+    return answer.transaction_states

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..client.cluster import Cluster
 from ..client.errors import AuthenticationError, BrokerConnectionError
@@ -16,7 +16,13 @@ from ..client.pool import Channel
 from ..client.transactions import init_producer_id
 from ..client.waiting import Signal, now_ms
 from ..protocol import ErrorCode, KafkaError, KohortError
-from ..protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from ..protocol.messages.produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
 from .accumulator import Accumulator, ProducerBatch
 from .errors import TransactionAbortedError
 from .transactions import ProducerTransactions
@@ -54,7 +60,7 @@ class Sender:
         self._loop = asyncio.get_running_loop()
         #: Number of in-flight requests by node, and the batches that they carry.
         self._busy: Counter[int] = Counter()
-        self._requests: dict[asyncio.Future[Any], list[ProducerBatch]] = {}
+        self._requests: dict[asyncio.Future[ProduceResponse] | asyncio.Future[None], list[ProducerBatch]] = {}
         #: When delivery of the first in-flight batch times out.
         self._overdue_ms = math.inf
         self._connecting: set[int] = set()
@@ -150,7 +156,7 @@ class Sender:
         transactions = self._transactions
         version = _BY_NAME if transactions is None or transactions.implicit else _ADDED_BEFORE
         body, timeout_ms = self._make_body(batches), self._config.request_timeout_ms
-        sent: asyncio.Future[Any]
+        sent: asyncio.Future[ProduceResponse] | asyncio.Future[None]
         try:
             connection = self._cluster.open_connection(node, Channel.DATA)
             if connection is None:
@@ -181,7 +187,7 @@ class Sender:
             topic_data=[TopicProduceData(name, None, rows) for name, rows in topics.items()],
         )
 
-    def _on_answer(self, node: int, sent: asyncio.Future[Any]) -> None:
+    def _on_answer(self, node: int, sent: asyncio.Future[ProduceResponse] | asyncio.Future[None]) -> None:
         batches = self._requests.pop(sent)
         error = None if sent.cancelled() else sent.exception()
         if self._closed or sent.cancelled():
@@ -201,7 +207,7 @@ class Sender:
         self.wake()
         self.ended.fire()
 
-    def _on_answered(self, node: int, batches: list[ProducerBatch], response: Any) -> None:
+    def _on_answered(self, node: int, batches: list[ProducerBatch], response: ProduceResponse | None) -> None:
         if response is None:  # without acks
             for batch in batches:
                 self._accumulator.on_success(batch, -1)
@@ -315,7 +321,7 @@ class Sender:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
-def _refusal_of(batch: ProducerBatch, row: Any) -> KafkaError:
+def _refusal_of(batch: ProducerBatch, row: PartitionProduceResponse) -> KafkaError:
     """Return the error of a batch, with the first faulty record if the broker names any (KIP-467)."""
     topic, number = batch.queue.partition
     said = row.error_message or ""

@@ -12,8 +12,9 @@ import re
 import struct
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from functools import cache
+from operator import attrgetter
 from types import ModuleType
-from typing import Any, Final, NamedTuple, TypeAlias, get_args, get_origin, get_type_hints
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 
 from ._apis import APIS, Api, api_for
 from ._errors import MalformedFrameError, MalformedMessageError
@@ -38,8 +39,20 @@ _UNLIMITED: Final = 1 << 62
 #: A part of a response frame: bytes, or records in a file.
 Part: TypeAlias = bytes | bytearray | Sendable
 
+ResponseT_co = TypeVar("ResponseT_co", covariant=True)
+
 _Read: TypeAlias = Callable[[Any, int, int, int], tuple[Any, int]]
-_Write: TypeAlias = Callable[[bytearray, Any, int], None]
+_Write: TypeAlias = Callable[[bytearray, object, int], None]
+
+#: Returns the number of a request's API.
+api_key_of: Final[Callable[[object], int]] = attrgetter("API_KEY")
+
+
+class RequestBody(Protocol[ResponseT_co]):
+    """A request of ``messages/``: its class knows the class of its response."""
+
+    @staticmethod
+    def response_type() -> type[ResponseT_co]: ...
 
 
 class RequestHeader(NamedTuple):
@@ -61,13 +74,13 @@ class MessageCodec(NamedTuple):
     flexible: bool
     response_head: struct.Struct
     #: Takes a correlation id and a body; returns a whole response frame, length included.
-    response_frame: Callable[[int, Any], bytes | bytearray]
+    response_frame: Callable[[int, object], bytes | bytearray]
     read_request: _Read
     write_request: _Write
     read_response: _Read
     write_response: _Write
     #: Writes a response that may be very large; yields where a broker may do other work. None: none is.
-    write_response_steps: Callable[[bytearray, Any, int], Iterator[None]] | None
+    write_response_steps: Callable[[bytearray, object, int], Iterator[None]] | None
 
     def request(self, frame: bytes, at: int) -> Any:
         """Return the body of a request that starts at ``at`` in a frame. Raises MalformedMessageError."""
@@ -100,7 +113,7 @@ def codec_of(api_key: int, version: int) -> MessageCodec:
     head = _HEAD_WITH_TAGS if flexible and api.key is not ApiKey.API_VERSIONS else _HEAD
     write_response = module.write_response(version)
 
-    def response_frame(correlation_id: int, body: Any) -> bytearray:
+    def response_frame(correlation_id: int, body: object) -> bytearray:
         out = bytearray(head.pack(0, correlation_id))
         write_response(out, body, version)
         _LENGTH.pack_into(out, 0, len(out) - _LENGTH_BYTES)
@@ -189,13 +202,13 @@ def decode_request(frame: bytes, header: RequestHeader) -> Any:
     return codec_of(header.api_key, header.api_version).request(frame, header.size)
 
 
-def encode_response(api_key: int, version: int, correlation_id: int, body: Any) -> bytes | bytearray:
+def encode_response(api_key: int, version: int, correlation_id: int, body: object) -> bytes | bytearray:
     """Return a whole response frame, length included."""
     return codec_of(api_key, version).response_frame(correlation_id, body)
 
 
 def encode_response_steps(
-    api_key: int, version: int, correlation_id: int, body: Any
+    api_key: int, version: int, correlation_id: int, body: object
 ) -> Generator[None, None, bytearray]:
     """As ``encode_response``, of an API with ``write_response_steps``: yields where other work may run."""
     found = codec_of(api_key, version)
@@ -206,7 +219,7 @@ def encode_response_steps(
     return out
 
 
-def encode_response_parts(api_key: int, version: int, correlation_id: int, body: Any) -> Sequence[Part]:
+def encode_response_parts(api_key: int, version: int, correlation_id: int, body: object) -> Sequence[Part]:
     """Return a response frame in parts: long records, and records in a file, are parts of their own."""
     found = codec_of(api_key, version)
     out = Pieces(found.response_head.pack(0, correlation_id))
@@ -222,9 +235,9 @@ def encode_response_parts(api_key: int, version: int, correlation_id: int, body:
     return parts
 
 
-def encode_request(version: int, correlation_id: int, client_id: str, body: Any) -> bytearray:
-    """Return a whole request frame, length included. ``body.API_KEY`` is the API's number."""
-    found = codec_of(body.API_KEY, version)
+def encode_request(version: int, correlation_id: int, client_id: str, body: object) -> bytearray:
+    """Return a whole request frame, length included."""
+    found = codec_of(api_key_of(body), version)
     name = client_id.encode()
     head = _REQUEST_HEADER.pack(found.api.key, version, correlation_id, len(name))
     out = bytearray(_LENGTH_BYTES) + head + name

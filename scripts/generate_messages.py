@@ -294,6 +294,13 @@ class Module:
             lines.append(f"    {each.name}: {each.type} = {each.default}{clash}")
         if not lines[-1]:
             lines.pop()
+        if name == f"{self.api}Request":
+            lines += [
+                "",
+                "    @staticmethod",
+                f"    def response_type() -> type[{self.api}Response]:",
+                f"        return {self.api}Response",
+            ]
         if key is not None:
             # within the class it would be a field
             lines += ["", "", f"{name}.API_KEY = {key}  # type: ignore[attr-defined]"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...cluster import PartitionState
+from ...cluster.controller import IsrChange
 from ...protocol import ApiKey, ErrorCode, KafkaError
 from ...protocol.messages.alter_partition import (
     AlterPartitionRequest,
@@ -24,7 +25,7 @@ async def handle(node: Node, request: Request[AlterPartitionRequest]) -> AlterPa
     assert node.cluster is not None, "it is served in a cluster"
     control, body = node.cluster.control, request.body
     changes = [
-        (
+        IsrChange(
             topic.topic_id,
             each.partition_index,
             each.leader_epoch,

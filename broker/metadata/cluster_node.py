@@ -8,7 +8,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from typing import TypeVar
 
 from ...client import AuthenticationError, BrokerConnectionError
 from ...client.connection import Connection
@@ -29,7 +29,7 @@ from ...cluster import (
 )
 from ...cluster.controller import DELETIONS_KEPT_S
 from ...log import DataFolder
-from ...protocol import ErrorCode, KafkaError, KohortError, TopicPartition
+from ...protocol import ErrorCode, KafkaError, KohortError, RequestBody, TopicPartition
 from ...settings import MAX_INT, SettingsError
 from ..event_loop.standstill import StandstillWatch
 from ..metrics import MetadataFigures
@@ -42,6 +42,8 @@ from .newer_epochs import NewerEpochs
 from .stray_coordinators import StrayCoordinators
 
 log = logging.getLogger("kohort.broker")
+
+T = TypeVar("T")
 
 #: Time for a connection to another broker to be accepted, in milliseconds.
 _CONNECT_MS = 2_000
@@ -175,7 +177,7 @@ class ClusterNode:
             return UNKNOWN_EPOCH
         return found.partitions[partition].leader_epoch
 
-    async def ask(self, node_id: int, body: Any, *, timeout_ms: float) -> Any:
+    async def ask(self, node_id: int, body: RequestBody[T], *, timeout_ms: float) -> T:
         """Send a request to another broker over a kept connection. Raises as ``connect`` does."""
         # one that is out of reach keeps nobody from the others
         async with self._connecting.setdefault(node_id, asyncio.Lock()):
@@ -184,7 +186,7 @@ class ClusterNode:
                 connection = self._connections[node_id] = await self.connect(node_id)
         return await connection.request(body, timeout_ms=timeout_ms)
 
-    async def ask_leader(self, place: TopicPartition, body: Any, *, timeout_ms: float) -> Any:
+    async def ask_leader(self, place: TopicPartition, body: RequestBody[T], *, timeout_ms: float) -> T:
         """As ``ask``, the leader of a partition. Raises KafkaError NOT_LEADER_OR_FOLLOWER, too: when another
         broker leads the request is given up, and must do no harm where it still arrives.
         """

@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from uuid import UUID
 
 from ...client import BrokerConnectionError, Channel
@@ -38,7 +38,7 @@ from ...cluster.controller import (
     create_topics,
     leaders_to_move,
 )
-from ...protocol import ApiKey, ErrorCode, KafkaError, messages_of
+from ...protocol import ErrorCode, KafkaError
 from ...protocol.messages.envelope import EnvelopeRequest
 from ...settings import as_text
 from ..clients.client_state import Peer
@@ -46,6 +46,10 @@ from ..security._between_brokers import broker_refusal
 from ..settings import BrokerSettings
 from .broker_watch import BrokerWatch
 from .controller_requests import ControllerRequests, refusals_in
+
+if TYPE_CHECKING:
+    from ...protocol.messages.alter_partition import AlterPartitionRequest, ResponsePartitionData
+    from ...protocol.messages.create_topics import CreateTopicsRequest
 
 log = logging.getLogger("kohort.broker")
 
@@ -186,11 +190,11 @@ class Control(ControllerRequests):
         """
         body = EnvelopeRequest(frame, peer.principal.encode(), peer.host.encode())
 
-        async def there(connection: Connection, timeout_ms: float) -> Any:
+        async def there(connection: Connection, timeout_ms: float) -> bytes:
             answer = await connection.request(body, timeout_ms=timeout_ms)
             if answer.error_code:
                 raise broker_refusal(answer.error_code, "the controller refused to answer a client")
-            return bytes(answer.response_data)
+            return bytes(answer.response_data or b"")
 
         answer = await self._at_controller(lambda: self.answer(frame, peer), there, Channel.DATA)
         await self._catch_up()
@@ -240,13 +244,12 @@ class Control(ControllerRequests):
     # -- as the controller: these raise NOT_CONTROLLER on other brokers -------------------------------------
 
     async def decide_isr(
-        self, node_id: int, epoch: int, changes: Sequence[tuple[Any, ...]]
+        self, node_id: int, epoch: int, changes: Sequence[IsrChange]
     ) -> list[PartitionState | KafkaError]:
-        """Decide on the in-sync replicas that a leader asks for. ``changes`` are the fields of
-        ``IsrChange``.
-        """
-        wanted = [IsrChange(*each) for each in changes]
-        return await self.controller.ask(lambda image, rules: alter_isr(image, node_id, epoch, wanted, rules))
+        """Decide on the in-sync replicas that a leader asks for."""
+        return await self.controller.ask(
+            lambda image, rules: alter_isr(image, node_id, epoch, changes, rules)
+        )
 
     async def report_removed(self, topic_ids: Collection[UUID]) -> None:
         for topic_id in topic_ids:
@@ -331,7 +334,7 @@ def _rules_of(settings: BrokerSettings) -> Rules:
     )
 
 
-def _topics_request(topics: Sequence[NewTopic]) -> object:
+def _topics_request(topics: Sequence[NewTopic]) -> CreateTopicsRequest:
     from ...protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 
     return CreateTopicsRequest(
@@ -348,24 +351,30 @@ def _topics_request(topics: Sequence[NewTopic]) -> object:
     )
 
 
-def _isr_request(node_id: int, epoch: int, changes: Sequence[IsrChange]) -> object:
-    messages = messages_of(ApiKey.ALTER_PARTITION)
-    by_topic: dict[UUID, list[object]] = {}
+def _isr_request(node_id: int, epoch: int, changes: Sequence[IsrChange]) -> AlterPartitionRequest:
+    from ...protocol.messages.alter_partition import (
+        AlterPartitionRequest,
+        BrokerState,
+        RequestPartitionData,
+        RequestTopicData,
+    )
+
+    by_topic: dict[UUID | None, list[RequestPartitionData]] = {}
     for change in changes:
         by_topic.setdefault(change.topic_id, []).append(
-            messages.RequestPartitionData(
+            RequestPartitionData(
                 change.partition,
                 change.leader_epoch,
-                new_isr_with_epochs=[messages.BrokerState(*each) for each in change.isr],
+                new_isr_with_epochs=[BrokerState(*each) for each in change.isr],
                 leader_recovery_state=int(change.recovering),
                 partition_epoch=change.partition_epoch,
             )
         )
-    topics = [messages.RequestTopicData(*item) for item in by_topic.items()]
-    return messages.AlterPartitionRequest(node_id, epoch, topics)
+    topics = [RequestTopicData(*item) for item in by_topic.items()]
+    return AlterPartitionRequest(node_id, epoch, topics)
 
 
-def _decision_in(told: Any) -> PartitionState | KafkaError:
+def _decision_in(told: ResponsePartitionData | None) -> PartitionState | KafkaError:
     if told is None:
         return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "the controller said nothing of the partition")
     if told.error_code:

@@ -14,7 +14,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import UUID
 
 from ...client.connection import Connection
@@ -31,7 +31,7 @@ from ..security._between_brokers import broker_refusal
 from ..settings import BrokerSettings
 
 if TYPE_CHECKING:
-    from ...protocol.messages.fetch import EpochEndOffset, PartitionData
+    from ...protocol.messages.fetch import EpochEndOffset, FetchResponse, PartitionData
 
 log = logging.getLogger("kohort.broker")
 
@@ -58,7 +58,7 @@ class _Asked(NamedTuple):
     """A request without a response so far."""
 
     connection: Connection
-    answer: asyncio.Future[Any]
+    answer: asyncio.Future[FetchResponse]
     #: Number of requests sent before it, and of sessions begun before its own.
     serial: int
     session: int
@@ -86,7 +86,7 @@ class ReplicaFetcher:
         self._now_ms = now_ms
         self._checkpoint = checkpoint
         self._read_again = read_again
-        self._partitions: dict[tuple[UUID, int], Partition] = {}
+        self._partitions: dict[tuple[UUID | None, int], Partition] = {}
         # partitions that may not be fetched before a time of the loop's clock
         self._paused: dict[Partition, float] = {}
         # partitions that lack committed records, as far as is known

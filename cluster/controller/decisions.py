@@ -72,7 +72,7 @@ class NewPartitions:
 class IsrChange(NamedTuple):
     """The in-sync replicas that a leader asks for, with the epochs of their brokers (-1: not given)."""
 
-    topic_id: UUID
+    topic_id: UUID | None
     partition: int
     leader_epoch: int
     partition_epoch: int

@@ -12,7 +12,6 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any
 
 from ...assignors import (
     Assignor,
@@ -36,6 +35,7 @@ from ...protocol import (
     encode_assignment,
     encode_subscription,
 )
+from ...protocol.messages.join_group import JoinGroupResponseMember
 from ..events import AssignmentRefused, AssignorFailed, Event
 
 #: Start of the note that the leader appends to all assignments while partitions wait for their owners to
@@ -68,7 +68,7 @@ class LedGroup:
     leaving: set[str] = field(default_factory=set)
 
     @classmethod
-    def of(cls, rows: Iterable[Any]) -> LedGroup:
+    def of(cls, rows: Iterable[JoinGroupResponseMember]) -> LedGroup:
         """From the member list of a JoinGroup answer."""
         led = cls()
         for row in rows:

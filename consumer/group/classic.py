@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 from uuid import UUID
 
 from ...assignors import Assignor, MeasuringAssignor, RebalanceProtocol, TopicInfo
@@ -21,6 +20,10 @@ from ...protocol import (
     TopicPartition,
     decode_assignment,
 )
+from ...protocol.messages.describe_groups import DescribedGroup, DescribeGroupsResponse
+from ...protocol.messages.heartbeat import HeartbeatResponse
+from ...protocol.messages.join_group import JoinGroupResponse
+from ...protocol.messages.sync_group import SyncGroupResponse
 from ...statemachine import MEMBER, MemberState, MemberTrigger
 from ..config import ConsumerConfig
 from ..events import AssignmentRefused, RebalanceCompleted, RebalanceRetried, RebalanceStarted
@@ -162,21 +165,23 @@ class Membership(GroupMember):
 
     # what happens
 
-    def on_answer(self, request: Send, response: Any, now: float) -> None:
-        if request is self._describe:
-            self._describe = None
-            self._on_owners(response.groups[0], now)
-        elif request is self._heartbeats.under_way:
-            self._heartbeats.under_way = None
-            self._heartbeat_answered(response.error_code, now)
-        elif request is self._request:
-            self._request = None
-            if request.api_key is ApiKey.JOIN_GROUP:
+    def on_answer(self, request: Send, response: object, now: float) -> None:
+        match response:
+            case DescribeGroupsResponse() if request is self._describe:
+                self._describe = None
+                self._on_owners(response.groups[0], now)
+            case HeartbeatResponse() if request is self._heartbeats.under_way:
+                self._heartbeats.under_way = None
+                self._heartbeat_answered(response.error_code, now)
+            case JoinGroupResponse() if request is self._request:
+                self._request = None
                 self._join_answered(response, now)
-            elif request.api_key is ApiKey.DESCRIBE_GROUPS:
-                self._refused_by(response.groups[0])
-            else:
+            case SyncGroupResponse() if request is self._request:
+                self._request = None
                 self._sync_answered(response, now)
+            case DescribeGroupsResponse() if request is self._request:
+                self._request = None
+                self._refused_by(response.groups[0])
 
     def on_failure(self, request: Send, error: Exception, now: float) -> None:
         if request is self._describe:
@@ -229,7 +234,7 @@ class Membership(GroupMember):
             else:
                 self._look_for_unread(now)
 
-    def _on_owners(self, row: Any, now: float) -> None:
+    def _on_owners(self, row: DescribedGroup, now: float) -> None:
         """Learn the owners in an assignment that this leader has to keep."""
         self._asks_owners = bool(row.error_code) and KafkaError(row.error_code).retriable
         if row.error_code or row.group_state != "Stable":
@@ -335,7 +340,7 @@ class Membership(GroupMember):
         self._request = group_messages.join_group(self._config, self.member_id, protocols, reason)
         self._emit_effect(self._request)
 
-    def _join_answered(self, response: Any, now: float) -> None:
+    def _join_answered(self, response: JoinGroupResponse, now: float) -> None:
         if response.error_code:
             self._join_refused(KafkaError(response.error_code).code, response.member_id, now)
             return
@@ -407,7 +412,7 @@ class Membership(GroupMember):
             return
         self._on_refusal(ApiKey.JOIN_GROUP, code, now)
 
-    def _refused_by(self, row: Any) -> None:
+    def _refused_by(self, row: DescribedGroup) -> None:
         """Fail with what the group has instead of this member's assignors."""
         offers = ", ".join(repr(name) for name in self._assignors.names)
         found = "" if row.error_code else mismatch_text(row, offers)
@@ -421,7 +426,7 @@ class Membership(GroupMember):
         )
         self._emit_effect(self._request)
 
-    def _sync_answered(self, response: Any, now: float) -> None:
+    def _sync_answered(self, response: SyncGroupResponse, now: float) -> None:
         if response.error_code:
             self._on_refusal(ApiKey.SYNC_GROUP, KafkaError(response.error_code).code, now)
             return

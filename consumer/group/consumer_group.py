@@ -15,12 +15,17 @@ from __future__ import annotations
 import random
 from collections.abc import Collection, Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
 
 from ...assignors import TopicInfo
 from ...client.offsets import CommittedOffset
 from ...protocol import ApiKey, ErrorCode, KafkaError, TopicPartition, UnsupportedVersionError
+from ...protocol.messages.consumer_group_describe import ConsumerGroupDescribeResponse, DescribedGroup
+from ...protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
 from ...statemachine import CONSUMER_MEMBER, MemberState, MemberTrigger
 from ..config import ConsumerConfig
 from ..events import RebalanceCompleted, RebalanceRetried, RebalanceStarted
@@ -188,23 +193,24 @@ class ConsumerMembership(GroupMember):
 
     # what happens
 
-    def on_answer(self, request: Send, response: Any, now: float) -> None:
-        if request is self._describe:
-            self._on_description(response.groups[0], now)
-        elif request is self._heartbeats.under_way:
-            self._heartbeats.under_way = None
-            if response.error_code:
-                self._on_refusal(KafkaError(response.error_code).code, response.error_message, now)
-            else:
-                self._on_heartbeat(request, response, now)
-            self.do_due(now)
-        elif request is self._overtaken:
-            self._overtaken = None
-            # the one behind it may have been answered before, over another connection
-            if not response.error_code and response.member_epoch >= self.generation:
-                self._on_response(response, now)
-            # an error also counts as the next response
-            self.do_due(now)
+    def on_answer(self, request: Send, response: object, now: float) -> None:
+        match response:
+            case ConsumerGroupDescribeResponse() if request is self._describe:
+                self._on_description(response.groups[0], now)
+            case ConsumerGroupHeartbeatResponse() if request is self._heartbeats.under_way:
+                self._heartbeats.under_way = None
+                if response.error_code:
+                    self._on_refusal(KafkaError(response.error_code).code, response.error_message, now)
+                else:
+                    self._on_heartbeat(request.body, response, now)
+                self.do_due(now)
+            case ConsumerGroupHeartbeatResponse() if request is self._overtaken:
+                self._overtaken = None
+                # the one behind it may have been answered before, over another connection
+                if not response.error_code and response.member_epoch >= self.generation:
+                    self._on_response(response, now)
+                # an error also counts as the next response
+                self.do_due(now)
 
     def on_failure(self, request: Send, error: Exception, now: float) -> None:
         if request is self._describe:
@@ -313,6 +319,7 @@ class ConsumerMembership(GroupMember):
         told, known = _Told(*wanted, self._partitions_by_id()), self._known
         # the names of topics are asked for with every heartbeat as long as they are not known
         may_wait = told == known and not self._unknown_topics() and not self._giving
+        told_owned = None if known is not None and told.owned == known.owned else told.owned
         send = group_messages.consumer_heartbeat(
             self._config,
             self.member_id,
@@ -320,22 +327,28 @@ class ConsumerMembership(GroupMember):
             whole=known is None,
             topics=None if known is not None and told.topics == known.topics else told.topics,
             regex=None if known is not None and told.regex == known.regex else told.regex,
-            owned=None if known is not None and told.owned == known.owned else told.owned,
+            owned=told_owned,
             hold_ms=round(self._heartbeats.interval_ms) if may_wait else 0,
             gives_up=self._giving,
         )
         self._telling = told
         self._may_be_known = True
-        self._unsure |= send.body.topic_partitions is not None
+        self._unsure |= told_owned is not None
         self._heartbeats.on_sent(send, epoch, now)
 
-    def _on_heartbeat(self, request: Send, response: Any, now: float) -> None:
+    def _on_heartbeat(self, body: object, response: ConsumerGroupHeartbeatResponse, now: float) -> None:
         beats, joined, had_news = self._heartbeats, self.generation < 0, self._telling != self._known
         self._known, self._unsure = None if self._missed else self._telling, False
-        gave_up = bool(request.body.gives_up) and response.member_epoch != request.body.member_epoch
+        assert isinstance(body, ConsumerGroupHeartbeatRequest), "its answer is one to heartbeats"
+        gave_up = bool(body.gives_up) and response.member_epoch != body.member_epoch
         if gave_up:
             self._gave_up(
-                {(row.topic_id, p.partition_index) for row in request.body.gives_up for p in row.partitions}
+                {
+                    (row.topic_id, p.partition_index)
+                    for row in body.gives_up
+                    if row.topic_id
+                    for p in row.partitions
+                }
             )
         self._attempts, self._first_refused, self._missed = 0, None, False
         if joined:
@@ -365,7 +378,7 @@ class ConsumerMembership(GroupMember):
         if self._known is not None and self._known.owned is not None:
             self._known = self._known._replace(owned=self._partitions_by_id())
 
-    def _on_response(self, response: Any, now: float) -> None:
+    def _on_response(self, response: ConsumerGroupHeartbeatResponse, now: float) -> None:
         """Process a response without an error."""
         beats = self._heartbeats
         if response.member_epoch != self.generation:
@@ -386,11 +399,12 @@ class ConsumerMembership(GroupMember):
             # the rest of what it waits for may be free by now: a heartbeat that is held hears of it at once
             beats.at_once(now)
             rows = response.assignment.topic_partitions
-            target = frozenset((row.topic_id, number) for row in rows for number in row.partitions)
+            target = frozenset((row.topic_id, n) for row in rows if row.topic_id for n in row.partitions)
             gone, self._target = self._target - target, target
             told = {
                 (topic, number): CommittedOffset(offset, epoch, metadata or "") if offset >= 0 else None
                 for topic, partitions in response.offsets
+                if topic is not None
                 for number, offset, epoch, metadata in partitions
             }
             taken = self._partitions_by_id()
@@ -523,7 +537,7 @@ class ConsumerMembership(GroupMember):
 
     # leaving, and refusals
 
-    def _on_description(self, row: Any, now: float) -> None:
+    def _on_description(self, row: DescribedGroup | None, now: float) -> None:
         """Withdraw the subscription, unless there is nobody else to take the partitions; then check whether
         the others know of their new partitions. ``row``: the group; None if it could not be described.
         """
@@ -536,7 +550,11 @@ class ConsumerMembership(GroupMember):
                 self._withdrawn = True
                 self._report_event(RebalanceStarted(self.generation, f"about to leave: {self._leaving}"))
                 self._send_news(now)
-        elif others and row.assignment_epoch == row.group_epoch == min(m.member_epoch for m in others):
+        elif (
+            row is not None
+            and others
+            and row.assignment_epoch == row.group_epoch == min(m.member_epoch for m in others)
+        ):
             self._may_leave, self._leave_at = True, None
         elif self._leave_at is not None:
             self._look_at = now + max(LOOK_MS, MEMBER_MS * len(others))

@@ -270,7 +270,7 @@ class Driver:
             self._tasks.add(answer)
             answer.add_done_callback(partial(self._on_request, send))
 
-    def _on_request(self, send: Send, answer: asyncio.Future[Any]) -> None:
+    def _on_request(self, send: Send, answer: asyncio.Future[object]) -> None:
         self._tasks.discard(answer)
         if answer.cancelled():
             return
@@ -292,7 +292,7 @@ class Driver:
         else:
             self._on_response(send, None, response)
 
-    def _on_response(self, send: Send, error: BaseException | None, response: Any = None) -> None:
+    def _on_response(self, send: Send, error: BaseException | None, response: object = None) -> None:
         """Tell the membership of a response, or of an expected error; raises others."""
         if error is None:
             self.membership.on_answer(send, response, now_ms())

@@ -29,6 +29,10 @@ class AddOffsetsToTxnRequest(NamedTuple):
     producer_epoch: int = 0
     group_id: str = ""
 
+    @staticmethod
+    def response_type() -> type[AddOffsetsToTxnResponse]:
+        return AddOffsetsToTxnResponse
+
 
 AddOffsetsToTxnRequest.API_KEY = 25  # type: ignore[attr-defined]
 

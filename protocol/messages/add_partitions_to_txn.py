@@ -57,6 +57,10 @@ class AddPartitionsToTxnRequest(NamedTuple):
     v3_and_below_producer_epoch: int = 0
     v3_and_below_topics: Sequence[AddPartitionsToTxnTopic] = ()
 
+    @staticmethod
+    def response_type() -> type[AddPartitionsToTxnResponse]:
+        return AddPartitionsToTxnResponse
+
 
 AddPartitionsToTxnRequest.API_KEY = 24  # type: ignore[attr-defined]
 

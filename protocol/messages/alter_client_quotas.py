@@ -57,6 +57,10 @@ class AlterClientQuotasRequest(NamedTuple):
     entries: Sequence[RequestEntryData] = ()
     validate_only: bool = False
 
+    @staticmethod
+    def response_type() -> type[AlterClientQuotasResponse]:
+        return AlterClientQuotasResponse
+
 
 AlterClientQuotasRequest.API_KEY = 49  # type: ignore[attr-defined]
 

@@ -49,6 +49,10 @@ class AlterConfigsRequest(NamedTuple):
     resources: Sequence[AlterConfigsResource] = ()
     validate_only: bool = False
 
+    @staticmethod
+    def response_type() -> type[AlterConfigsResponse]:
+        return AlterConfigsResponse
+
 
 AlterConfigsRequest.API_KEY = 33  # type: ignore[attr-defined]
 

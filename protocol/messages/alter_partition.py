@@ -61,6 +61,10 @@ class AlterPartitionRequest(NamedTuple):
     broker_epoch: int = -1
     topics: Sequence[RequestTopicData] = ()
 
+    @staticmethod
+    def response_type() -> type[AlterPartitionResponse]:
+        return AlterPartitionResponse
+
 
 AlterPartitionRequest.API_KEY = 56  # type: ignore[attr-defined]
 

@@ -46,6 +46,10 @@ class AlterPartitionReassignmentsRequest(NamedTuple):
     allow_replication_factor_change: bool = True
     topics: Sequence[ReassignableTopic] = ()
 
+    @staticmethod
+    def response_type() -> type[AlterPartitionReassignmentsResponse]:
+        return AlterPartitionReassignmentsResponse
+
 
 AlterPartitionReassignmentsRequest.API_KEY = 45  # type: ignore[attr-defined]
 

@@ -47,6 +47,10 @@ class AlterReplicaLogDirsRequest(NamedTuple):
 
     dirs: Sequence[AlterReplicaLogDir] = ()
 
+    @staticmethod
+    def response_type() -> type[AlterReplicaLogDirsResponse]:
+        return AlterReplicaLogDirsResponse
+
 
 AlterReplicaLogDirsRequest.API_KEY = 34  # type: ignore[attr-defined]
 

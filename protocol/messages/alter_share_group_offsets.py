@@ -45,6 +45,10 @@ class AlterShareGroupOffsetsRequest(NamedTuple):
     group_id: str = ""
     topics: Sequence[AlterShareGroupOffsetsRequestTopic] = ()
 
+    @staticmethod
+    def response_type() -> type[AlterShareGroupOffsetsResponse]:
+        return AlterShareGroupOffsetsResponse
+
 
 AlterShareGroupOffsetsRequest.API_KEY = 91  # type: ignore[attr-defined]
 

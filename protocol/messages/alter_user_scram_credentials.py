@@ -49,6 +49,10 @@ class AlterUserScramCredentialsRequest(NamedTuple):
     deletions: Sequence[ScramCredentialDeletion] = ()
     upsertions: Sequence[ScramCredentialUpsertion] = ()
 
+    @staticmethod
+    def response_type() -> type[AlterUserScramCredentialsResponse]:
+        return AlterUserScramCredentialsResponse
+
 
 AlterUserScramCredentialsRequest.API_KEY = 51  # type: ignore[attr-defined]
 

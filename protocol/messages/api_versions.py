@@ -38,6 +38,10 @@ class ApiVersionsRequest(NamedTuple):
     client_software_name: str = ""
     client_software_version: str = ""
 
+    @staticmethod
+    def response_type() -> type[ApiVersionsResponse]:
+        return ApiVersionsResponse
+
 
 ApiVersionsRequest.API_KEY = 18  # type: ignore[attr-defined]
 

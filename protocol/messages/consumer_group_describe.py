@@ -38,6 +38,10 @@ class ConsumerGroupDescribeRequest(NamedTuple):
     group_ids: Sequence[str] = ()
     include_authorized_operations: bool = False
 
+    @staticmethod
+    def response_type() -> type[ConsumerGroupDescribeResponse]:
+        return ConsumerGroupDescribeResponse
+
 
 ConsumerGroupDescribeRequest.API_KEY = 69  # type: ignore[attr-defined]
 

@@ -72,6 +72,10 @@ class ConsumerGroupHeartbeatRequest(NamedTuple):
     wants_offsets: bool = False
     gives_up: Sequence[GivenUpTopic] = ()
 
+    @staticmethod
+    def response_type() -> type[ConsumerGroupHeartbeatResponse]:
+        return ConsumerGroupHeartbeatResponse
+
 
 ConsumerGroupHeartbeatRequest.API_KEY = 68  # type: ignore[attr-defined]
 

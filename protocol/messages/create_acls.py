@@ -45,6 +45,10 @@ class CreateAclsRequest(NamedTuple):
 
     creations: Sequence[AclCreation] = ()
 
+    @staticmethod
+    def response_type() -> type[CreateAclsResponse]:
+        return CreateAclsResponse
+
 
 CreateAclsRequest.API_KEY = 30  # type: ignore[attr-defined]
 

@@ -50,6 +50,10 @@ class CreatePartitionsRequest(NamedTuple):
     timeout_ms: int = 0
     validate_only: bool = False
 
+    @staticmethod
+    def response_type() -> type[CreatePartitionsResponse]:
+        return CreatePartitionsResponse
+
 
 CreatePartitionsRequest.API_KEY = 37  # type: ignore[attr-defined]
 

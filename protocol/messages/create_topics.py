@@ -70,6 +70,10 @@ class CreateTopicsRequest(NamedTuple):
     timeout_ms: int = 60000
     validate_only: bool = False
 
+    @staticmethod
+    def response_type() -> type[CreateTopicsResponse]:
+        return CreateTopicsResponse
+
 
 CreateTopicsRequest.API_KEY = 19  # type: ignore[attr-defined]
 

@@ -45,6 +45,10 @@ class DeleteAclsRequest(NamedTuple):
 
     filters: Sequence[DeleteAclsFilter] = ()
 
+    @staticmethod
+    def response_type() -> type[DeleteAclsResponse]:
+        return DeleteAclsResponse
+
 
 DeleteAclsRequest.API_KEY = 31  # type: ignore[attr-defined]
 

@@ -31,6 +31,10 @@ class DeleteGroupsRequest(NamedTuple):
 
     groups_names: Sequence[str] = ()
 
+    @staticmethod
+    def response_type() -> type[DeleteGroupsResponse]:
+        return DeleteGroupsResponse
+
 
 DeleteGroupsRequest.API_KEY = 42  # type: ignore[attr-defined]
 

@@ -49,6 +49,10 @@ class DeleteRecordsRequest(NamedTuple):
     topics: Sequence[DeleteRecordsTopic] = ()
     timeout_ms: int = 0
 
+    @staticmethod
+    def response_type() -> type[DeleteRecordsResponse]:
+        return DeleteRecordsResponse
+
 
 DeleteRecordsRequest.API_KEY = 21  # type: ignore[attr-defined]
 

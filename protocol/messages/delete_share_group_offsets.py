@@ -36,6 +36,10 @@ class DeleteShareGroupOffsetsRequest(NamedTuple):
     group_id: str = ""
     topics: Sequence[DeleteShareGroupOffsetsRequestTopic] = ()
 
+    @staticmethod
+    def response_type() -> type[DeleteShareGroupOffsetsResponse]:
+        return DeleteShareGroupOffsetsResponse
+
 
 DeleteShareGroupOffsetsRequest.API_KEY = 92  # type: ignore[attr-defined]
 

@@ -44,6 +44,10 @@ class DeleteShareGroupStateRequest(NamedTuple):
     group_id: str = ""
     topics: Sequence[DeleteStateData] = ()
 
+    @staticmethod
+    def response_type() -> type[DeleteShareGroupStateResponse]:
+        return DeleteShareGroupStateResponse
+
 
 DeleteShareGroupStateRequest.API_KEY = 86  # type: ignore[attr-defined]
 

@@ -43,6 +43,10 @@ class DeleteTopicsRequest(NamedTuple):
     topic_names: Sequence[str] = ()
     timeout_ms: int = 0
 
+    @staticmethod
+    def response_type() -> type[DeleteTopicsResponse]:
+        return DeleteTopicsResponse
+
 
 DeleteTopicsRequest.API_KEY = 20  # type: ignore[attr-defined]
 

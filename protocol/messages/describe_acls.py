@@ -38,6 +38,10 @@ class DescribeAclsRequest(NamedTuple):
     operation: int = 0
     permission_type: int = 0
 
+    @staticmethod
+    def response_type() -> type[DescribeAclsResponse]:
+        return DescribeAclsResponse
+
 
 DescribeAclsRequest.API_KEY = 29  # type: ignore[attr-defined]
 

@@ -43,6 +43,10 @@ class DescribeClientQuotasRequest(NamedTuple):
     components: Sequence[ComponentData] = ()
     strict: bool = False
 
+    @staticmethod
+    def response_type() -> type[DescribeClientQuotasResponse]:
+        return DescribeClientQuotasResponse
+
 
 DescribeClientQuotasRequest.API_KEY = 48  # type: ignore[attr-defined]
 

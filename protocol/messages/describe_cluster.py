@@ -31,6 +31,10 @@ class DescribeClusterRequest(NamedTuple):
     endpoint_type: int = 1
     include_fenced_brokers: bool = False
 
+    @staticmethod
+    def response_type() -> type[DescribeClusterResponse]:
+        return DescribeClusterResponse
+
 
 DescribeClusterRequest.API_KEY = 60  # type: ignore[attr-defined]
 

@@ -47,6 +47,10 @@ class DescribeConfigsRequest(NamedTuple):
     include_synonyms: bool = False
     include_documentation: bool = False
 
+    @staticmethod
+    def response_type() -> type[DescribeConfigsResponse]:
+        return DescribeConfigsResponse
+
 
 DescribeConfigsRequest.API_KEY = 32  # type: ignore[attr-defined]
 

@@ -35,6 +35,10 @@ class DescribeGroupHistoryRequest(NamedTuple):
     limit: int = -1
     after: int = -1
 
+    @staticmethod
+    def response_type() -> type[DescribeGroupHistoryResponse]:
+        return DescribeGroupHistoryResponse
+
 
 DescribeGroupHistoryRequest.API_KEY = 20001  # type: ignore[attr-defined]
 

@@ -39,6 +39,10 @@ class DescribeGroupsRequest(NamedTuple):
     groups: Sequence[str] = ()
     include_authorized_operations: bool = False
 
+    @staticmethod
+    def response_type() -> type[DescribeGroupsResponse]:
+        return DescribeGroupsResponse
+
 
 DescribeGroupsRequest.API_KEY = 15  # type: ignore[attr-defined]
 

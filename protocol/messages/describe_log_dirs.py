@@ -43,6 +43,10 @@ class DescribeLogDirsRequest(NamedTuple):
 
     topics: Sequence[DescribableLogDirTopic] | None = ()
 
+    @staticmethod
+    def response_type() -> type[DescribeLogDirsResponse]:
+        return DescribeLogDirsResponse
+
 
 DescribeLogDirsRequest.API_KEY = 35  # type: ignore[attr-defined]
 

@@ -37,6 +37,10 @@ class DescribeProducersRequest(NamedTuple):
 
     topics: Sequence[TopicRequest] = ()
 
+    @staticmethod
+    def response_type() -> type[DescribeProducersResponse]:
+        return DescribeProducersResponse
+
 
 DescribeProducersRequest.API_KEY = 61  # type: ignore[attr-defined]
 

@@ -49,6 +49,10 @@ class DescribeQuorumRequest(NamedTuple):
 
     topics: Sequence[RequestTopicData] = ()
 
+    @staticmethod
+    def response_type() -> type[DescribeQuorumResponse]:
+        return DescribeQuorumResponse
+
 
 DescribeQuorumRequest.API_KEY = 55  # type: ignore[attr-defined]
 

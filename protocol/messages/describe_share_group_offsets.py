@@ -47,6 +47,10 @@ class DescribeShareGroupOffsetsRequest(NamedTuple):
 
     groups: Sequence[DescribeShareGroupOffsetsRequestGroup] = ()
 
+    @staticmethod
+    def response_type() -> type[DescribeShareGroupOffsetsResponse]:
+        return DescribeShareGroupOffsetsResponse
+
 
 DescribeShareGroupOffsetsRequest.API_KEY = 90  # type: ignore[attr-defined]
 

@@ -49,6 +49,10 @@ class DescribeTopicPartitionsRequest(NamedTuple):
     response_partition_limit: int = 2000
     cursor: Cursor | None = None
 
+    @staticmethod
+    def response_type() -> type[DescribeTopicPartitionsResponse]:
+        return DescribeTopicPartitionsResponse
+
 
 DescribeTopicPartitionsRequest.API_KEY = 75  # type: ignore[attr-defined]
 

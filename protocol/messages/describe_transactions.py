@@ -29,6 +29,10 @@ class DescribeTransactionsRequest(NamedTuple):
 
     transactional_ids: Sequence[str] = ()
 
+    @staticmethod
+    def response_type() -> type[DescribeTransactionsResponse]:
+        return DescribeTransactionsResponse
+
 
 DescribeTransactionsRequest.API_KEY = 65  # type: ignore[attr-defined]
 

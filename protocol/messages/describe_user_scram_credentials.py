@@ -34,6 +34,10 @@ class DescribeUserScramCredentialsRequest(NamedTuple):
 
     users: Sequence[UserName] | None = ()
 
+    @staticmethod
+    def response_type() -> type[DescribeUserScramCredentialsResponse]:
+        return DescribeUserScramCredentialsResponse
+
 
 DescribeUserScramCredentialsRequest.API_KEY = 50  # type: ignore[attr-defined]
 

@@ -44,6 +44,10 @@ class ElectLeadersRequest(NamedTuple):
     topic_partitions: Sequence[TopicPartitions] | None = ()
     timeout_ms: int = 60000
 
+    @staticmethod
+    def response_type() -> type[ElectLeadersResponse]:
+        return ElectLeadersResponse
+
 
 ElectLeadersRequest.API_KEY = 43  # type: ignore[attr-defined]
 

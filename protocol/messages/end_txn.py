@@ -30,6 +30,10 @@ class EndTxnRequest(NamedTuple):
     producer_epoch: int = 0
     committed: bool = False
 
+    @staticmethod
+    def response_type() -> type[EndTxnResponse]:
+        return EndTxnResponse
+
 
 EndTxnRequest.API_KEY = 26  # type: ignore[attr-defined]
 

@@ -18,6 +18,10 @@ class EnvelopeRequest(NamedTuple):
     request_principal: bytes | None = None
     client_host_address: bytes = b""
 
+    @staticmethod
+    def response_type() -> type[EnvelopeResponse]:
+        return EnvelopeResponse
+
 
 EnvelopeRequest.API_KEY = 58  # type: ignore[attr-defined]
 

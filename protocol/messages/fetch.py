@@ -100,6 +100,10 @@ class FetchRequest(NamedTuple):
     forgotten_topics_data: Sequence[ForgottenTopic] = ()
     rack_id: str = ""
 
+    @staticmethod
+    def response_type() -> type[FetchResponse]:
+        return FetchResponse
+
 
 FetchRequest.API_KEY = 1  # type: ignore[attr-defined]
 

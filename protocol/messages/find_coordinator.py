@@ -32,6 +32,10 @@ class FindCoordinatorRequest(NamedTuple):
     key_type: int = 0
     coordinator_keys: Sequence[str] = ()
 
+    @staticmethod
+    def response_type() -> type[FindCoordinatorResponse]:
+        return FindCoordinatorResponse
+
 
 FindCoordinatorRequest.API_KEY = 10  # type: ignore[attr-defined]
 

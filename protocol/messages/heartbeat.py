@@ -24,6 +24,10 @@ class HeartbeatRequest(NamedTuple):
     member_id: str = ""
     group_instance_id: str | None = None
 
+    @staticmethod
+    def response_type() -> type[HeartbeatResponse]:
+        return HeartbeatResponse
+
 
 HeartbeatRequest.API_KEY = 12  # type: ignore[attr-defined]
 

@@ -50,6 +50,10 @@ class IncrementalAlterConfigsRequest(NamedTuple):
     resources: Sequence[AlterConfigsResource] = ()
     validate_only: bool = False
 
+    @staticmethod
+    def response_type() -> type[IncrementalAlterConfigsResponse]:
+        return IncrementalAlterConfigsResponse
+
 
 IncrementalAlterConfigsRequest.API_KEY = 44  # type: ignore[attr-defined]
 

@@ -31,6 +31,10 @@ class InitProducerIdRequest(NamedTuple):
     enable2_pc: bool = False
     keep_prepared_txn: bool = False
 
+    @staticmethod
+    def response_type() -> type[InitProducerIdResponse]:
+        return InitProducerIdResponse
+
 
 InitProducerIdRequest.API_KEY = 22  # type: ignore[attr-defined]
 

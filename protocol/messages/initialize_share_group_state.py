@@ -46,6 +46,10 @@ class InitializeShareGroupStateRequest(NamedTuple):
     group_id: str = ""
     topics: Sequence[InitializeStateData] = ()
 
+    @staticmethod
+    def response_type() -> type[InitializeShareGroupStateResponse]:
+        return InitializeShareGroupStateResponse
+
 
 InitializeShareGroupStateRequest.API_KEY = 83  # type: ignore[attr-defined]
 

@@ -46,6 +46,10 @@ class JoinGroupRequest(NamedTuple):
     protocols: Sequence[JoinGroupRequestProtocol] = ()
     reason: str | None = None
 
+    @staticmethod
+    def response_type() -> type[JoinGroupResponse]:
+        return JoinGroupResponse
+
 
 JoinGroupRequest.API_KEY = 11  # type: ignore[attr-defined]
 

@@ -42,6 +42,10 @@ class LeaveGroupRequest(NamedTuple):
     member_id: str = ""
     members: Sequence[MemberIdentity] = ()
 
+    @staticmethod
+    def response_type() -> type[LeaveGroupResponse]:
+        return LeaveGroupResponse
+
 
 LeaveGroupRequest.API_KEY = 13  # type: ignore[attr-defined]
 

@@ -28,6 +28,10 @@ class ListConfigResourcesRequest(NamedTuple):
 
     resource_types: Sequence[int] = ()
 
+    @staticmethod
+    def response_type() -> type[ListConfigResourcesResponse]:
+        return ListConfigResourcesResponse
+
 
 ListConfigResourcesRequest.API_KEY = 74  # type: ignore[attr-defined]
 

@@ -32,6 +32,10 @@ class ListGroupsRequest(NamedTuple):
     states_filter: Sequence[str] = ()
     types_filter: Sequence[str] = ()
 
+    @staticmethod
+    def response_type() -> type[ListGroupsResponse]:
+        return ListGroupsResponse
+
 
 ListGroupsRequest.API_KEY = 16  # type: ignore[attr-defined]
 

@@ -53,6 +53,10 @@ class ListOffsetsRequest(NamedTuple):
     topics: Sequence[ListOffsetsTopic] = ()
     timeout_ms: int = 0
 
+    @staticmethod
+    def response_type() -> type[ListOffsetsResponse]:
+        return ListOffsetsResponse
+
 
 ListOffsetsRequest.API_KEY = 2  # type: ignore[attr-defined]
 

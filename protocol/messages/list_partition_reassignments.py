@@ -36,6 +36,10 @@ class ListPartitionReassignmentsRequest(NamedTuple):
     timeout_ms: int = 60000
     topics: Sequence[ListPartitionReassignmentsTopics] | None = None
 
+    @staticmethod
+    def response_type() -> type[ListPartitionReassignmentsResponse]:
+        return ListPartitionReassignmentsResponse
+
 
 ListPartitionReassignmentsRequest.API_KEY = 46  # type: ignore[attr-defined]
 

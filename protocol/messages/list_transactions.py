@@ -31,6 +31,10 @@ class ListTransactionsRequest(NamedTuple):
     duration_filter: int = -1
     transactional_id_pattern: str | None = None
 
+    @staticmethod
+    def response_type() -> type[ListTransactionsResponse]:
+        return ListTransactionsResponse
+
 
 ListTransactionsRequest.API_KEY = 66  # type: ignore[attr-defined]
 

@@ -49,6 +49,10 @@ class MetadataRequest(NamedTuple):
     include_cluster_authorized_operations: bool = False
     include_topic_authorized_operations: bool = False
 
+    @staticmethod
+    def response_type() -> type[MetadataResponse]:
+        return MetadataResponse
+
 
 MetadataRequest.API_KEY = 3  # type: ignore[attr-defined]
 

@@ -58,6 +58,10 @@ class OffsetCommitRequest(NamedTuple):
     retention_time_ms: int = -1
     topics: Sequence[OffsetCommitRequestTopic] = ()
 
+    @staticmethod
+    def response_type() -> type[OffsetCommitResponse]:
+        return OffsetCommitResponse
+
 
 OffsetCommitRequest.API_KEY = 8  # type: ignore[attr-defined]
 

@@ -32,6 +32,10 @@ class OffsetDeleteRequest(NamedTuple):
     group_id: str = ""
     topics: Sequence[OffsetDeleteRequestTopic] = ()
 
+    @staticmethod
+    def response_type() -> type[OffsetDeleteResponse]:
+        return OffsetDeleteResponse
+
 
 OffsetDeleteRequest.API_KEY = 47  # type: ignore[attr-defined]
 

@@ -64,6 +64,10 @@ class OffsetFetchRequest(NamedTuple):
     groups: Sequence[OffsetFetchRequestGroup] = ()
     require_stable: bool = False
 
+    @staticmethod
+    def response_type() -> type[OffsetFetchResponse]:
+        return OffsetFetchResponse
+
 
 OffsetFetchRequest.API_KEY = 9  # type: ignore[attr-defined]
 

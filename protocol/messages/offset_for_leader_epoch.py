@@ -49,6 +49,10 @@ class OffsetForLeaderEpochRequest(NamedTuple):
     replica_id: int = -2
     topics: Sequence[OffsetForLeaderTopic] = ()
 
+    @staticmethod
+    def response_type() -> type[OffsetForLeaderEpochResponse]:
+        return OffsetForLeaderEpochResponse
+
 
 OffsetForLeaderEpochRequest.API_KEY = 23  # type: ignore[attr-defined]
 

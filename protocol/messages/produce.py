@@ -59,6 +59,10 @@ class ProduceRequest(NamedTuple):
     timeout_ms: int = 0
     topic_data: Sequence[TopicProduceData] = ()
 
+    @staticmethod
+    def response_type() -> type[ProduceResponse]:
+        return ProduceResponse
+
 
 ProduceRequest.API_KEY = 0  # type: ignore[attr-defined]
 

@@ -48,6 +48,10 @@ class ReadShareGroupStateRequest(NamedTuple):
     group_id: str = ""
     topics: Sequence[ReadStateData] = ()
 
+    @staticmethod
+    def response_type() -> type[ReadShareGroupStateResponse]:
+        return ReadShareGroupStateResponse
+
 
 ReadShareGroupStateRequest.API_KEY = 84  # type: ignore[attr-defined]
 

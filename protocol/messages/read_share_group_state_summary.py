@@ -47,6 +47,10 @@ class ReadShareGroupStateSummaryRequest(NamedTuple):
     group_id: str = ""
     topics: Sequence[ReadStateSummaryData] = ()
 
+    @staticmethod
+    def response_type() -> type[ReadShareGroupStateSummaryResponse]:
+        return ReadShareGroupStateSummaryResponse
+
 
 ReadShareGroupStateSummaryRequest.API_KEY = 87  # type: ignore[attr-defined]
 

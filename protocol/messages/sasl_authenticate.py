@@ -30,6 +30,10 @@ class SaslAuthenticateRequest(NamedTuple):
 
     auth_bytes: bytes = b""
 
+    @staticmethod
+    def response_type() -> type[SaslAuthenticateResponse]:
+        return SaslAuthenticateResponse
+
 
 SaslAuthenticateRequest.API_KEY = 36  # type: ignore[attr-defined]
 

@@ -16,6 +16,10 @@ class SaslHandshakeRequest(NamedTuple):
 
     mechanism: str = ""
 
+    @staticmethod
+    def response_type() -> type[SaslHandshakeResponse]:
+        return SaslHandshakeResponse
+
 
 SaslHandshakeRequest.API_KEY = 17  # type: ignore[attr-defined]
 

@@ -62,6 +62,10 @@ class ShareAcknowledgeRequest(NamedTuple):
     is_renew_ack: bool = False
     topics: Sequence[AcknowledgeTopic] = ()
 
+    @staticmethod
+    def response_type() -> type[ShareAcknowledgeResponse]:
+        return ShareAcknowledgeResponse
+
 
 ShareAcknowledgeRequest.API_KEY = 79  # type: ignore[attr-defined]
 

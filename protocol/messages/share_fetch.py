@@ -81,6 +81,10 @@ class ShareFetchRequest(NamedTuple):
     topics: Sequence[FetchTopic] = ()
     forgotten_topics_data: Sequence[ForgottenTopic] = ()
 
+    @staticmethod
+    def response_type() -> type[ShareFetchResponse]:
+        return ShareFetchResponse
+
 
 ShareFetchRequest.API_KEY = 78  # type: ignore[attr-defined]
 

@@ -37,6 +37,10 @@ class ShareGroupDescribeRequest(NamedTuple):
     group_ids: Sequence[str] = ()
     include_authorized_operations: bool = False
 
+    @staticmethod
+    def response_type() -> type[ShareGroupDescribeResponse]:
+        return ShareGroupDescribeResponse
+
 
 ShareGroupDescribeRequest.API_KEY = 77  # type: ignore[attr-defined]
 

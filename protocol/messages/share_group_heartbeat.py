@@ -36,6 +36,10 @@ class ShareGroupHeartbeatRequest(NamedTuple):
     rack_id: str | None = None
     subscribed_topic_names: Sequence[str] | None = None
 
+    @staticmethod
+    def response_type() -> type[ShareGroupHeartbeatResponse]:
+        return ShareGroupHeartbeatResponse
+
 
 ShareGroupHeartbeatRequest.API_KEY = 76  # type: ignore[attr-defined]
 

@@ -42,6 +42,10 @@ class SyncGroupRequest(NamedTuple):
     protocol_name: str | None = None
     assignments: Sequence[SyncGroupRequestAssignment] = ()
 
+    @staticmethod
+    def response_type() -> type[SyncGroupResponse]:
+        return SyncGroupResponse
+
 
 SyncGroupRequest.API_KEY = 14  # type: ignore[attr-defined]
 

@@ -58,6 +58,10 @@ class TxnOffsetCommitRequest(NamedTuple):
     group_instance_id: str | None = None
     topics: Sequence[TxnOffsetCommitRequestTopic] = ()
 
+    @staticmethod
+    def response_type() -> type[TxnOffsetCommitResponse]:
+        return TxnOffsetCommitResponse
+
 
 TxnOffsetCommitRequest.API_KEY = 28  # type: ignore[attr-defined]
 

@@ -40,6 +40,10 @@ class UpdateFeaturesRequest(NamedTuple):
     feature_updates: Sequence[FeatureUpdateKey] = ()
     validate_only: bool = False
 
+    @staticmethod
+    def response_type() -> type[UpdateFeaturesResponse]:
+        return UpdateFeaturesResponse
+
 
 UpdateFeaturesRequest.API_KEY = 57  # type: ignore[attr-defined]
 

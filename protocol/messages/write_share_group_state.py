@@ -60,6 +60,10 @@ class WriteShareGroupStateRequest(NamedTuple):
     group_id: str = ""
     topics: Sequence[WriteStateData] = ()
 
+    @staticmethod
+    def response_type() -> type[WriteShareGroupStateResponse]:
+        return WriteShareGroupStateResponse
+
 
 WriteShareGroupStateRequest.API_KEY = 85  # type: ignore[attr-defined]
 

@@ -55,6 +55,10 @@ class WriteTxnMarkersRequest(NamedTuple):
 
     markers: Sequence[WritableTxnMarker] = ()
 
+    @staticmethod
+    def response_type() -> type[WriteTxnMarkersResponse]:
+        return WriteTxnMarkersResponse
+
 
 WriteTxnMarkersRequest.API_KEY = 27  # type: ignore[attr-defined]
 

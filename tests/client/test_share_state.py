@@ -30,10 +30,10 @@ class Coordinators:
     async def find(self, keys: Sequence[str]) -> dict[str, int | KafkaError]:
         return {key: SharePartitionKey.parse(key).partition % 2 for key in keys}
 
-    async def ask(self, node: int, body: read.ReadShareGroupStateRequest) -> Any:
+    async def ask(self, node: int, body: Any) -> Any:
         topics = [(topic.topic_id, [row.partition for row in topic.partitions]) for topic in body.topics]
         assert all(topic_id is not None for topic_id, _ in topics)
-        self.asked.append((node, topics))  # type: ignore[arg-type]
+        self.asked.append((node, topics))
         error = self.errors.pop(0) if self.errors else ErrorCode.NONE
         if isinstance(error, BrokerConnectionError):
             raise error

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import pytest
 
 from kohort.assignors import CooperativeStickyAssignor, RangeAssignor, RebalanceProtocol, TopicInfo
@@ -27,6 +25,7 @@ from kohort.protocol import (
     encode_assignment,
     encode_subscription,
 )
+from kohort.protocol.messages.join_group import JoinGroupResponseMember
 from tests.consumer.configs import config
 from tests.consumer.talk import P0, P1, P2, Talk, subscription_in
 
@@ -50,7 +49,9 @@ def announce(talk: Talk) -> bool:
 
 def leader_of(**members: Subscription) -> LedGroup:
     rows = [
-        SimpleNamespace(member_id=name, metadata=encode_subscription(subscription), group_instance_id=None)
+        JoinGroupResponseMember(
+            member_id=name, metadata=encode_subscription(subscription), group_instance_id=None
+        )
         for name, subscription in members.items()
     ]
     return LedGroup.of(rows)
@@ -214,5 +215,5 @@ def test_every_assignor_that_is_offered_says_so() -> None:
     offered = strategies.offer(("orders",), (), -1, None, leaving=True)
     assert [name for name, _ in offered] == ["cooperative-sticky", "range"]
     for _, data in offered:
-        rows = [SimpleNamespace(member_id="a", metadata=data, group_instance_id=None)]
+        rows = [JoinGroupResponseMember(member_id="a", metadata=data, group_instance_id=None)]
         assert LedGroup.of(rows).leaving == {"a"}

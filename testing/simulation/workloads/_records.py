@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from ....client.metadata import Address
 from ....consumer.reading.fetched_records import ChunkReader
 from ....producer import Producer
 from ....protocol import ErrorCode, KohortError, TopicPartition
-from ....protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from ....protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
 from ..brokers._clients import ClientProcess
 from ..brokers._schedule import HOST, PORT
 from ..brokers._world import AnyWorld
@@ -196,7 +196,7 @@ class ReaderProcess(ClientProcess):
         elif error == ErrorCode.CORRUPT_MESSAGE:
             self.world.found("B3", f"{self} cannot read {self.position}: it is damaged at broker {number}")
 
-    def _take(self, data: Any) -> None:
+    def _take(self, data: PartitionData) -> None:
         world = self.world
         reader = ChunkReader(
             self.place,

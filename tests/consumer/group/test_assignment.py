@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from types import SimpleNamespace
 
 import pytest
 
@@ -35,6 +34,7 @@ from kohort.protocol.messages.describe_groups import (
     DescribedGroupMember,
     DescribeGroupsResponse,
 )
+from kohort.protocol.messages.join_group import JoinGroupResponseMember
 from kohort.statemachine import MemberState
 from tests.consumer.configs import config
 from tests.consumer.talk import ORDERS, P0, P1, P2, Talk, subscription_in
@@ -255,7 +255,7 @@ def test_of_two_leaving_members_that_claim_a_partition_the_newer_claim_counts(
         for own, generation in zip((P1, P2), generations, strict=True)
     ]
     rows = [
-        SimpleNamespace(member_id=f"m{n}", metadata=encode_subscription(each), group_instance_id=None)
+        JoinGroupResponseMember(member_id=f"m{n}", metadata=encode_subscription(each), group_instance_id=None)
         for n, each in enumerate(subscriptions)
     ]
     led = LedGroup.of(rows)

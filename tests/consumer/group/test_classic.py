@@ -6,7 +6,6 @@ Covers: consumer/group/effects.py, consumer/group/heartbeat.py.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import SimpleNamespace
 
 import pytest
 
@@ -23,6 +22,11 @@ from kohort.protocol import (
     decode_assignment,
     encode_assignment,
     encode_subscription,
+)
+from kohort.protocol.messages.describe_groups import (
+    DescribedGroup,
+    DescribedGroupMember,
+    DescribeGroupsResponse,
 )
 from kohort.statemachine import MemberState
 from tests.consumer.configs import config
@@ -105,9 +109,9 @@ def tell_who_has(
     talk: Talk, describe: Send, *shares: Sequence[TopicPartition], state: str = "Stable", error: int = 0
 ) -> None:
     """Answer a DescribeGroups."""
-    members = [SimpleNamespace(member_assignment=encode_assignment(share)) for share in shares]
-    row = SimpleNamespace(error_code=error, group_state=state, members=members)
-    talk.membership.on_answer(describe, SimpleNamespace(groups=[row]), talk.now)
+    members = [DescribedGroupMember(member_assignment=encode_assignment(share)) for share in shares]
+    row = DescribedGroup(error_code=error, group_state=state, members=members)
+    talk.membership.on_answer(describe, DescribeGroupsResponse(groups=[row]), talk.now)
     talk.take()
 
 
