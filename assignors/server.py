@@ -183,7 +183,7 @@ def _by_topic(partitions: Collection[tuple[str, int]]) -> dict[str, tuple[int, .
 
 def to_frames(rows: Iterable[tuple[str, ServedMember | Numbers]]) -> Iterator[bytes]:
     """Encode members, or their targets, by member id, as frames."""
-    part: dict[str, Any] = {}
+    part: dict[str, object] = {}
     size = 0
     for name, row in rows:
         part[name] = tuple(row) if isinstance(row, tuple) else row
@@ -196,7 +196,7 @@ def to_frames(rows: Iterable[tuple[str, ServedMember | Numbers]]) -> Iterator[by
         yield to_frame(part)
 
 
-def to_frame(value: Any) -> bytes:
+def to_frame(value: object) -> bytes:
     """Encode one frame: its length as uint32, then the value as JSON."""
     data = json.dumps(value).encode()
     return _LENGTH.pack(len(data)) + data

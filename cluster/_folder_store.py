@@ -38,8 +38,8 @@ class _Part(NamedTuple):
     """
 
     file: StateFile
-    read: Callable[[dict[str, Any]], dict[str, Value]]
-    written: Callable[[dict[str, Value]], dict[str, Any]]
+    read: Callable[[dict[str, object]], dict[str, Value]]
+    written: Callable[[dict[str, Value]], dict[str, object]]
 
 
 def _document_part(folder: Path, kind: str, path: str) -> _Part:

@@ -129,7 +129,7 @@ def stored_broker(broker: BrokerRegistration, timestamp_ms: int) -> dict[str, ob
 
 def changing_of_broker(broker: BrokerRegistration) -> dict[str, object]:
     """The parts of its entry that change while it is registered."""
-    value: dict[str, Any] = {}
+    value: dict[str, object] = {}
     if broker.shutting_down:
         value["shutting_down"] = True
     for name, replicas in (("damaged", broker.damaged), ("lost", broker.lost)):
@@ -261,7 +261,7 @@ def stored_configs(configs: Mapping[str, str]) -> dict[str, Any]:
 
 def stored_states(states: Mapping[PartitionKey, PartitionState]) -> dict[str, object]:
     """The value of an entry of partition states; their replicas are in the topic's entry."""
-    topics: dict[str, dict[str, Any]] = {}
+    topics: dict[str, dict[str, object]] = {}
     for (topic_id, number), state in states.items():
         stored = {
             "leader": state.leader,

@@ -4,7 +4,7 @@ Consumers are loaded on first use, so that this package is cheap to import.
 """
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .. import client
 from ..client import *  # noqa: F403 - its public names are the consumer's as well
@@ -40,7 +40,7 @@ _MODULES = {
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name in _MODULES:
         return getattr(importlib.import_module(f".{_MODULES[name]}", __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

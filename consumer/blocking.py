@@ -47,13 +47,13 @@ _LAST_WORDS_S = 0.1
 
 @overload
 def _on_the_loop(
-    method: Callable[Concatenate[AsyncGroupConsumer, P], Coroutine[Any, Any, T]],
+    method: Callable[Concatenate[AsyncGroupConsumer, P], Coroutine[object, object, T]],
 ) -> Callable[Concatenate[GroupConsumer, P], T]: ...
 @overload
 def _on_the_loop(
     method: Callable[Concatenate[AsyncGroupConsumer, P], T],
 ) -> Callable[Concatenate[GroupConsumer, P], T]: ...
-def _on_the_loop(method: Callable[..., Any]) -> Callable[..., Any]:
+def _on_the_loop(method: Callable[..., object]) -> Callable[..., object]:
     """The blocking form of a method: it runs on the consumer's loop, and the caller waits for it."""
 
     @functools.wraps(method)
@@ -104,7 +104,7 @@ class GroupConsumer:
         #: Whether the loop is scheduled to process records marked done.
         self._scheduled = False
         #: Calls that threads wait for; after the end of the loop none returns.
-        self._asked: set[Future[Any]] = set()
+        self._asked: set[Future[object]] = set()
         #: The task that ends the loop, and whether that has ended.
         self._ending: asyncio.Task[None] | None = None
         self._over = False

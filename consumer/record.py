@@ -57,7 +57,7 @@ class Record(_Fields):
         return id(self)
 
 
-class _Row(tuple[Any, ...]):
+class _Row(tuple[object, ...]):
     """A tuple made from an iterable by C code."""
 
     __slots__ = ()

@@ -127,7 +127,7 @@ class ConsumerGroupRecord(NamedTuple):
     def readable(self) -> tuple[str, dict[str, Any]]:
         """Return the kind of the record, and its fields by name."""
         kind = f"consumer group {self.type.name.lower().replace('_', ' ')}"
-        fields: dict[str, Any] = {"group": self.group}
+        fields: dict[str, object] = {"group": self.group}
         if self.name:
             fields["regex" if self.type is GroupRecordType.REGEX else "member"] = self.name
         if self.value is None:

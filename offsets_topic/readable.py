@@ -33,7 +33,7 @@ def readable(key: bytes | None, value: bytes | None) -> tuple[str, dict[str, Any
         return "unreadable", {"why": str(error)}
     if isinstance(record, OffsetCommitted):
         group, topic, partition, offset, *rest = record
-        fields: dict[str, Any] = {
+        fields: dict[str, object] = {
             "group": group,
             "topic": topic,
             "partition": partition,

@@ -105,5 +105,5 @@ def _make_encoder(encode: Any, what: str) -> Callable[[Any], Any]:
             f"{name}={encode!r}, but it must be a type that pydantic writes as JSON, a plain function that "
             "returns bytes, or an encoder of a SchemaRegistry"
         )
-    checked: Callable[[Any], Any] = encode
+    checked: Callable[[object], object] = encode
     return checked

@@ -60,7 +60,7 @@ class ConsumerService:
     def __init__(self, **given: Unpack[ServiceSettings]) -> None:
         from . import _options  # pydantic comes with it
 
-        settings: dict[str, Any] = dict(given)
+        settings: dict[str, object] = dict(given)
         names = _options.ServiceSettings.model_fields.keys() & settings
         self._own = own = _options.check_own({name: settings.pop(name) for name in names})
         self._config = settings
@@ -71,7 +71,7 @@ class ConsumerService:
         self._handlers: list[Handler] = []
         self._middlewares: list[Middleware] = []
         self._lifespans: list[Lifespan] = []
-        self._provided: dict[type, Any] = {}
+        self._provided: dict[type, object] = {}
         self._once: Once | None = None
         self._output: KafkaOutput | None = None
         self._engine: Engine | None = None

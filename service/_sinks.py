@@ -120,7 +120,7 @@ class Sink(ABC):
         offset, epoch, topic_id = rows[0]
         return StoredOffset(int(offset), -1 if epoch is None else int(epoch), topic_id)
 
-    def lock(self, connection: Any, group: str, partition: TopicPartition) -> StoredOffset | None:
+    def lock(self, connection: object, group: str, partition: TopicPartition) -> StoredOffset | None:
         """Lock a row until the transaction ends, and return it; None if there is none."""
         # a write takes the lock in every database, which SELECT alone does not
         touch = f"UPDATE {self.table} SET next_offset = next_offset WHERE {_WHERE}"

@@ -27,7 +27,7 @@ _named: dict[type[object], dict[str, str]] = {}
 class Fallback(NamedTuple):
     """Settings for fields that are not given: the values, and the source of each (a variable or a file)."""
 
-    values: Mapping[str, Any]
+    values: Mapping[str, object]
     origins: Mapping[str, str]
 
 
@@ -110,7 +110,7 @@ def _by_field(cls: type[Any], given: Mapping[str, object]) -> tuple[dict[str, An
     """
     scope: Scope = cls.SCOPE
     fields = _field_names(cls)
-    values: dict[str, Any] = {}
+    values: dict[str, object] = {}
     given_as: dict[str, str] = {}
     wrong = []
     for name, value in given.items():

@@ -141,7 +141,7 @@ class Setting(NamedTuple):
 
     name: str
     type: Any
-    default: Any
+    default: object
     required: bool
     optional: bool
     choices: tuple[str, ...]

@@ -256,7 +256,7 @@ def fallback_settings(
     """
     environ = os.environ if environ is None else environ
     known = settings_of(cls)
-    values: dict[str, Any] = {}
+    values: dict[str, object] = {}
     origins: dict[str, str] = {}
     path = environ.get(f"{VARIABLE}CONFIG") if config is None else config
     variables = {

@@ -10,7 +10,7 @@ Importing this loads neither pyspark nor pyarrow.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ._batch_steps import PartialBatchError, TransactionLostError, UndecidedBatchError
@@ -103,7 +103,7 @@ _HOMES = {
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     """Load names on first use, so that a worker or a test pays only for what it uses."""
     if name not in _HOME_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
-from typing import Annotated, Any, ClassVar, Final, Self, TypeVar
+from typing import Annotated, ClassVar, Final, Self, TypeVar
 
 from pydantic import model_validator
 
@@ -51,9 +51,9 @@ class SecurityOptions(SettingsModel, SecurityRows):
         return ConnectionOptions(self.bootstrap, self.client_id, self.request_timeout_ms, security)
 
 
-def from_spark(given: Mapping[str, str]) -> dict[str, Any]:
+def from_spark(given: Mapping[str, str]) -> dict[str, object]:
     """Translate Java's options that have other values than kohort's; keep the rest. Raises OptionsError."""
-    found: dict[str, Any] = {}
+    found: dict[str, object] = {}
     for key, value in given.items():
         before, _, name = key.lower().partition("kafka.")
         try:
@@ -70,7 +70,7 @@ def from_spark(given: Mapping[str, str]) -> dict[str, Any]:
 Options = TypeVar("Options", bound=SecurityOptions)
 
 
-def read_connected(cls: type[Options], given: Mapping[str, Any]) -> Options:
+def read_connected(cls: type[Options], given: Mapping[str, object]) -> Options:
     """Check options. Missing ones may come from the environment or a file. Raises OptionsError."""
     for name, value in given.items():
         if name.lower() in _OBJECTS and not isinstance(value, str | None):
@@ -81,7 +81,7 @@ def read_connected(cls: type[Options], given: Mapping[str, Any]) -> Options:
     return read_settings(cls, given, OptionsError, fallback_options(cls, given))
 
 
-def fallback_options(cls: type[SecurityOptions], given: Mapping[str, Any]) -> Fallback:
+def fallback_options(cls: type[SecurityOptions], given: Mapping[str, object]) -> Fallback:
     """Options from the environment and the file ``config``. Raises OptionsError."""
     config = next((value for key, value in given.items() if key.lower() == "config"), None)
     try:

@@ -90,7 +90,7 @@ class Follower(StreamingQueryListener):
         self._lock = threading.Lock()
         #: Held while events are reported, as ``follow`` reports early ones from another thread.
         self._telling = threading.Lock()
-        self._java: Any = None
+        self._java: object = None
 
     def follow(self, run: str) -> None:
         with self._lock:
@@ -117,7 +117,7 @@ class Follower(StreamingQueryListener):
         self.on_end(str(event.runId))
 
     @property
-    def _jlistener(self) -> Any:
+    def _jlistener(self) -> object:
         """The object that a classic session (not Spark Connect) registers in its JVM: see _QuickListener."""
         if self._java is None:
             from pyspark import SparkContext
@@ -167,13 +167,13 @@ class _QuickListener:
     def __init__(self, follower: Follower) -> None:
         self._follower = follower
 
-    def onQueryStarted(self, event: Any) -> None:  # noqa: N802 - Spark's name
+    def onQueryStarted(self, event: object) -> None:  # noqa: N802 - Spark's name
         """Does nothing: no batch is done yet."""
 
     def onQueryProgress(self, event: Any) -> None:  # noqa: N802 - Spark's name
         self._follower.on_report(event.progress().json())
 
-    def onQueryIdle(self, event: Any) -> None:  # noqa: N802 - Spark's name
+    def onQueryIdle(self, event: object) -> None:  # noqa: N802 - Spark's name
         """Does nothing: no batch was done."""
 
     def onQueryTerminated(self, event: Any) -> None:  # noqa: N802 - Spark's name

@@ -51,7 +51,7 @@ def from_json(
     *,
     column: str = "value",
     bad_record: str = "bad_record",
-    decode: Callable[[bytes], Any] | None = None,
+    decode: Callable[[bytes], object] | None = None,
 ) -> DataFrame:
     """Return ``df`` with ``column`` replaced by the model's fields, followed by a column ``bad_record``.
 
@@ -97,7 +97,7 @@ def _forget_where_it_was_made(annotation: Any) -> None:
         _forget_where_it_was_made(inner)
 
 
-def spark_type(annotation: Any, where: str) -> str:
+def spark_type(annotation: object, where: str) -> str:
     """Return the DDL type for a field's annotation. Raises ModelError, which names the field ``where``."""
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is typing.Annotated:
@@ -179,7 +179,7 @@ def _make_parser(
     column: str,
     kept: Sequence[str],
     fields: Sequence[pa.Field],
-    decode: Callable[[bytes], Any] | None,
+    decode: Callable[[bytes], object] | None,
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def parse(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
@@ -198,13 +198,13 @@ def columns_of(
     model: type[BaseModel],
     values: Sequence[bytes | str | None],
     fields: Sequence[pa.Field],
-    decode: Callable[[bytes], Any] | None = None,
+    decode: Callable[[bytes], object] | None = None,
 ) -> list[pa.Array]:
     """Return Arrow columns of the values: the model's fields in order, then bad records (``from_json``)."""
     import pyarrow as pa
 
-    rows: list[dict[str, Any] | None] = []
-    bad: list[dict[str, Any] | None] = []
+    rows: list[dict[str, object] | None] = []
+    bad: list[dict[str, object] | None] = []
     for value in values:
         row, error = _read_value(model, value, decode)
         rows.append(row)

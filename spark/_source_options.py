@@ -262,7 +262,7 @@ def read_source_options(given: Mapping[str, str], *, stream: bool) -> SourceOpti
     return options
 
 
-def _read_without_group(named: dict[str, Any], found: set[str], *, stream: bool) -> None:
+def _read_without_group(named: dict[str, object], found: set[str], *, stream: bool) -> None:
     """Set the start of a read without a group, as the built-in source does. Raises OptionsError."""
     missing = [] if "bootstrap" in found else ["kafka.bootstrap.servers"]
     if stream:

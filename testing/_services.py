@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ..consumer import Record
@@ -35,7 +35,7 @@ class ServiceRun:
 def run_service(
     broker: RunningBroker,
     service: ConsumerService,
-    records: Mapping[str, Iterable[Any]],
+    records: Mapping[str, Iterable[object]],
     *,
     timeout_s: float = 30.0,
 ) -> ServiceRun:

@@ -268,7 +268,7 @@ class TransactionCoordinator:
         if len(self._tasks) < _SIDE_BY_SIDE:
             self._start(self._write_markers())
 
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+    def _start(self, work: Coroutine[object, object, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

@@ -227,14 +227,14 @@ def assignors() -> list[str]:
 async def _call_apart(function: Callable[[], Any]) -> Any:
     """Call in a thread that does not keep the process from ending: an assignor may be third-party code."""
     loop = asyncio.get_running_loop()
-    called: asyncio.Future[tuple[Any, Exception | None]] = loop.create_future()
+    called: asyncio.Future[tuple[object, Exception | None]] = loop.create_future()
 
     def tell(outcome: tuple[Any, Exception | None]) -> None:
         if not called.done():
             called.set_result(outcome)
 
     def call() -> None:
-        outcome: tuple[Any, Exception | None]
+        outcome: tuple[object, Exception | None]
         try:
             outcome = function(), None
         except Exception as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from ...settings import MAX_INT, Setting, as_text, settings_of
 from ..metadata.group_configs import GROUP_CONFIGS
@@ -49,7 +49,7 @@ class ConfigRow:
     sensitive: bool = False
 
 
-def topic_rows(node: Node, configs: Mapping[str, Any]) -> list[ConfigRow]:
+def topic_rows(node: Node, configs: Mapping[str, object]) -> list[ConfigRow]:
     """Every config of a topic for which ``configs`` were set."""
     settings = node.settings
     defaults = topic_defaults(settings)

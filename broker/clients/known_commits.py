@@ -65,7 +65,7 @@ class KnownCommits:
         data: bytes,
         body: Any,
         topics: object,
-        resolve: Callable[[int, Any], CommitRequest],
+        resolve: Callable[[int, object], CommitRequest],
     ) -> CommitRequest | None:
         """Learn a commit that may be repeated, if it is time to; return it resolved, or None."""
         if self._wait:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Coroutine, Generator
-from typing import Any, Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 T = TypeVar("T")
 
@@ -23,7 +23,7 @@ class Stopwatch(Generic[T]):
 
     def __await__(self) -> Generator[object, object, T]:
         steps = self._coroutine
-        value: Any = None
+        value: object = None
         error: BaseException | None = None
         while True:
             begun_s = clock()

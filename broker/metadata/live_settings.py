@@ -108,7 +108,7 @@ class LiveSettings:
         check_listener_settings(changed, listeners_of(changed))
         return _check_values(given)
 
-    def of_listener(self, name: str) -> tuple[Setting, list[tuple[str, Any, int]]]:
+    def of_listener(self, name: str) -> tuple[Setting, list[tuple[str, object, int]]]:
         """Return a setting that was set for a listener, by Kafka's name, and its ``synonyms``."""
         key = _listener_keys([name])[0]
         field_name = _listener_field(key)
@@ -119,7 +119,7 @@ class LiveSettings:
         setting = settings_of(BrokerSettings)[field_name]
         return setting, found + self.synonyms(setting)
 
-    def synonyms(self, setting: Setting) -> list[tuple[str, Any, int]]:
+    def synonyms(self, setting: Setting) -> list[tuple[str, object, int]]:
         """Name, value and source of every level that sets a value, the one in force first."""
         name = setting.name
         places = (self.of_broker, DYNAMIC_BROKER_SOURCE), (self.of_all, DYNAMIC_DEFAULT_SOURCE)

@@ -322,7 +322,7 @@ class Topics:
         is_here = any(self._node_id in each.replicas for each in topic.partitions)
         return is_here == (self.logs.topic(topic.name) is not None)
 
-    def _typed_configs(self, topic: TopicImage, before: TopicImage | None) -> Mapping[str, Any]:
+    def _typed_configs(self, topic: TopicImage, before: TopicImage | None) -> Mapping[str, object]:
         known = self.image.topic(topic.name)
         if known is not None and before is not None and before.configs == topic.configs:
             return known.configs  # only its replicas have changed, as is more frequent

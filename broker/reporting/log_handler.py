@@ -115,7 +115,7 @@ def _add_time(_logger: Any, _method: str, event: _EventDict) -> _EventDict:
     return event
 
 
-def _add_event_fields(_logger: Any, _method: str, event: _EventDict) -> _EventDict:
+def _add_event_fields(_logger: object, _method: str, event: _EventDict) -> _EventDict:
     """Replace the sentence of a coordinator event by its fields."""
     event.update(getattr(event["_record"], "event_fields", {}))
     return event

@@ -5,7 +5,7 @@ first use.
 """
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .decisions import (
     Decision,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _MODULES = {"DELETIONS_KEPT_S": "_controller", "Controller": "_controller", "steps_to_write": "writes"}
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name in _MODULES:
         return getattr(importlib.import_module(f".{_MODULES[name]}", __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

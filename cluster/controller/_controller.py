@@ -91,7 +91,7 @@ class Controller:
         self._asked: list[tuple[Callable[[ClusterImage, Rules], Decision[Any]], asyncio.Future[Any]]] = []
         # the value of this broker's entry in this session, and the version of the epoch raised with it; None:
         # not elected
-        self._value: dict[str, Any] = {}
+        self._value: dict[str, object] = {}
         self._epoch_version: int | None = None
         # the image in which every partition is known to be settled, and the rules that settled it
         self._tidied: ClusterImage | None = None

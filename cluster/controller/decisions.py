@@ -216,7 +216,7 @@ def add_partitions(image: ClusterImage, wanted: Sequence[NewPartitions]) -> Deci
     return Decision(answer, grown)
 
 
-def alter_configs(image: ClusterImage, wanted: Mapping[UUID, Mapping[str, Any]]) -> Decision[None]:
+def alter_configs(image: ClusterImage, wanted: Mapping[UUID, Mapping[str, object]]) -> Decision[None]:
     """Replace all configs of these topics. Skips topics that no longer exist."""
     found = {topic_id: image.topic_by_id(topic_id) for topic_id in wanted}
     return Decision(

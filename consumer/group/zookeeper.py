@@ -236,7 +236,7 @@ class ZooKeeperRegistry:
         assert self._session is not None, "it is open"
         return self._session.call(getattr(self._session.client, f"{request}_async"), path, *arguments)
 
-    def _is_mine(self, stat: Any) -> bool:
+    def _is_mine(self, stat: object) -> bool:
         """Return whether an entry is ephemeral and of this session. Raises ConnectionLoss without a
         connection, when that is unknown.
         """

@@ -11,7 +11,7 @@ from ...client.errors import ConfigError
 from ..errors import ConsumerError
 
 #: Decodes a key or value that is not null.
-Decode = Callable[[bytes], Any]
+Decode = Callable[[bytes], object]
 
 
 class InvalidRecordError(ConsumerError):
@@ -49,7 +49,7 @@ class Decoder:
         return self.waits is not None and data is not None and self.waits(data)
 
 
-def make_decoder(decode: Any, what: str) -> Decoder | None:
+def make_decoder(decode: object, what: str) -> Decoder | None:
     """The decoder for an argument ``decode`` or ``key_decode``; None for none. Raises ConfigError."""
     return None if decode is None else Decoder(decode, what)
 

@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from types import FrameType
-from typing import Any
 
 #: Records taken one by one are counted at this share of the interval; a breach may be noticed this much
 #: later.
@@ -158,7 +157,7 @@ def activity_of_thread(ident: int) -> str:
 def activity_of_task(task: asyncio.Task[object]) -> str:
     """The line of user code that a task waits at."""
     frames: list[FrameType] = []
-    coroutine: Any = task.get_coro()
+    coroutine: object = task.get_coro()
     while coroutine is not None:
         frame = getattr(coroutine, "cr_frame", None) or getattr(coroutine, "ag_frame", None)
         if frame is not None and not _runs_things(frame):

@@ -55,7 +55,7 @@ class Append:
     marker: EndMarker | None = None
     key: str | None = None
     then: Callable[[ErrorCode, int], None] | None = None
-    answers: tuple[tuple[Request, Any], ...] = ()
+    answers: tuple[tuple[Request, object], ...] = ()
     undo: Callable[[int], None] | None = None
     lazy: bool = False
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Generic, Protocol
+from typing import Generic, Protocol
 
 from ...offsets_topic import FullDiskError
 from ...protocol import BatchHeader, CorruptBatchError, KohortError
@@ -89,7 +89,7 @@ class Loader(Generic[S]):
 
     def _load_record(self, offset: int, key: bytes | None, value: bytes | None, producer_id: int) -> None:
         try:
-            record: Any = self._shard.topic.decode(key, value)
+            record: object = self._shard.topic.decode(key, value)
         except KohortError as error:
             self._log_skipped(offset, str(error))
         else:

@@ -175,7 +175,9 @@ class GroupCoordinator:
         self.submit(api_key, version, body, context, call)
         return await call.answer()
 
-    def submit(self, api_key: int, version: int, body: Any, context: RequestContext, handle: Handle) -> None:
+    def submit(
+        self, api_key: int, version: int, body: object, context: RequestContext, handle: Handle
+    ) -> None:
         """As ``handle``, for one group: the response goes to ``handle.set``, before this returns or later."""
         if api_key == _COMMIT:
             if type(body) is not CommitRequest:
@@ -184,7 +186,7 @@ class GroupCoordinator:
             body = resolve_delete(body, self._topics)
         self._shards.submit(Request(api_key, version, body, context, handle))
 
-    def resolve(self, version: int, body: Any) -> CommitRequest:
+    def resolve(self, version: int, body: object) -> CommitRequest:
         """An OffsetCommit body with its topics and partitions looked up; ``submit`` takes it as well."""
         return resolve_commit(version, body, self._topics, self._settings.kohort_commit_max_partitions)
 

@@ -83,5 +83,5 @@ class ClientProcess:
         self.connections[connection] = None
         return connection
 
-    def _on_error(self, context: dict[str, Any]) -> None:
+    def _on_error(self, context: dict[str, object]) -> None:
         self.world.found("S0", f"{self}: {context['message']}: {context.get('exception')!r}")

@@ -149,7 +149,7 @@ class BrokerSession(SharedStore):
         if not (self._is_new or (self._is_cut and self._has_noticed)):
             self._tell(self._show, step)
 
-    def _tell(self, call: Callable[..., None], *arguments: Any) -> None:
+    def _tell(self, call: Callable[..., None], *arguments: object) -> None:
         self._told.append((call, arguments))
         self._heap.at(self._heap.now + self._travel_ms(), self._deliver)
 

@@ -24,7 +24,7 @@ class Heap:
     def __init__(self, rng: Random) -> None:
         self.now = 0
         self.events = 0
-        self._heap: list[tuple[int, float, Callable[..., None], tuple[Any, ...]]] = []
+        self._heap: list[tuple[int, float, Callable[..., None], tuple[object, ...]]] = []
         self._tie = rng.random
 
     def __len__(self) -> int:

@@ -50,7 +50,7 @@ class ProcessLoop(asyncio.AbstractEventLoop):
     ) -> None:
         self.alive = True
         # also some that have ended: looking now and then is cheaper than a callback of each
-        self._tasks: list[asyncio.Task[Any]] = []
+        self._tasks: list[asyncio.Task[object]] = []
         self._most_tasks = _TASKS
         self._heap = heap
         self._failed = failed
@@ -62,13 +62,13 @@ class ProcessLoop(asyncio.AbstractEventLoop):
         self._frozen_until = 0
         self._threads: dict[Any, _Threads] = {}
         #: Functions running in threads, and what ends them.
-        self.in_threads: dict[AnyFuture, tuple[Callable[..., Any], Callable[[], None]]] = {}
+        self.in_threads: dict[AnyFuture, tuple[Callable[..., object], Callable[[], None]]] = {}
 
     def __repr__(self) -> str:
         return f"ProcessLoop({len(self._ready)} ready, {len(self.tasks)} tasks)"
 
     @property
-    def tasks(self) -> list[asyncio.Task[Any]]:
+    def tasks(self) -> list[asyncio.Task[object]]:
         """Tasks that have not ended."""
         return [task for task in self._tasks if not task.done()]
 
@@ -194,7 +194,7 @@ class ProcessLoop(asyncio.AbstractEventLoop):
             self._most_tasks = 2 * len(self._tasks) + _TASKS
         return task
 
-    def call_exception_handler(self, context: dict[str, Any]) -> None:
+    def call_exception_handler(self, context: dict[str, object]) -> None:
         if self.alive:
             self._failed(context)
 
@@ -214,7 +214,7 @@ class ProcessLoop(asyncio.AbstractEventLoop):
     ) -> AnyFuture:
         return self.in_thread(executor, getattr(executor, "_max_workers", None) or 32, func, *args)
 
-    def in_thread(self, pool: object, size: int, func: Callable[..., Any], *args: Any) -> AnyFuture:
+    def in_thread(self, pool: object, size: int, func: Callable[..., object], *args: object) -> AnyFuture:
         """Run a function as in one of ``size`` threads of ``pool``: it ends after the time that it takes."""
         future = self.create_future()
         threads = self._threads.get(pool)
@@ -229,7 +229,7 @@ class ProcessLoop(asyncio.AbstractEventLoop):
             self._heap.at(self._heap.now, end)
 
 
-class _Nothing(asyncio.Future[Any]):
+class _Nothing(asyncio.Future[object]):
     """A task of a dead process: it is cancelled."""
 
     def __init__(self, loop: ProcessLoop) -> None:
@@ -257,9 +257,9 @@ class _Threads:
     def __init__(self, loop: ProcessLoop, most: int) -> None:
         self._loop = loop
         self._free = most
-        self._waiting: deque[tuple[AnyFuture, Callable[..., Any], tuple[Any, ...]]] = deque()
+        self._waiting: deque[tuple[AnyFuture, Callable[..., object], tuple[object, ...]]] = deque()
 
-    def begin(self, future: AnyFuture, call: Callable[..., Any], args: tuple[Any, ...]) -> None:
+    def begin(self, future: AnyFuture, call: Callable[..., object], args: tuple[object, ...]) -> None:
         if self._free == 0:
             self._waiting.append((future, call, args))
             return
@@ -278,7 +278,7 @@ class _Threads:
         loop.in_threads[future] = call, end
         loop._heap.at(loop._heap.now + loop._delay_ms(call), end)
 
-    def _end(self, future: AnyFuture, call: Callable[..., Any], args: tuple[Any, ...]) -> None:
+    def _end(self, future: AnyFuture, call: Callable[..., object], args: tuple[object, ...]) -> None:
         """Run the function even if nobody waits for it any more, as a thread does."""
         # a thread has no running loop
         before = asyncio._get_running_loop()
@@ -299,7 +299,7 @@ class _Threads:
             if not waiting[0].cancelled():
                 self.begin(*waiting)
 
-    def _tell(self, future: AnyFuture, result: Any, error: Exception | None) -> None:
+    def _tell(self, future: AnyFuture, result: object, error: Exception | None) -> None:
         if not self._loop.alive or future.done():
             return
         if error is None:

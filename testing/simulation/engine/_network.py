@@ -89,7 +89,7 @@ class SimulatedCall:
         self.memo = memo
         self.note: Any = None
         #: Called with the coordinator's answer.
-        self.on_set: Callable[[SimulatedCall, Any], None] | None = None
+        self.on_set: Callable[[SimulatedCall, object], None] | None = None
 
     def __repr__(self) -> str:
         return f"{ApiKey(self.api_key).name} v{self.version} of {self.client.name}"
@@ -242,7 +242,7 @@ class SimulatedLink:
             self._busy = self._queue.popleft()
             self.node.receive(self._busy)
 
-    def _deliver(self, call: SimulatedCall, body: Any) -> None:
+    def _deliver(self, call: SimulatedCall, body: object) -> None:
         if call.epoch == self.epoch and call in self.under_way:
             self.under_way.remove(call)
             call.client.on_answer(call, body)

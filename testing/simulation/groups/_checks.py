@@ -153,7 +153,7 @@ class Checks:
             who = getattr(reply, "member_id", "") or call.body.member_id
             self._heard[call.body.group_id, who] = self._schedule.heap.now
 
-    def _known_of(self, body: Any) -> object:
+    def _known_of(self, body: object) -> object:
         """The assignment of a request's sender as a member of a consumer group; None if it is no member."""
         shard = self._schedule.shard
         group = None if shard is None else shard.state.find(getattr(body, "group_id", ""))
@@ -195,7 +195,7 @@ class Checks:
                         self._schedule.fail("S2", f"{call} is acknowledged: {call.body}")
         self._schedule.stats.commits += taken
 
-    def _fetch_answered(self, call: SimulatedCall, reply: Any) -> None:
+    def _fetch_answered(self, call: SimulatedCall, reply: object) -> None:
         if not self._schedule.checked:
             return
         for partition, found in offsets_in(reply).items():

@@ -228,12 +228,12 @@ class SimulatedMember:
 
     # --- time ---------------------------------------------------------------------------------------------
 
-    def later(self, delay_ms: int, action: Callable[..., None], *args: Any) -> None:
+    def later(self, delay_ms: int, action: Callable[..., None], *args: object) -> None:
         """Do something later, if the process still lives."""
         heap = self._heap
         heap.at(heap.now + delay_ms, self.do, action, *args)
 
-    def do(self, action: Callable[..., None], *args: Any) -> None:
+    def do(self, action: Callable[..., None], *args: object) -> None:
         """Do something now, or when the process is resumed."""
         if not self.alive:
             return
@@ -358,7 +358,7 @@ class SimulatedMember:
             body = fetch_request(self.plan.group, wanted, self.membership.identity)
             self.send(Channel.CONTROL, ApiKey.OFFSET_FETCH, body, wanted)
 
-    def _found(self, asked: dict[TopicPartition, int], body: Any) -> None:
+    def _found(self, asked: dict[TopicPartition, int], body: object) -> None:
         found = offsets_in(body)
         for partition, token in asked.items():
             if self._seeking.get(partition) != token or partition not in found:

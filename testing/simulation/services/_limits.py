@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping, Sized
-from typing import Any, Final
+from typing import Final
 
 from ....consumer import AsyncGroupConsumer
 from ....consumer.reading.fetched_records import RUN_BYTES
@@ -190,7 +190,7 @@ def _kept_by(root: object) -> Iterator[Sized]:
     """Containers and bytes that an object of ours is made of, each once; numbers and text do not count."""
     left, seen = [root], set()
     while left:
-        each: Any = left.pop()
+        each: object = left.pop()
         if isinstance(each, memoryview):
             each = each.obj
         if isinstance(each, (int, str)) or id(each) in seen:

@@ -101,7 +101,7 @@ class SimulatedNode:
         self._cluster = cluster
         #: Fetches that wait for records.
         self._polls: dict[SimulatedCall, None] = {}
-        self._serves: dict[int, Callable[[SimulatedCall], Any]] = {
+        self._serves: dict[int, Callable[[SimulatedCall], object]] = {
             ApiKey.METADATA: self._metadata,
             ApiKey.FIND_COORDINATOR: self._find_coordinator,
             ApiKey.LIST_OFFSETS: self._list_offsets,

@@ -158,7 +158,7 @@ class ServiceProcess:
                 waiting.set_result(None)
         self.loop.release_threads()
 
-    def connection_lost(self, node: Any) -> None:
+    def connection_lost(self, node: object) -> None:
         """A node has ended: its connections break."""
         for connection in list(self.connections):
             if connection.node is node:
@@ -179,14 +179,14 @@ class ServiceProcess:
         self._databases.append(database)
         return database
 
-    def on_closed(self, known: Collection[asyncio.Task[Any]]) -> None:
+    def on_closed(self, known: Collection[asyncio.Task[object]]) -> None:
         """A program has closed its consumer: none of its tasks may run any more."""
         left = [task for task in self._left() if task not in known]
         if left:
             names = sorted({task.get_name() for task in left})
             self.world.found("L5", f"{self.name} has closed its consumer, and of it still runs: {names}")
 
-    def _left(self) -> list[asyncio.Task[Any]]:
+    def _left(self) -> list[asyncio.Task[object]]:
         """Tasks beside the main one that nobody has cancelled."""
         return [task for task in self.loop.tasks if task is not self._main and not task.cancelling()]
 
@@ -210,14 +210,14 @@ class ServiceProcess:
         ledger = self.world.ledger
         return [e for call, _ in self.loop.in_threads.values() for e in ledger.all_of(_records(call))]
 
-    def _delay_ms(self, call: Callable[..., Any]) -> int:
+    def _delay_ms(self, call: Callable[..., object]) -> int:
         """Time that a function takes in a thread."""
         entries = self.world.ledger.all_of(_records(call))
         if any(entry.hangs for entry in entries):
             return _FOR_EVER_MS
         return 1 + int(self.world.rng.random() * 3) + sum(entry.work_ms for entry in entries)
 
-    def _on_error(self, context: dict[str, Any]) -> None:
+    def _on_error(self, context: dict[str, object]) -> None:
         error = context.get("exception")
         if isinstance(error, Violation):
             self.world.found(error.name, error.text)
@@ -243,7 +243,7 @@ class ServiceProcess:
 def _records(call: Callable[..., Any]) -> list[Record]:
     """The records that a function is to be called with."""
     found: list[Record] = []
-    left: list[Any] = [call]
+    left: list[object] = [call]
     while left:
         each = left.pop()
         if isinstance(each, functools.partial):

@@ -60,7 +60,7 @@ def _with_ledger(process: ServiceProcess, function: Callable[..., Any]) -> Calla
     ledger = process.world.ledger
 
     @contextmanager
-    def seen(given: tuple[Any, ...]) -> Iterator[None]:
+    def seen(given: tuple[object, ...]) -> Iterator[None]:
         records: list[Record] = []
         for each in given:
             records += [r for r in (each if isinstance(each, list) else [each]) if isinstance(r, Record)]

@@ -59,7 +59,7 @@ def _settings(process: ServiceProcess) -> dict[str, Any]:
     }
 
 
-def instance_of(process: ServiceProcess) -> dict[str, Any]:
+def instance_of(process: ServiceProcess) -> dict[str, object]:
     """The setting of a static member; a group without a coordinator has none."""
     if process.world.plan.protocol == "registry":
         return {}

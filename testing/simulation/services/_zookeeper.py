@@ -155,30 +155,34 @@ class SimulatedZooKeeper:
 
     def handle(
         self, session: RegistrySession, epoch: int, kind: str, path: str, arguments: tuple[Any, ...]
-    ) -> Any:
+    ) -> object:
         """The result of a request; raises KazooException."""
         if session.number not in self.sessions:
             raise SessionExpiredError
         self.heard_ms[session.number] = self.world.heap.now
         return getattr(self, f"_{kind}")(session, epoch, path, *arguments)
 
-    def _get(self, _session: RegistrySession, _epoch: int, path: str) -> Any:
+    def _get(self, _session: RegistrySession, _epoch: int, path: str) -> object:
         entry = self._entry(path)
         return entry.data, entry.stat()
 
-    def _exists(self, session: RegistrySession, epoch: int, path: str, watch: Any = None) -> Any:
+    def _exists(self, session: RegistrySession, epoch: int, path: str, watch: object = None) -> object:
         if watch is not None:
             self._watches["entry", path].append((session, epoch, watch))
         entry = self.entries.get(path)
         return None if entry is None else entry.stat()
 
-    def _get_children(self, session: RegistrySession, epoch: int, path: str, watch: Any = None) -> list[str]:
+    def _get_children(
+        self, session: RegistrySession, epoch: int, path: str, watch: object = None
+    ) -> list[str]:
         self._entry(path)
         if watch is not None:
             self._watches["children", path].append((session, epoch, watch))
         return self.below(path)
 
-    def _set(self, session: RegistrySession, _epoch: int, path: str, data: bytes, version: int = -1) -> Any:
+    def _set(
+        self, session: RegistrySession, _epoch: int, path: str, data: bytes, version: int = -1
+    ) -> object:
         entry = self._entry(path)
         if version not in (-1, entry.version):
             raise BadVersionError
@@ -194,12 +198,12 @@ class SimulatedZooKeeper:
         _epoch: int,
         path: str,
         data: bytes,
-        _acl: Any = None,
+        _acl: object = None,
         ephemeral: bool = False,
         _sequence: bool = False,
         makepath: bool = False,
         include_data: bool = False,
-    ) -> Any:
+    ) -> object:
         if path in self.entries:
             raise NodeExistsError
         assert makepath
@@ -288,7 +292,7 @@ class RegistrySession:
         #: When the last connection broke: what arrives sooner is carried out still.
         self._until_ms = 0
         self._in_ms = self._out_ms = self._heard_ms = 0
-        self._waiting: list[tuple[AnyFuture, str, str, tuple[Any, ...]]] = []
+        self._waiting: list[tuple[AnyFuture, str, str, tuple[object, ...]]] = []
         self._pending: list[AnyFuture] = []
         #: That of the process: what is called there belongs to its simulation.
         self._context = copy_context()
@@ -302,7 +306,7 @@ class RegistrySession:
         self._on_state = on_state
         self._reconnect()
 
-    def hand_over(self, call: Callable[..., None], *arguments: Any) -> None:
+    def hand_over(self, call: Callable[..., None], *arguments: object) -> None:
         self.process.loop.call_soon(call, *arguments, context=self._context)
 
     def _later(self, delay_s: float, call: Callable[..., None], *arguments: Any) -> None:
@@ -396,7 +400,7 @@ class RegistrySession:
             raise AttributeError(name)
         return lambda path, *arguments: self._ask(kind, path, arguments)
 
-    def _ask(self, kind: str, path: str, arguments: tuple[Any, ...]) -> AnyFuture:
+    def _ask(self, kind: str, path: str, arguments: tuple[object, ...]) -> AnyFuture:
         future = self.process.loop.create_future()
         if self._closed:
             self._fail(future, ConnectionClosedError)
@@ -406,13 +410,13 @@ class RegistrySession:
             self._send(future, kind, path, arguments)
         return future
 
-    def _send(self, future: AnyFuture, kind: str, path: str, arguments: tuple[Any, ...]) -> None:
+    def _send(self, future: AnyFuture, kind: str, path: str, arguments: tuple[object, ...]) -> None:
         self._pending.append(future)
         self._in_ms = max(self._heap.now + self._rng.randint(1, 4), self._in_ms)
         self._heap.at(self._in_ms, self._arrive, self._epoch, future, kind, path, arguments)
 
     def _arrive(
-        self, epoch: int, future: AnyFuture, kind: str, path: str, arguments: tuple[Any, ...]
+        self, epoch: int, future: AnyFuture, kind: str, path: str, arguments: tuple[object, ...]
     ) -> None:
         now = self._heap.now
         late = epoch != self._epoch and now > self._until_ms
@@ -429,12 +433,12 @@ class RegistrySession:
         self._out_ms = max(self._heap.now + self._rng.randint(1, 4), self._out_ms)
         self._heap.at(self._out_ms, self._deliver, epoch, call, arguments)
 
-    def _deliver(self, epoch: int, call: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+    def _deliver(self, epoch: int, call: Callable[..., None], arguments: tuple[object, ...]) -> None:
         if epoch == self._epoch and not self._closed and not self.silent:
             self._heard_ms = self._heap.now
             call(*arguments)
 
-    def _on_answer(self, future: AnyFuture, result: Any) -> None:
+    def _on_answer(self, future: AnyFuture, result: object) -> None:
         if future in self._pending:
             self._pending.remove(future)
             self.hand_over(_settle, future, result)
@@ -443,7 +447,7 @@ class RegistrySession:
         self.hand_over(_settle, future, error())
 
 
-def _settle(future: AnyFuture, result: Any) -> None:
+def _settle(future: AnyFuture, result: object) -> None:
     if not future.done():
         if isinstance(result, Exception):
             future.set_exception(result)
