@@ -183,7 +183,7 @@ class GroupBatches:
         name_jobs(self._spark, f"{OUR_JOBS}{options.group}, {batch!r}")
         ahead, batch.ahead = batch.ahead, None
         if ahead is not None and (read := ahead.batches()) is not None:
-            return self._frame_on_driver(batch, read, ahead.seconds)
+            return self._frame_on_driver(batch, read, ahead)
         groups = split_tasks(
             plan.ranges,
             cores=count_cores(self._spark),
@@ -199,7 +199,7 @@ class GroupBatches:
     def commit(self, batch: Batch, plan: Plan) -> None:
         """Commit a batch that this loop has returned."""
         began = time.monotonic()
-        if batch.tasks and self._readings is not None:
+        if batch.tasks and batch.reading is None and self._readings is not None:
             batch.reading = self._readings.take(batch.key, batch.tasks)
         event = self._event_of(batch, plan, began)
         under_way = self._keeper.log.under_way
@@ -211,6 +211,8 @@ class GroupBatches:
         # the next commit tells how long this one took
         self._keeper.log = ended.amend(round(took * 1_000))
         batch.committed = True
+        if batch.reading is not None:
+            self._tell_lost(batch.reading.lost)
         self._reached |= {span.topic_partition: span.end for span in plan.ranges} | reset
         self._next_number = plan.number + 1
         self._group.end_batch()
@@ -264,7 +266,12 @@ class GroupBatches:
             self._on_event(OffsetsReset(self.options.group, plan.number, reset))
         return reset
 
-    def _frame_on_driver(self, batch: Batch, read: list[pa.RecordBatch], seconds: float) -> DataFrame:
+    def _tell_lost(self, lost: tuple[OffsetRange, ...]) -> None:
+        if lost:
+            log.warning("group %s: lost %s", self.options.group, ", ".join(map(str, lost)))
+            self._on_event(OffsetsLost(self.options.group, lost))
+
+    def _frame_on_driver(self, batch: Batch, read: list[pa.RecordBatch], reading: DriverReading) -> DataFrame:
         from ..consumer.reading import arrow
         from ._readings import NewestRecords, Reading, furthest_behind
 
@@ -277,7 +284,7 @@ class GroupBatches:
         for part in read:
             newest.add(part)
         behind = furthest_behind([newest.take()])
-        batch.reading = Reading(rows, seconds + time.perf_counter() - began, behind)
+        batch.reading = Reading(rows, reading.seconds + time.perf_counter() - began, behind, reading.lost)
         return frame
 
     # planning
@@ -302,9 +309,7 @@ class GroupBatches:
         self._seen = state
         # a topic that is gone and made again later is read from its start
         self._reached = {p: at for p, at in self._reached.items() if p in state.bounds}
-        if plan.lost:
-            log.warning("group %s: lost %s", self.options.group, ", ".join(map(str, plan.lost)))
-            self._on_event(OffsetsLost(self.options.group, plan.lost))
+        self._tell_lost(plan.lost)
         if not plan.ranges:
             self._look_cost = time.process_time() - worked
             return None

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..client import EARLIEST, BrokerConnectionError, Cluster, FetchedPartition
 from ..protocol import ErrorCode, KafkaError, KohortError, TopicPartition
@@ -49,6 +49,19 @@ class ReadTask:
     read_committed: bool = False
     fail_on_data_loss: bool = True
     client_rack: str = ""
+
+
+#: Partitions that were read, each with the timestamp of its newest record, in ms since 1970.
+Newest = tuple[tuple[TopicPartition, int], ...]
+
+
+class TaskFigures(NamedTuple):
+    """What a task has read: rows, seconds, newest records, and what retention took before it was read."""
+
+    rows: int
+    seconds: float
+    newest: Newest = ()
+    lost: tuple[OffsetRange, ...] = ()
 
 
 #: Begins a rack that is the value of an environment variable on the machine that reads.
@@ -102,6 +115,8 @@ class TaskReading:
         self._task = task
         self._waiting = iter(task.ranges)
         self._started: deque[_RangeReader] = deque()
+        #: What retention took before it was read, so far. See ``fail_on_data_loss``.
+        self.lost: list[OffsetRange] = []
         self._send_fetches()
 
     def batches(self) -> Iterator[pa.RecordBatch]:
@@ -112,13 +127,14 @@ class TaskReading:
 
     def _send_fetches(self) -> None:
         for span in islice(self._waiting, RANGES_AHEAD - len(self._started)):
-            self._started.append(_RangeReader(self._client, self._task, span))
+            self._started.append(_RangeReader(self._client, self._task, span, self.lost))
 
 
 class _RangeReader:
-    """Reads one range. The constructor sends the first Fetch."""
+    """Reads one range. The constructor sends the first Fetch. What is lost of it is added to ``losses``."""
 
-    def __init__(self, client: Client, task: ReadTask, span: OffsetRange) -> None:
+    def __init__(self, client: Client, task: ReadTask, span: OffsetRange, losses: list[OffsetRange]) -> None:
+        self._losses = losses
         self._client = client
         self._task = task
         self._span = span
@@ -177,6 +193,7 @@ class _RangeReader:
                 [lost], f"offsets that were planned are no longer in the log: {lost}; retention took them"
             )
         log.warning("lost while reading: %s; going on behind it", lost)
+        self._losses.append(lost)
         if earliest < span.end:
             self._under_way = self._start(earliest)
         return earliest

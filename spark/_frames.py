@@ -15,7 +15,7 @@ from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, Any
 
 from ..settings import MAX_INT
-from ._fetch import ReadTask, read_task
+from ._fetch import ReadTask, TaskFigures, TaskReading
 from ._schema import COLUMNS, COLUMNS_WITH_HEADERS
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import DataFrame, SparkSession
 
-    from ._fetch import TaskReading
+    from ._offsets import OffsetRange
     from ._readings import Readings, Teller
 
 
@@ -141,7 +141,8 @@ def _make_reader(
             for number in batch.column(0).to_pylist():
                 rows, seconds, began = 0, 0.0, time.perf_counter()
                 newest = None if tell is None else NewestRecords()
-                for part in read_task(tasks[number]):
+                reading = TaskReading(tasks[number])
+                for part in reading.batches():
                     rows += part.num_rows
                     if newest is not None:
                         newest.add(part)
@@ -149,7 +150,8 @@ def _make_reader(
                     yield part
                     began = time.perf_counter()
                 if tell is not None and newest is not None:
-                    tell(number, rows, seconds + time.perf_counter() - began, newest.take())
+                    seconds += time.perf_counter() - began
+                    tell(number, TaskFigures(rows, seconds, newest.take(), tuple(reading.lost)))
 
     return read
 
@@ -193,6 +195,11 @@ class DriverReading:
         except Exception as error:
             self._error = error
         self.seconds = time.perf_counter() - began
+
+    @property
+    def lost(self) -> tuple[OffsetRange, ...]:
+        """What retention took before it was read."""
+        return tuple(self._reading.lost)
 
     def batches(self) -> list[pa.RecordBatch] | None:
         """Return the batches; None if they are too large. Raises the errors of ``read_task``."""

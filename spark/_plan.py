@@ -83,7 +83,11 @@ def plan_batch(
 
 
 def choose_starts(bounds: Logs, committed: Commits, rules: StartRules, reached: Offsets) -> Offsets:
-    """Return the next offset of each partition. Raises NoStartError, which names partitions without one."""
+    """Return the next offset of each partition. Raises NoStartError, which names partitions without one, and
+    those that the options name although they are not read.
+    """
+    if isinstance(rules.start, Mapping):
+        refuse_unread("starting", rules.start, bounds)
     # what was added since the group began is read from its first record
     began = bool(reached) or any(partition in committed for partition in bounds)
     if began and rules.fallback == "latest":
@@ -101,6 +105,18 @@ def choose_starts(bounds: Logs, committed: Commits, rules: StartRules, reached: 
             "'earliest' or 'latest'"
         )
     return starts
+
+
+def refuse_unread(which: str, named: Offsets, bounds: Logs) -> None:
+    """Raise NoStartError if offsets name a partition that is not read: a name that is wrong, and so no
+    position of the one that was meant. ``which``: starting or ending.
+    """
+    if unread := sorted(named.keys() - bounds.keys()):
+        names = ", ".join(f"{topic}-{partition}" for topic, partition in unread)
+        raise NoStartError(
+            f"the {which} offsets name {names}, which is not among what is read: check the names of topics "
+            "and the numbers of partitions"
+        )
 
 
 def _start_of(
@@ -222,8 +238,8 @@ def refuse_gone(gone: Sequence[OffsetRange], rules: StartRules) -> tuple[OffsetR
         names = ", ".join(str(span) for span in gone)
         raise DataLossError(
             gone,
-            f"partitions are gone, and what was not read of them: {names}. Their topic was deleted. Set "
-            "fail_on_data_loss=False to go on without them",
+            f"partitions are gone, and what was not read of them: {names}. Their topic was deleted, "
+            "or this user may not see it any more. Set fail_on_data_loss=False to go on without them",
         )
     return tuple(span for span in gone if span.offsets)
 

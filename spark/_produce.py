@@ -25,8 +25,8 @@ from ._transaction import NoTransactionsError, TransactionRules, describe_missin
 
 #: A batch is sent when it has this many bytes, by default; brokers accept 1 MiB by default.
 BATCH_BYTES = 512 * 1024
-#: Most memory for batches that are not acknowledged. The batches that are being filled come on top.
-_BUFFER_BYTES = 64 << 20
+#: Most memory for batches that are not acknowledged, and for those that are being filled.
+_BUFFER_BYTES = _FILLING_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +64,8 @@ class RecordWriter:
         kept = None if rules is not None else _kept.get(client, {}).pop(settings.codec, None)
         self._producer = kept or client.run(lambda cluster: _start_producer(cluster, settings.codec, rules))
         self._filling: dict[str, FillingRecords] = {}
+        #: Bytes of each topic in ``_filling``.
+        self._filled_bytes: dict[str, int] = {}
         self._first = random.randrange(MAX_INT)
         self._keyless: dict[str, int] = {}
         self._under_way: list[asyncio.Future[object]] = []
@@ -88,14 +90,15 @@ class RecordWriter:
             # the next records without a key go to another partition
             turn += 1
         self._keyless[topic] = turn
+        self._filled_bytes[topic] = sum(map(len, filling.records))
+        if sum(self._filled_bytes.values()) > _FILLING_BYTES:
+            # thousands of partitions would hold a batch each
+            self._send_all()
         self.records += columns.row_count
 
     def close(self) -> Transaction | None:
         """Send the remaining rows and wait for all acknowledgements. Return the transaction unless empty."""
-        for topic, filling in self._filling.items():
-            for partition, records in enumerate(filling.records):
-                if records:
-                    self._send(topic, partition)
+        self._send_all()
         transaction = self._client.run(lambda _: self._finish())
         if not self._transactional:
             self._keep_producer()
@@ -118,6 +121,13 @@ class RecordWriter:
         transaction = await self._producer.detach_transaction()
         await self._producer.close()
         return transaction
+
+    def _send_all(self) -> None:
+        for topic, filling in self._filling.items():
+            for partition, records in enumerate(filling.records):
+                if records:
+                    self._send(topic, partition)
+        self._filled_bytes.clear()
 
     def _send(self, topic: str, partition: int) -> None:
         records = self._filling[topic].take(partition)

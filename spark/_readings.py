@@ -1,4 +1,4 @@
-"""Rows and seconds of the tasks' reading, collected by a Spark accumulator."""
+"""Figures of the tasks' reading, collected by a Spark accumulator."""
 
 from __future__ import annotations
 
@@ -8,28 +8,30 @@ from typing import TYPE_CHECKING, NamedTuple
 from pyspark.accumulators import AccumulatorParam
 
 from ..protocol import TopicPartition
+from ._fetch import Newest, TaskFigures
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark import Accumulator, SparkContext
 
+    from ._offsets import OffsetRange
+
 _MICROS_PER_MILLI = 1_000
 
-#: Partitions that were read, each with the timestamp of its newest record, in ms since 1970.
-Newest = tuple[tuple[TopicPartition, int], ...]
-
-#: Rows, seconds and newest records of a task, by the batch's key and the task's number.
-Told = dict[tuple[str, int], tuple[int, float, Newest]]
+#: Figures of a task, by the batch's key and the task's number.
+Told = dict[tuple[str, int], TaskFigures]
 
 
 class Reading(NamedTuple):
     """Figures of a batch; None if not known. ``seconds``: the time of the slowest reader. ``newest_ms``: the
-    timestamp of the newest record of the partition that is furthest behind.
+    timestamp of the newest record of the partition that is furthest behind. ``lost``: what retention took
+    after the batch was planned.
     """
 
     rows: int | None = None
     seconds: float | None = None
     newest_ms: int | None = None
+    lost: tuple[OffsetRange, ...] = ()
 
 
 class _Most(AccumulatorParam[Told]):
@@ -58,12 +60,14 @@ class Readings:
         """Remove and return the figures of a batch. They are unknown if a task has not read to its end."""
         found = [self._told.value.pop((batch, number), None) for number in range(tasks)]
         told = [each for each in found if each is not None]
+        lost = tuple(span for each in told for span in each.lost)
         if len(told) < tasks:
-            return Reading()
+            return Reading(lost=lost)
         return Reading(
-            sum(rows for rows, _, _ in told),
-            max((seconds for _, seconds, _ in told), default=0.0),
-            furthest_behind(newest for _, _, newest in told),
+            sum(each.rows for each in told),
+            max((each.seconds for each in told), default=0.0),
+            furthest_behind(each.newest for each in told),
+            lost,
         )
 
 
@@ -74,8 +78,8 @@ class Teller:
         self._told = told
         self._batch = batch
 
-    def __call__(self, number: int, rows: int, seconds: float, newest: Newest) -> None:
-        self._told.add({(self._batch, number): (rows, seconds, newest)})
+    def __call__(self, number: int, figures: TaskFigures) -> None:
+        self._told.add({(self._batch, number): figures})
 
 
 class NewestRecords:

@@ -35,7 +35,7 @@ from ._offsets import (
     parse_offsets,
     to_document,
 )
-from ._plan import Limits, choose_starts, losses_of, refuse_gone, split_tasks, up_to
+from ._plan import Limits, choose_starts, losses_of, refuse_gone, refuse_unread, split_tasks, up_to
 from ._source_options import SourceOptions
 from ._stream_plan import (
     START_MARK,
@@ -297,7 +297,9 @@ class SourceOffsets:
                 p: state.committed[p].offset if p in state.committed else b.earliest
                 for p, b in state.bounds.items()
             }
-        return ends | _named_ends(parse_offsets(named), state.bounds)
+        wanted = parse_offsets(named)
+        refuse_unread("ending", wanted, state.bounds)
+        return ends | _named_ends(wanted, state.bounds)
 
     def _too_little(self, start: Offsets, bounds: Logs) -> bool:
         """Return whether to wait for more records. A query that ends at the current ends does not wait."""
@@ -377,5 +379,4 @@ def _named_ends(named: Offsets, bounds: Logs) -> Offsets:
             offset, offset
         )
         for partition, offset in named.items()
-        if partition in bounds
     }

@@ -13,6 +13,7 @@ import pytest
 
 from kohort.protocol import TopicPartition
 from kohort.spark import Batch, BatchCommitted, Event, GroupBatches
+from kohort.spark._fetch import TaskFigures
 from kohort.spark._log_keeper import find_newest
 from kohort.spark._readings import NewestRecords, _Most, furthest_behind
 from tests.spark.conftest import Side
@@ -108,10 +109,9 @@ def test_rows_of_a_batch_that_is_not_read_to_its_end_are_not_known(
 
 def test_the_longest_of_a_task_s_readings_counts() -> None:
     most = _Most()
-    told = most.addInPlace(
-        {("3-a", 0): (10, 0.5, ())}, {("3-a", 0): (40, 0.1, ((P0, 7),)), ("3-a", 1): (7, 0.2, ())}
-    )
-    assert told == {("3-a", 0): (40, 0.1, ((P0, 7),)), ("3-a", 1): (7, 0.2, ())}
+    longer = {("3-a", 0): TaskFigures(40, 0.1, ((P0, 7),)), ("3-a", 1): TaskFigures(7, 0.2)}
+    told = most.addInPlace({("3-a", 0): TaskFigures(10, 0.5)}, longer)
+    assert told == longer
     assert most.zero(told) == {}
 
 

@@ -109,6 +109,14 @@ def test_a_missing_commit_can_be_an_error_that_names_the_partition() -> None:
         planned({P0: Committed(500)}, rules=StartRules(fallback="fail"))
 
 
+def test_a_start_of_a_partition_that_is_not_read_is_an_error_that_names_it() -> None:
+    unread = TopicPartition("typo", 0)
+    with pytest.raises(NoStartError, match=r"the starting offsets name t-7, typo-0, which is not among what"):
+        planned(
+            {}, {P0: Bounds(100, 1000)}, rules=StartRules({P0: 5, P0._replace(partition=7): 0, unread: 3})
+        )
+
+
 def test_a_commit_that_has_expired_meanwhile_does_not_start_the_job_over() -> None:
     assert planned({P0: Committed(1000)}, reached={P1: 990}).ranges == spans((1, 990, 1000))
 

@@ -11,7 +11,7 @@ from confluent_kafka import TopicPartition as Place
 from kohort.producer import Producer
 from kohort.protocol import Codec
 from kohort.protocol.rows import EncodedRecords
-from kohort.spark import UnknownTopicError
+from kohort.spark import UnknownTopicError, _produce
 from kohort.spark._client import Client, ConnectionOptions
 from kohort.spark._produce import RecordWriter, WriteSettings
 from tests.spark.conftest import Side
@@ -118,6 +118,21 @@ def test_a_batch_is_full_as_the_settings_say_and_many_arrive_in_order_and_once(
     assert values == {0: list(range(0, 600, 2)), 1: list(range(1, 600, 2))}
     assert len(sizes) > 2
     assert all(400 < size <= 500 for size in sizes[:-2])
+
+
+def test_batches_that_are_being_filled_are_bounded_together(
+    side: Side, new_topic: NewTopic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_produce, "_FILLING_BYTES", 100_000)
+    topics = [new_topic("out", partitions=40) for _ in range(2)]
+    writer, most = RecordWriter(side.client), 0
+    for n in range(800):
+        writer.add(one_row(topics[n % 2], None, b"x" * 1000, partition=n // 2 % 40))
+        held = [len(records) for filling in writer._filling.values() for records in filling.records]
+        most = max(most, sum(held))
+    writer.close()
+    assert 90_000 < most <= 100_000
+    assert [len(read_back(side.bootstrap, topic, 400)) for topic in topics] == [400, 400]
 
 
 def test_tasks_of_a_process_share_a_producer_and_not_one_that_has_failed(

@@ -270,6 +270,8 @@ def test_a_batch_read_goes_from_time_to_time_and_commits_nothing(
     with pytest.raises(DataLossError, match=rf"{orders}-0 \[10, 50\)"):
         ranges(endingOffsets=behind)
     assert ranges(endingOffsets=behind, failOnDataLoss="false") == [(6, 10)]
+    with pytest.raises(NoStartError, match="the ending offsets name typo-3, which is not among what is read"):
+        ranges(endingOffsets='{"typo": {"3": 7}}')
     assert side.committed(etl, orders) == {0: 6}
 
 
