@@ -242,6 +242,7 @@ class GroupBatches:
             lag_seconds=None if newest_ms is None else max(0.0, time.time() - newest_ms / 1_000),
         )
 
+    @collect_less()
     def _commit_ends(self, plan: Plan, ended: BatchLog) -> Offsets:
         """Commit where the batch ends. Return the partitions that somebody has reset, which are left out."""
         announced, ends, patience = intents_of(plan), outcomes_of(plan.number, plan.ranges), Patience()
@@ -375,6 +376,7 @@ class GroupBatches:
             return None
         return DriverReading(TaskReading(self._make_task(plan.ranges), self._client))
 
+    @collect_less()
     def _announce_batch(
         self,
         plan: Plan,
