@@ -398,7 +398,7 @@ class GroupBatches:
             if plan.ranges:
                 noted = noted.announce(plan.number, started_ms, replayed=plan.replayed)
                 announced = self._keeper.carry(announced, noted)
-                moved |= self._keeper.clear_others(state.committed, wanted)
+                moved |= self._keeper.clear_others(state.committed, wanted, state.bounds)
             else:
                 moved = {p: keep_log(commit, state.committed.get(p)) for p, commit in moved.items()}
             meanwhile = None if ahead is None else ahead.gather

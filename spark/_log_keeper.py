@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, replace
 
 from ..protocol import TopicPartition
@@ -87,15 +87,16 @@ class LogKeeper:
         commit = commits[self._carrier]
         return commits | {self._carrier: replace(commit, metadata=add_log(commit.metadata, text))}
 
-    def clear_others(self, committed: Commits, commits: Commits) -> Commits:
-        """Return commits that take logs away from partitions which are not in ``commits``.
+    def clear_others(self, committed: Commits, commits: Commits, read: Container[TopicPartition]) -> Commits:
+        """Return commits that take logs away from partitions of ``read`` which are not in ``commits``.
 
-        Else each partition that ever carried the log would keep an old one.
+        Else each partition that ever carried the log would keep an old one. Those that the job no longer
+        reads keep it: it may have lost its right to commit them.
         """
         return {
             partition: remove_log(committed[partition])
             for partition, _ in _carriers(committed)
-            if partition not in commits
+            if partition not in commits and partition in read
         }
 
 

@@ -59,7 +59,10 @@ def test_one_commit_carries_the_log_and_stays_the_carrier() -> None:
 
 def test_partitions_that_carried_the_log_before_are_cleared_of_it() -> None:
     committed = {A: Committed(1, text(BatchLog())), B: Committed(2, text(BatchLog())), C: Committed(3)}
-    assert loaded(committed).clear_others(committed, plain(B)) == {A: Committed(1, '{"b":4}')}
+    cleared = {A: Committed(1, '{"b":4}')}
+    assert loaded(committed).clear_others(committed, plain(B), {A, B, C}) == cleared
+    # of a topic that the job read once
+    assert loaded(committed).clear_others(committed, plain(B), {B, C}) == {}
 
 
 def test_a_log_that_cannot_be_read_is_said_and_a_new_one_begins(caplog: pytest.LogCaptureFixture) -> None:
