@@ -31,9 +31,9 @@ def test_a_consumer_is_made_without_spark_arrow_and_pandas() -> None:
 
 def test_the_first_requests_of_a_move_make_no_classes_of_messages() -> None:
     code = """
-from kohort.consumer.consumer import _load
+from kohort.consumer.consumer import _load_modules
 from kohort.protocol import ApiKey, messages_of
-_load()
+_load_modules()
 for api, structs in (
     (ApiKey.FETCH, ("FetchRequest", "FetchTopic", "FetchPartition")),
     (ApiKey.OFFSET_COMMIT, ("OffsetCommitRequest", "OffsetCommitRequestPartition")),
@@ -53,9 +53,9 @@ def test_the_first_records_load_nothing_that_was_not_loaded_at_the_start(records
     data = bytes(build_batch([(None, b"v", [])] * records, timestamp_ms=0, base_offset=0))
     code = f"""
 import sys
-from kohort.consumer.reading.fetched_records import ChunkReader, prepare
+from kohort.consumer.reading.fetched_records import ChunkReader, prepare_checksum
 from kohort.protocol import TopicPartition
-prepare()
+prepare_checksum()
 before = set(sys.modules)
 assert len(ChunkReader(TopicPartition("orders", 0), {data!r}, 0).read()) == {records}
 assert set(sys.modules) == before, set(sys.modules) - before

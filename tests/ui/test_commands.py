@@ -99,8 +99,8 @@ def test_it_listens_where_it_is_told() -> None:
 def test_the_command_line_loads_no_server() -> None:
     heavy = ("starlette", "uvicorn", "kohort.broker")
     script = (
-        "import sys\nfrom kohort.cli import _parser\n"
-        "_parser(['ui']).parse_args(['ui', '--port', '0'])\n"
+        "import sys\nfrom kohort.cli import _make_parser\n"
+        "_make_parser(['ui']).parse_args(['ui', '--port', '0'])\n"
         f"print([name for name in {heavy!r} if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

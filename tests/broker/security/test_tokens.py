@@ -312,7 +312,7 @@ class _Believing:
 
     token = ""
 
-    async def verified(self, token: str) -> tuple[str, int]:
+    async def verify_token(self, token: str) -> tuple[str, int]:
         self.token = token
         return "alice", 7
 

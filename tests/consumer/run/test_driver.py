@@ -68,13 +68,13 @@ class _Membership:
     def next_deadline(self) -> float | None:
         return None
 
-    def advance(self, _now: float) -> None:
+    def do_due(self, _now: float) -> None:
         self.advanced += 1
 
     def subscribe(self, topics: Iterable[str], _now: float) -> None:
         self.subscribed.append(frozenset(topics))
 
-    def topics(
+    def on_topics(
         self, topics: Mapping[str, TopicInfo], _now: float, gone: frozenset[str], _ids: Mapping[UUID, str]
     ) -> None:
         self.told.append((topics, gone))
