@@ -34,6 +34,7 @@ class ListedAssignor(NamedTuple):
 
 
 def assignors_table(rows: Iterable[ListedAssignor]) -> Table:
+    """Return the table of installed assignors; one that cannot be loaded shows its error."""
     cells = (
         (row.name, row.origin, row.version, ", ".join(row.protocols), row.error or row.description)
         for row in rows

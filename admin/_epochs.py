@@ -55,10 +55,12 @@ class EpochMember:
 
     @property
     def name(self) -> str:
+        """How the member is called in causes: a static one by its instance id."""
         is_static = self.metadata is not None and self.metadata.instance_id is not None
         return f"{'static ' * is_static}member {self.owner}"
 
     def is_settled(self, target_epoch: int) -> bool:
+        """Return whether the member has reached the target of this epoch, or is away."""
         current = self.current
         if current is None:
             return False

@@ -151,6 +151,7 @@ class Documents(WatchView):
     """One JSON document a look, each on its own line."""
 
     def show(self, now: GroupDescription, news: list[News]) -> None:
+        """Write one JSON document for this look."""
         shown = {"timestamp_ms": _now_ms(), **plain(now), "total_lag": now.total_lag, "events": plain(news)}
         self.screen.document(shown, one_line=True)
 
@@ -163,6 +164,7 @@ class Lines(WatchView):
         self._last = ""
 
     def show(self, now: GroupDescription, news: list[News]) -> None:
+        """Write a line for each piece of news; at the first look, the group."""
         for piece in news:
             self.screen.write(f"{notation.utc(piece.timestamp_ms)}  {tables.clean(piece.text)}\n")
         lag = "-" if now.total_lag is None else now.total_lag
@@ -190,9 +192,11 @@ class Picture(WatchView):
         self._live.stop()
 
     def show(self, now: GroupDescription, news: list[News]) -> None:  # noqa: ARG002 - it shows old ones too
+        """Draw the group anew, in place of the last picture."""
         self._draw(now, "Ctrl-C ends")
 
     def trouble(self, words: str) -> None:
+        """Draw the last picture again, with these words below it."""
         if self._watcher.before is not None:
             self._draw(self._watcher.before, words)
 

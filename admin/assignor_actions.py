@@ -31,6 +31,7 @@ class Scene:
     measured: dict[Measure, Weights] = field(default_factory=dict)
 
     def try_all(self, specs: Sequence[str]) -> list[Trial]:
+        """Return a trial for each spec, in their order; one that fails has an error."""
         trials = []
         for spec in specs:
             measure = measure_of(spec)

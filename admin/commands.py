@@ -198,6 +198,7 @@ def reader(read_text: Callable[[str], object]) -> Callable[[str], object]:
 
 
 def names(text: str) -> list[str]:
+    """Read names with commas between them; empty ones are left out."""
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
@@ -212,6 +213,7 @@ def _check_names(text: str, known: Sequence[str], what: str) -> list[str]:
 
 
 def whole(text: str, least: int) -> int:
+    """Read a whole number from ``least`` up to 2**63 - 1. Raises ArgumentTypeError for all else."""
     if not (text.isascii() and text.isdigit() and least <= int(text) < 2**63):
         raise argparse.ArgumentTypeError(f"{text!r}: give a whole number from {least} on")
     return int(text)

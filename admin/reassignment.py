@@ -366,6 +366,7 @@ async def end_throttle(cluster: Cluster, topics: Iterable[str]) -> list[str]:
 
 
 def join_numbers(numbers: Iterable[int]) -> str:
+    """Return broker ids as one text, with commas."""
     return ",".join(map(str, numbers))
 
 

@@ -121,6 +121,7 @@ class GroupDescription:
 
     @property
     def exists(self) -> bool:
+        """Whether the group exists: Kafka describes one that does not as "Dead"."""
         return self.state != "Dead"
 
     @property
@@ -184,6 +185,7 @@ class Outcome(NamedTuple):
 
     @property
     def ok(self) -> bool:
+        """Whether the request succeeded for this item."""
         return self.error_code == 0
 
 

@@ -60,6 +60,7 @@ class Screen:
         self.write("\n".join(line.rstrip() for line in captured.get().splitlines()) + "\n")
 
     def document(self, value: Any, *, one_line: bool = False) -> None:
+        """Write a value as JSON, indented or on one line."""
         self._end_progress()
         self.write(document(value, indent=None if one_line else 2) + "\n")
 
@@ -76,6 +77,7 @@ class Screen:
             print(f"({words})", file=sys.stderr)
 
     def progress(self, done: int, total: int) -> None:
+        """Show how far the reading of a group's records is."""
         self.status(f"read {done:,} of at most {total:,} offsets of __consumer_offsets")
 
     def status(self, words: str) -> None:
@@ -111,4 +113,5 @@ def plain(value: Any) -> Any:
 
 
 def document(value: Any, *, indent: int | None = 2) -> str:
+    """Return a value as JSON; data classes are objects, bytes and enums as ``plain`` has them."""
     return json.dumps(plain(value), indent=indent, ensure_ascii=False)

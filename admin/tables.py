@@ -55,6 +55,7 @@ def clean(text: str) -> str:
 
 
 def groups_table(rows: Iterable[ListedGroup]) -> Table:
+    """Return the table of ``kohort groups list``."""
     return table(
         ["GROUP", "STATE", "PROTOCOL TYPE", "TYPE", "COORDINATOR"],
         (
@@ -162,6 +163,7 @@ def _member_table(found: GroupDescription) -> Table:
 
 
 def pairs(rows: Iterable[tuple[str, object]]) -> Table:
+    """Return a table of names and values, without headings."""
     made = table(["", ""], rows)
     made.show_header = False
     return made
@@ -267,6 +269,7 @@ def events(entries: Iterable[HistoryEntry]) -> list[object]:
 
 
 def changes(plan: ResetPlan) -> Table:
+    """Return the table of a reset: each partition's offset before and after."""
     return table(
         ["TOPIC", "PARTITION", "CURRENT", "NEW", "NOTE"],
         ((c.topic, c.partition, c.current_offset, c.new_offset, c.note) for c in plan.changes),
@@ -274,6 +277,7 @@ def changes(plan: ResetPlan) -> Table:
 
 
 def outcomes(headings: Sequence[str], rows: Mapping[Any, Outcome]) -> Table:
+    """Return the table of a deletion: names, and "deleted" or the error."""
     return table([*headings, "RESULT"], ((*names, done.error or "deleted") for names, done in rows.items()))
 
 

@@ -179,6 +179,7 @@ def _describe_partition(
 async def topic_configs(
     cluster: Cluster, topics: Iterable[str], *, all_configs: bool
 ) -> dict[str, list[Config]]:
+    """Return the configs of topics by topic: those that were set, or ``all_configs``. Raises KafkaError."""
     from ..protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 
     body = DescribeConfigsRequest([DescribeConfigsResource(_TOPIC, topic, None) for topic in topics])

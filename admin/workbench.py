@@ -55,6 +55,7 @@ class GroupSnapshot:
     names: Mapping[str, str] = field(default_factory=dict)
 
     def name(self, member_id: str) -> str:
+        """The name shown for a member; its id where no better one is known."""
         return self.names.get(member_id, member_id)
 
 
@@ -133,6 +134,7 @@ class Trial:
 
     @property
     def usable(self) -> bool:
+        """Whether the assignor gave an assignment without problems."""
         return self.error is None and not self.problems
 
 

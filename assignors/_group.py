@@ -40,6 +40,7 @@ class IndexedGroup:
 
     @classmethod
     def of(cls, topics: Mapping[str, TopicInfo], members: Mapping[str, Member]) -> IndexedGroup:
+        """Number the members in order, and the partitions of all topics that somebody subscribes to."""
         ordered = in_member_order(members.values())
         alike: dict[tuple[str, ...], list[int]] = {}  # members by subscription as sent
         last: tuple[str, ...] = ()

@@ -71,6 +71,7 @@ class ListOwnership:
                 position += units
 
     def owned(self, slices: Sequence[TopicSlice]) -> list[int]:
+        """See Ownership."""
         units = Counter[int]()
         for _, partitions in slices:
             if isinstance(partitions, range):
@@ -84,6 +85,7 @@ class ListOwnership:
         return found
 
     def distribute(self, slices: Sequence[TopicSlice], own: Sequence[int], given: Mapping[int, int]) -> None:
+        """See Ownership."""
         short = {m: units - own[m] for m, units in given.items() if units > own[m]}
         if any(own):
             rest = self._take_rest(slices, own, given)
@@ -116,11 +118,13 @@ class ListOwnership:
         return rest
 
     def withhold(self) -> None:
+        """See Ownership."""
         for partition, (claimant, m) in enumerate(zip(self.newest, self.owner, strict=True)):
             if claimant not in (UNCLAIMED, m):
                 self.owner[partition] = UNCLAIMED
 
     def assignment(self) -> GroupAssignment:
+        """See Ownership."""
         lists: list[list[TopicPartition]] = [[] for _ in self.group.member_ids]
         nobodys: list[TopicPartition] = []
         put = [*(mine.append for mine in lists), nobodys.append]  # index -1 is UNCLAIMED

@@ -22,6 +22,7 @@ class RangeAssignor(Assignor):
     name = "range"
 
     def assign(self, topics: Mapping[str, TopicInfo], members: Mapping[str, Member]) -> GroupAssignment:
+        """Give each member a run of each topic's partitions; the first members get one more."""
         ordered = in_member_order(members.values())
         assignment: GroupAssignment = {member.member_id: [] for member in ordered}
         shares = _shares_of(topics, ordered)
@@ -146,6 +147,7 @@ class RoundRobinAssignor(Assignor):
     name = "roundrobin"
 
     def assign(self, topics: Mapping[str, TopicInfo], members: Mapping[str, Member]) -> GroupAssignment:
+        """Deal the partitions of all topics in turn to the members that subscribe to them."""
         ring = in_member_order(members.values())
         assignment: GroupAssignment = {member.member_id: [] for member in ring}
         takers_of: dict[str, list[int]] = {}  # by topic, places in the ring

@@ -94,16 +94,19 @@ class StickyAssignor(_Balanced, Assignor):
         self._partitions: tuple[TopicPartition, ...] | None = None
 
     def assign(self, topics: Mapping[str, TopicInfo], members: Mapping[str, Member]) -> GroupAssignment:
+        """Balance the members' numbers of partitions with as few moves as that takes."""
         reader = OwnedPartitionsReader()
         return self._assign_balanced(
             topics, members, lambda one: reader.sticky(one.user_data), withhold=False
         )
 
     def user_data(self, topics: Sequence[str]) -> bytes | None:
+        """The partitions of the last assignment and its generation, as Java's assignor encodes them."""
         del topics
         return None if self._partitions is None else encode_sticky(self._partitions, self._generation)
 
     def on_assignment(self, partitions: Sequence[TopicPartition], generation: int) -> None:
+        """Keep the assignment for the next ``user_data``."""
         self._partitions, self._generation = tuple(partitions), generation
 
 
@@ -118,15 +121,18 @@ class CooperativeStickyAssignor(_Balanced, Assignor):
     rebalance_protocols = frozenset({RebalanceProtocol.COOPERATIVE, RebalanceProtocol.EAGER})
 
     def assign(self, topics: Mapping[str, TopicInfo], members: Mapping[str, Member]) -> GroupAssignment:
+        """As StickyAssignor, but what moves stays without an owner until the next rebalance."""
         return self._assign_balanced(
             topics, members, lambda one: owned_partitions(cooperative_claim(one)), withhold=True
         )
 
     def user_data(self, topics: Sequence[str]) -> bytes | None:
+        """The generation of the last assignment, as Java's assignor encodes it."""
         del topics
         return encode_cooperative(self._generation)
 
     def on_assignment(self, partitions: Sequence[TopicPartition], generation: int) -> None:
+        """Keep the generation for the next ``user_data``."""
         del partitions
         self._generation = generation
 
@@ -143,6 +149,7 @@ class UniformAssignor(_Balanced, Assignor):
         super().__init__(racks=RackPreference.IGNORED)
 
     def assign(self, topics: Mapping[str, TopicInfo], members: Mapping[str, Member]) -> GroupAssignment:
+        """Balance as StickyAssignor does; the coordinator says who owns what (KIP-848)."""
         return self._assign_balanced(topics, members, _owned_by, withhold=False)
 
 

@@ -199,9 +199,11 @@ class BalancedByWeightAssignor(MeasuringAssignor):
         self._meant_in: object = None  # subscriptions and partition counts of that assignment
 
     def measured(self, weights: Mapping[TopicPartition, float]) -> None:
+        """Take measured weights for the next ``assign``."""
         self._weights = dict(weights)
 
     def assign(self, topics: Mapping[str, TopicInfo], members: Mapping[str, Member]) -> GroupAssignment:
+        """Give each member about the same weight, moving no more than ``slack`` requires."""
         ordered = in_member_order(members.values())
         wanted = [frozenset(topic for topic in member.topics if topic in topics) for member in ordered]
         owned = _newest_claimants([cooperative_claim(member.subscription) for member in ordered])
@@ -265,10 +267,12 @@ class BalancedByWeightAssignor(MeasuringAssignor):
             loads.even_out(self._moves)
 
     def user_data(self, topics: Sequence[str]) -> bytes | None:
+        """The last assignment and its generation, in the format of ``sticky``."""
         del topics
         return None if self._partitions is None else encode_sticky(self._partitions, self._generation)
 
     def on_assignment(self, partitions: Sequence[TopicPartition], generation: int) -> None:
+        """Keep the assignment for the next ``user_data``."""
         self._partitions, self._generation = tuple(partitions), generation
 
 

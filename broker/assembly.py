@@ -281,9 +281,11 @@ class BrokerAssembly:
         )
 
     async def listen(self) -> None:
+        """Listen on all listeners; clients wait until ``start``. Raises OSError."""
         await self.server.listen(self._router)
 
     async def start(self) -> None:
+        """Register, take up the partitions that the metadata give this broker, and serve clients."""
         topics, cluster, lone = self.node.topics, self.node.cluster, self._lone
         if lone is not None:
             self.server.start()
@@ -349,6 +351,7 @@ class BrokerAssembly:
         )
 
     async def stop(self) -> None:
+        """Hand leadership to others, stop serving, and write what a clean start needs."""
         cluster = self.node.cluster
         if cluster is not None:
             await cluster.control.leave(_LEAVE_S)

@@ -32,6 +32,7 @@ class Background:
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
+        """Begin the tasks that run at intervals."""
         settings = self._settings
         self._tasks = [
             asyncio.create_task(self._apply_retention(settings.log_retention_check_interval_ms / 1000)),
@@ -43,6 +44,7 @@ class Background:
         self._cleaner.start()
 
     async def stop(self) -> None:
+        """Stop them; one that is at work ends first where it cannot be interrupted."""
         for task in self._tasks:
             task.cancel()
         if self._tasks:

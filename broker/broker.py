@@ -99,6 +99,7 @@ class Broker:
 
     @property
     def cluster_id(self) -> str:
+        """Id of the cluster. Raises RuntimeError while the broker does not run."""
         return self._require_running().node.image.cluster_id
 
     @property
@@ -108,6 +109,7 @@ class Broker:
 
     @property
     def topics(self) -> Topics:
+        """The topics as this broker knows them, for code on its own event loop."""
         return self._require_running().node.topics
 
     @property

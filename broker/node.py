@@ -70,4 +70,5 @@ class Node:
 
     @property
     def image(self) -> ClusterImage:
+        """The newest image of topics and brokers that this broker has put in force."""
         return self.topics.image

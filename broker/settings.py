@@ -293,10 +293,12 @@ class BrokerSettings(SecuritySettings, ShareCoordinatorSettings, TransactionSett
 
     @property
     def segment_ms(self) -> int:
+        """Age at which a segment is closed: ``log.roll.ms``, else ``log.roll.hours``."""
         return self.log_roll_hours * _HOUR_MS if self.log_roll_ms is None else self.log_roll_ms
 
     @property
     def flush_ms(self) -> int:
+        """Longest time until a record is synced; the largest number if none is set."""
         return MAX_LONG if self.log_flush_interval_ms is None else self.log_flush_interval_ms
 
 

@@ -144,6 +144,7 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def is_closed(self) -> bool:
+        """Whether no request can be sent any more, or not yet."""
         return self._transport is None or self._closed_because is not None
 
     @property
@@ -156,6 +157,7 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def idle(self) -> bool:
+        """Whether no response is awaited."""
         return not self._waiting
 
     def is_usable(self) -> bool:
@@ -261,9 +263,11 @@ class Connection(asyncio.BufferedProtocol):
                 found.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
 
     def pause_writing(self) -> None:
+        """See asyncio.BufferedProtocol."""
         self._writable.clear()
 
     def resume_writing(self) -> None:
+        """See asyncio.BufferedProtocol."""
         self._writable.set()
 
     def _open_transport(self) -> asyncio.Transport:
@@ -327,13 +331,16 @@ class Connection(asyncio.BufferedProtocol):
         return await self._send_request(body, version, _LONG_MS)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """See asyncio.BufferedProtocol."""
         # uvloop's transports have the methods of Transport, but do not derive from it
         self._transport = cast(asyncio.Transport, transport)
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - asyncio's signature
+        """See asyncio.BufferedProtocol. Received bytes go right into the frame reader's buffer."""
         return self._frames.buffer()
 
     def buffer_updated(self, nbytes: int) -> None:
+        """See asyncio.BufferedProtocol. A malformed frame ends the connection."""
         try:
             for frame in self._frames.on_received(nbytes):
                 self._on_frame(frame)
@@ -364,6 +371,7 @@ class Connection(asyncio.BufferedProtocol):
             answer.set_exception(error)
 
     def connection_lost(self, error: Exception | None) -> None:
+        """See asyncio.BufferedProtocol. All requests under way fail."""
         why = f"connection lost: {error}" if error else "the broker closed the connection"
         first = self._waiting.get(1)
         if not self.versions and self._transport is not None:

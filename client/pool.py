@@ -136,6 +136,7 @@ class ConnectionPool:
         return connection
 
     def close(self) -> None:
+        """Close every connection; requests under way fail."""
         for connection in (*self._open.values(), *self._leaving):
             connection.close()
         self._open.clear()

@@ -41,6 +41,7 @@ class Signal:
         self.waiters: dict[asyncio.Future[None], None] = {}
 
     def fire(self) -> None:
+        """Wake everybody who waits now."""
         waiters, self.waiters = self.waiters, {}
         for waiter in waiters:
             if not waiter.done():

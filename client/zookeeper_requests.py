@@ -55,6 +55,7 @@ class ReadMany:
         return f"ReadMany({len(self._paths)} nodes)"
 
     def serialize(self) -> bytes:
+        """Return the paths as a request of ZooKeeper's MultiRead (opcode 22)."""
         made = bytearray()
         for path in self._paths:
             made += _HEADER.pack(self._kind, False, -1)
@@ -63,6 +64,7 @@ class ReadMany:
         return bytes(made + _HEADER.pack(_ERROR, True, -1))
 
     def deserialize(self, buffer: bytes, offset: int) -> list[Read]:
+        """Return what each path has; a missing entry is its error code."""
         found: list[Read] = []
         while True:
             kind, is_end, _ = _HEADER.unpack_from(buffer, offset)
@@ -100,6 +102,7 @@ class WatchAll:
         return f"WatchAll({self._path})"
 
     def serialize(self) -> bytes:
+        """Return the request for a persistent recursive watch (opcode 106)."""
         return _encode_text(self._path) + _INT.pack(_PERSISTENT_RECURSIVE)
 
     def deserialize(self, buffer: bytes, offset: int) -> None:

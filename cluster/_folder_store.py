@@ -100,14 +100,17 @@ class FolderStore(TreeStore):
         self._unread = {part.file for part in self._parts.values()}
 
     def get(self, path: str) -> StoreEntry | None:
+        """See MetadataStore. Raises StateFileError for a document that cannot be read."""
         self._part_of(path)
         return super().get(path)
 
     def children(self, path: str) -> Sequence[str]:
+        """See MetadataStore."""
         self._part_of(path)
         return super().children(path)
 
     async def commit(self, *changes: Change) -> None:
+        """See MetadataStore. Each document is written whole, to another name, and renamed."""
         self.commit_now(*changes)
 
     def commit_now(self, *changes: Change) -> None:
@@ -134,6 +137,7 @@ class FolderStore(TreeStore):
         self._tree.apply(step)
 
     def close(self) -> None:
+        """End the session: its ephemeral entries go."""
         if self._session is SessionState.LOST:
             return
         self._tree.apply({path: None for path, entry in self._tree.entries().items() if entry.ephemeral})
@@ -145,6 +149,7 @@ class FolderStore(TreeStore):
         return [path for path in paths if path.exists()]
 
     def unreadable(self, path: str, error: Exception) -> StateFileError:
+        """See MetadataStore; the error names the file."""
         return self._parts[path].file.unreadable(error)
 
     def _part_of(self, path: str) -> _Part | None:

@@ -181,6 +181,7 @@ class ClusterImage:
         return f"ClusterImage({self.cluster_id}, {len(self.brokers)} brokers, {len(self.topics())} topics)"
 
     def topic(self, name: str) -> TopicImage | None:
+        """Find a topic by its name."""
         return self._by_name[hash(name) % _SHARDS].get(name)
 
     def topic_by_id(self, topic_id: UUID | None) -> TopicImage | None:

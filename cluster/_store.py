@@ -107,7 +107,8 @@ class MetadataStore(Protocol):
     """
 
     @property
-    def session(self) -> SessionState: ...
+    def session(self) -> SessionState:
+        """State of the session; entries that it owns go when it is lost."""
 
     @property
     def refusal(self) -> KohortError | None:

@@ -141,6 +141,7 @@ class ZooKeeperStore(TreeStore):
             self._note.write(session)
 
     def close(self) -> None:
+        """End the session. Safe to call again."""
         if self._closed:
             return
         self._closed = True
@@ -153,6 +154,9 @@ class ZooKeeperStore(TreeStore):
     # -- write -----------------------------------------------------------------------------------------------
 
     async def commit(self, *changes: Change) -> None:
+        """See MetadataStore. Raises ConnectionError while there is no connection; the outcome is unknown
+        then.
+        """
         if self._session is not SessionState.CONNECTED:
             raise ConnectionError(f"the session with ZooKeeper is {self._session.value}: nothing is written")
         for change in changes:
@@ -257,6 +261,7 @@ class ZooKeeperStore(TreeStore):
             log.debug("pieces in ZooKeeper were not looked through: %r", error)
 
     async def sync(self) -> None:
+        """See MetadataStore. Raises ConnectionError."""
         if self._session is not SessionState.CONNECTED:
             raise ConnectionError(f"the session with ZooKeeper is {self._session.value}")
         from kazoo.exceptions import KazooException

@@ -41,10 +41,12 @@ DOCUMENTS: Final = {
 
 
 def topic_path(name: str) -> str:
+    """Path of a topic's id and configs."""
     return f"{TOPICS}/{name}"
 
 
 def deleted_topic_path(topic_id: UUID) -> str:
+    """Path of a deleted topic, until all its replicas are removed."""
     return f"{DELETED_TOPICS}/{topic_id}"
 
 
@@ -62,6 +64,7 @@ class TopicRecord:
         return cls(UUID(value["id"]), int(value["partitions"]), dict(value["configs"]))
 
     def to_document(self) -> dict[str, Any]:
+        """Return the record as it is stored."""
         return {"id": str(self.id), "partitions": self.partitions, "configs": self.configs}
 
 
@@ -84,14 +87,17 @@ PartitionKey: TypeAlias = tuple[UUID, int]
 
 
 def broker_path(node_id: int) -> str:
+    """Path of a broker's registration, an ephemeral entry."""
     return f"{BROKERS}/{node_id}"
 
 
 def topic_config_path(name: str) -> str:
+    """Path of a topic's configs, where Apache Kafka has them."""
     return f"{TOPIC_CONFIGS}/{name}"
 
 
 def states_path(number: int) -> str:
+    """Path of one of the entries that share the states of partitions."""
     return f"{PARTITION_STATES}/{number}"
 
 
@@ -179,6 +185,7 @@ def _replica_set(by_topic: Mapping[str, Sequence[int]]) -> frozenset[tuple[UUID,
 
 
 def stored_controller(node_id: int, timestamp_ms: int) -> dict[str, object]:
+    """Return the content of ``/controller``, as Apache Kafka writes it."""
     return {"version": 2, "brokerid": node_id, "timestamp": str(timestamp_ms), "kraftControllerEpoch": -1}
 
 
@@ -195,6 +202,7 @@ class TopicAssignment:
 
     @classmethod
     def of(cls, topic_id: UUID, partitions: Sequence[PartitionState]) -> TopicAssignment:
+        """Take replicas, and those that come and go, from the states of a topic's partitions."""
         return cls(
             topic_id,
             tuple(each.replicas for each in partitions),
@@ -218,6 +226,7 @@ class TopicAssignment:
         )
 
     def to_document(self) -> dict[str, Any]:
+        """Return the assignment in Apache Kafka's format, version 3."""
         return {
             "version": 3,
             "topic_id": id_text(self.id),
@@ -236,6 +245,7 @@ class TopicDeletion:
 
     @classmethod
     def of(cls, topic: TopicImage) -> TopicDeletion:
+        """Return the deletion of a topic: every broker with a replica has to remove it."""
         return cls(topic.name, frozenset(each for state in topic.partitions for each in state.replicas))
 
     @classmethod
@@ -244,13 +254,16 @@ class TopicDeletion:
         return cls(str(value["name"]), frozenset(map(int, value["brokers"])))
 
     def to_document(self) -> dict[str, Any]:
+        """Return the deletion as it is stored."""
         return {"version": 1, "name": self.name, "brokers": sorted(self.brokers)}
 
     def without(self, node_id: int) -> TopicDeletion:
+        """The same after a broker has removed its replicas."""
         return TopicDeletion(self.name, self.brokers - {node_id})
 
 
 def stored_cluster_id(cluster_id: str) -> dict[str, object]:
+    """Return the content of ``/cluster/id``."""
     return {"version": "1", "id": cluster_id}
 
 

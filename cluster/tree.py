@@ -35,9 +35,11 @@ class Tree:
         return f"Tree({len(self._entries)} entries)"
 
     def get(self, path: str) -> StoreEntry | None:
+        """Find an entry."""
         return self._entries.get(path)
 
     def children(self, path: str) -> Sequence[str]:
+        """Names of the entries right below a path, in the order of their creation."""
         return list(self._children.get(path, ()))
 
     def entries(self) -> Mapping[str, StoreEntry]:
@@ -88,9 +90,11 @@ class Tree:
             call(path)
 
     def watch(self, path: str, fired: Callable[[str], None]) -> None:
+        """See MetadataStore."""
         self._watchers.setdefault(path, []).append(fired)
 
     def watch_children(self, path: str, fired: Callable[[str], None]) -> None:
+        """See MetadataStore."""
         self._child_watchers.setdefault(path, []).append(fired)
 
 
@@ -110,12 +114,15 @@ class TreeStore(ABC):
 
     @property
     def session(self) -> SessionState:
+        """See MetadataStore."""
         return self._session
 
     def get(self, path: str) -> StoreEntry | None:
+        """See MetadataStore."""
         return self._tree.get(path)
 
     def children(self, path: str) -> Sequence[str]:
+        """See MetadataStore."""
         return self._tree.children(path)
 
     async def sync(self) -> None:
@@ -123,25 +130,31 @@ class TreeStore(ABC):
         return
 
     def watch(self, path: str, fired: Callable[[str], None]) -> None:
+        """See MetadataStore."""
         self._tree.watch(path, fired)
 
     def watch_children(self, path: str, fired: Callable[[str], None]) -> None:
+        """See MetadataStore."""
         self._tree.watch_children(path, fired)
 
     def on_session(self, changed: Callable[[SessionState], None]) -> None:
+        """See MetadataStore."""
         self._session_watchers.append(changed)
 
     @abstractmethod
-    async def commit(self, *changes: Change) -> None: ...
+    async def commit(self, *changes: Change) -> None:
+        """See MetadataStore."""
 
     @abstractmethod
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """See MetadataStore."""
 
     def document(self, kind: str) -> Document:
         """The document of a kind: a key of ``DOCUMENTS``, or a path."""
         return Document(self, kind)
 
     def unreadable(self, path: str, error: Exception) -> StateFileError:
+        """See MetadataStore."""
         return StateFileError(f"the entry {path} of the metadata store cannot be read: {error!r}")
 
     def _become(self, session: SessionState) -> None:

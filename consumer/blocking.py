@@ -310,17 +310,21 @@ class GroupConsumer:
 
     @property
     def state(self) -> ConsumerStatus:
+        """As AsyncGroupConsumer.state."""
         return self._consumer.state
 
     group_metadata = _on_the_loop(AsyncGroupConsumer.group_metadata)
 
     def assignment(self) -> frozenset[TopicPartition]:
+        """As AsyncGroupConsumer.assignment."""
         return self._consumer.assignment()
 
     def subscription(self) -> frozenset[str]:
+        """As AsyncGroupConsumer.subscription."""
         return self._consumer.subscription()
 
     def position(self, partition: TopicPartition) -> int | None:
+        """As AsyncGroupConsumer.position."""
         return self._consumer.position(partition)
 
     lag = _on_the_loop(AsyncGroupConsumer.lag)

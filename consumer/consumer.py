@@ -573,6 +573,7 @@ class AsyncGroupConsumer:
         self._more.fire()
 
     def paused(self) -> frozenset[TopicPartition]:
+        """The partitions that ``pause`` holds back."""
         return self._built.positions.paused()
 
     def seek(self, partition: TopicPartition, offset: int, *, leader_epoch: int = -1) -> None:
@@ -594,10 +595,12 @@ class AsyncGroupConsumer:
         parts.fetcher.wake()
 
     def seek_to_beginning(self, *partitions: TopicPartition) -> None:
+        """Continue at the first record of each of these partitions."""
         for partition in partitions:
             self.seek(partition, EARLIEST)
 
     def seek_to_end(self, *partitions: TopicPartition) -> None:
+        """Continue behind the last record of each of these partitions."""
         for partition in partitions:
             self.seek(partition, LATEST)
 

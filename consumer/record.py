@@ -45,6 +45,7 @@ class Record(_Fields):
 
     @property
     def topic_partition(self) -> TopicPartition:
+        """The record's partition."""
         return TopicPartition(self.topic, self.partition)
 
     def __eq__(self, other: object) -> bool:

@@ -56,6 +56,7 @@ class Selection:
 
     @property
     def kind(self) -> str:
+        """What was given: "topics", "pattern" or "partitions"."""
         if self.manual:
             return "partitions"
         return "topics" if self.pattern is None else "pattern"

@@ -55,6 +55,7 @@ def list_request(body: Any) -> ListRequest:
 
 
 def handle_list(shard: GroupShard, request: Request, _now_ms: int) -> None:
+    """List the groups of this shard that the request's filters let through."""
     wanted: ListRequest = request.body
     listed = []
     for group_id in shard.state.group_ids():
@@ -88,10 +89,12 @@ def handle_delete(shard: GroupShard, request: Request, _now_ms: int) -> None:
 
 
 def delete_refusal(request: Request, error: int) -> DeletableGroupResult:
+    """Return the outcome for a group that is not deleted."""
     return DeletableGroupResult(request.body.group_id, error)
 
 
 def list_refusal(_request: Request, _error: int) -> list[ListedGroup]:
+    """Return no groups: a shard that does not serve has none to list."""
     return []
 
 

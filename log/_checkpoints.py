@@ -31,6 +31,7 @@ def read_offsets(fs: FileSystem, path: str) -> dict[TopicPartition, int]:
 
 
 def write_offsets(fs: FileSystem, path: str, offsets: Mapping[TopicPartition, int]) -> None:
+    """Write a checkpoint of offsets by partition, in Apache Kafka's format."""
     _write_entries(fs, path, [f"{topic} {partition} {o}" for (topic, partition), o in offsets.items()])
 
 
@@ -47,6 +48,7 @@ def read_epochs(fs: FileSystem, path: str) -> list[tuple[int, int]]:
 def write_epochs(
     fs: FileSystem, path: str, epochs: Sequence[tuple[int, int]], *, durable: bool = True
 ) -> None:
+    """Write the checkpoint of leader epochs; ``durable`` syncs it."""
     _write_entries(fs, path, [f"{epoch} {start}" for epoch, start in epochs], durable=durable)
 
 
@@ -64,6 +66,7 @@ def read_topic_id(fs: FileSystem, folder: str) -> uuid.UUID | None:
 
 
 def write_topic_id(fs: FileSystem, folder: str, topic_id: uuid.UUID) -> None:
+    """Write ``partition.metadata``, which has the topic's id."""
     text = f"version: 0\ntopic_id: {encode_uuid(topic_id)}"
     write_whole(fs, os.path.join(folder, PARTITION_METADATA), text.encode(), sync_folder=False)
 
@@ -107,6 +110,7 @@ def read_properties(fs: FileSystem, path: str) -> dict[str, str] | None:
 
 
 def write_properties(fs: FileSystem, path: str, properties: Mapping[str, str]) -> None:
+    """Write ``meta.properties`` or another file of keys and values."""
     text = "".join(f"{key}={value}\n" for key, value in properties.items())
     write_whole(fs, path, text.encode())
 

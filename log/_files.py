@@ -38,6 +38,7 @@ class FileRange:
         return self._size
 
     def fileno(self) -> int:
+        """The file's descriptor, for sendfile."""
         return self._descriptor.number
 
     def read(self, start: int = 0, end: int | None = None) -> bytes:
@@ -90,7 +91,8 @@ class File(Protocol):
 class Lock(Protocol):
     """A lock that is held until it is released or the process ends."""
 
-    def release(self) -> None: ...
+    def release(self) -> None:
+        """Give the lock up. Safe to call again."""
 
 
 class FileSystem(Protocol):
@@ -100,13 +102,15 @@ class FileSystem(Protocol):
         """Return a handle for a file, which is opened at its first use."""
         ...
 
-    def exists(self, path: str) -> bool: ...
+    def exists(self, path: str) -> bool:
+        """Return whether there is a file or folder."""
 
     def list(self, path: str) -> list[str]:
         """Return the names in a folder, in any order."""
         ...
 
-    def make_dirs(self, path: str) -> None: ...
+    def make_dirs(self, path: str) -> None:
+        """Make a folder and those above it, unless it exists."""
 
     def rename(self, old: str, new: str) -> None:
         """Rename, replacing a file of the new name."""
@@ -116,7 +120,8 @@ class FileSystem(Protocol):
         """Remove a file, if it exists."""
         ...
 
-    def remove_tree(self, path: str) -> None: ...
+    def remove_tree(self, path: str) -> None:
+        """Remove a folder with all in it; of a link, the link."""
 
     def sync_dir(self, path: str) -> None:
         """Make renames, creations and removals in a folder durable."""
@@ -141,6 +146,7 @@ class OsFile:
         return f"OsFile({self.path!r}, {'closed' if self.descriptor is None else 'open'})"
 
     def size(self) -> int:
+        """See File."""
         opened = self.descriptor
         if opened is not None:
             return os.fstat(opened.number).st_size
@@ -150,6 +156,7 @@ class OsFile:
             return 0
 
     def read(self, position: int, size: int) -> bytes:
+        """See File."""
         # holding the descriptor keeps it open: another thread may need one meanwhile
         opened = self._open_descriptor()
         data = os.pread(opened.number, size, position)
@@ -162,6 +169,7 @@ class OsFile:
         return data
 
     def write(self, position: int, data: bytes | bytearray | memoryview) -> None:
+        """See File."""
         opened = self._open_descriptor(os.O_CREAT)
         written = os.pwrite(opened.number, data, position)
         while written < len(data):
@@ -171,6 +179,7 @@ class OsFile:
             written += more
 
     def truncate(self, size: int) -> None:
+        """See File."""
         opened = self._open_descriptor(os.O_CREAT)
         os.ftruncate(opened.number, size)
 
@@ -190,10 +199,12 @@ class OsFile:
         return FileRange(opened, position, size)
 
     def sync(self) -> None:
+        """See File."""
         opened = self._open_descriptor()
         os.fsync(opened.number)
 
     def close(self) -> None:
+        """See File."""
         if self.descriptor is not None:
             OPEN_FILES.close(self)
 
@@ -220,6 +231,7 @@ class OsLock:
 
     @classmethod
     def take(cls, path: str) -> OsLock | None:
+        """Take the lock; None if this process or another one holds it."""
         try:
             stat = os.stat(path)
             # closing any descriptor of the file would give up the lock that this process has on it
@@ -241,6 +253,7 @@ class OsLock:
         return cls(descriptor, inode)
 
     def release(self) -> None:
+        """See Lock."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._held.discard(self._inode)
@@ -253,25 +266,32 @@ class OsFileSystem:
     __slots__ = ()
 
     def file(self, path: str) -> File:
+        """See FileSystem."""
         return OsFile(path)
 
     def exists(self, path: str) -> bool:
+        """See FileSystem."""
         return os.path.exists(path)
 
     def list(self, path: str) -> list[str]:
+        """See FileSystem."""
         return os.listdir(path)
 
     def make_dirs(self, path: str) -> None:
+        """See FileSystem."""
         os.makedirs(path, FOLDER_MODE, exist_ok=True)
 
     def rename(self, old: str, new: str) -> None:
+        """See FileSystem."""
         os.replace(old, new)
 
     def remove(self, path: str) -> None:
+        """See FileSystem."""
         with contextlib.suppress(FileNotFoundError):
             os.remove(path)
 
     def remove_tree(self, path: str) -> None:
+        """See FileSystem."""
         # what a link points to is somebody else's
         if os.path.islink(path):
             os.remove(path)
@@ -279,6 +299,7 @@ class OsFileSystem:
             shutil.rmtree(path)
 
     def sync_dir(self, path: str) -> None:
+        """See FileSystem."""
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             os.fsync(descriptor)
@@ -286,6 +307,7 @@ class OsFileSystem:
             os.close(descriptor)
 
     def lock(self, path: str) -> Lock | None:
+        """See FileSystem."""
         return OsLock.take(path)
 
 

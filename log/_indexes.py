@@ -50,10 +50,12 @@ class EntryFile:
         self.count = size
 
     def entry(self, number: int) -> tuple[int, int]:
+        """Read the entry with this number, from 0."""
         first, second = self.ENTRY.unpack(self.file.read(number * self.ENTRY.size, self.ENTRY.size))
         return first, second
 
     def add(self, first: int, second: int) -> None:
+        """Append an entry."""
         self.file.write(self.count * self.ENTRY.size, self.ENTRY.pack(first, second))
         self.count += 1
 
@@ -90,6 +92,7 @@ class OffsetIndex(EntryFile):
         self._base = base_offset
 
     def append(self, last_offset: int, position: int) -> None:
+        """Add the position in the segment of the batch that ends at an offset."""
         self.add(last_offset - self._base, position)
 
     def last(self) -> tuple[int, int] | None:
@@ -143,6 +146,7 @@ class TimeIndex(EntryFile):
         self._last_timestamp_ms = NO_TIMESTAMP
 
     def open(self) -> None:
+        """See EntryFile."""
         super().open()
         self._last_timestamp_ms = self.last()[0]
 
@@ -153,10 +157,12 @@ class TimeIndex(EntryFile):
             self._last_timestamp_ms = timestamp_ms
 
     def reset(self) -> None:
+        """See EntryFile."""
         super().reset()
         self._last_timestamp_ms = NO_TIMESTAMP
 
     def truncate(self, count: int) -> None:
+        """See EntryFile."""
         super().truncate(count)
         self._last_timestamp_ms = self.last()[0]
 
@@ -237,6 +243,7 @@ class TxnIndex:
         return len(self.entries) == len(raw) and all(_fits_entry(entry) for entry in self.entries)
 
     def append(self, aborted: AbortedTransaction) -> None:
+        """Add an aborted transaction."""
         self._file.write(len(self.entries) * _ENTRY.size, _ENTRY.pack(_VERSION, *aborted))
         self.entries.append(aborted)
 

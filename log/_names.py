@@ -45,6 +45,7 @@ def offsets_of(names: Iterable[str], suffix: str) -> list[int]:
 
 
 def partition_folder(topic: str, partition: int) -> str:
+    """Name of a partition's folder: ``TOPIC-NUMBER``."""
     return f"{topic}-{partition}"
 
 
@@ -73,6 +74,7 @@ def _with_tail(name: str, tail: str) -> str:
 
 
 def is_deleted_folder(name: str) -> bool:
+    """Return whether a folder is what is left of a deleted partition."""
     return _DELETED_FOLDER.fullmatch(name) is not None
 
 

@@ -52,6 +52,7 @@ class AppendedBatch(NamedTuple):
 
     @property
     def base_offset(self) -> int:
+        """Offset of the batch's first record."""
         return self.last_offset - self.offset_delta
 
 
@@ -92,6 +93,7 @@ class ProducerEntry:
         self.batches = deque([*before, *self.batches], maxlen=REMEMBERED_BATCHES)
 
     def adopt_epoch(self, epoch: int) -> None:
+        """Take another epoch: batches of the last one cannot be repeated any more."""
         if epoch != self.epoch:
             self.epoch = epoch
             self.batches.clear()
@@ -321,6 +323,7 @@ _VERSION = 1
 
 
 def encode_snapshot(producers: Iterable[ProducerEntry]) -> bytes:
+    """Return the content of a snapshot file."""
     return _snapshot_of([_encode_producer(producer) for producer in producers])
 
 

@@ -256,6 +256,7 @@ class Segment:
         return self.file.range(position, end - position)
 
     def read(self, position: int, end: int) -> bytes:
+        """Read bytes of the log file. Raises CorruptLogError if it is shorter than it was."""
         data = self.file.read(position, end - position)
         if len(data) < end - position:
             raise CorruptLogError(self.file.path, position, f"{end - position - len(data)} bytes are missing")
@@ -346,6 +347,7 @@ class Segment:
         self._first_timestamp_ms = None
 
     def end_indexes(self) -> None:
+        """Complete the indexes and cut off what was reserved, as no batch follows."""
         self.seal()
         self.index.trim()
         self.time_index.trim()

@@ -56,14 +56,17 @@ class Segments:
 
     @property
     def first(self) -> Segment:
+        """The oldest segment."""
         return self.all[0]
 
     @property
     def active(self) -> Segment:
+        """The segment to which batches are appended."""
         return self.all[-1]
 
     @property
     def size_bytes(self) -> int:
+        """Bytes of all log files."""
         return sum(segment.size for segment in self.all)
 
     def add(self, segment: Segment) -> None:
@@ -230,6 +233,7 @@ class Segments:
         del self._doomed[:due]
 
     def close(self) -> None:
+        """Close every file."""
         for segment in self.all:
             segment.close()
 

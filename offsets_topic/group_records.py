@@ -13,7 +13,8 @@ class GroupRecord(Protocol):
     """A record of a type of groups, or its tombstone."""
 
     @property
-    def group(self) -> str: ...
+    def group(self) -> str:
+        """Id of the group that the record is about."""
 
     def encode(self) -> tuple[bytes, bytes | None]:
         """Return key and value. Raises ValueError for a too long string, struct.error for a number."""

@@ -169,10 +169,14 @@ def encode_all(records: Iterable[Record]) -> tuple[list[tuple[bytes, bytes | Non
 
 @lru_cache(maxsize=16_384)
 def offset_key(group: str, topic: str, partition: int) -> bytes:
+    """Key of a committed offset: version 1 (2 bytes), group, topic (each 2 bytes of length, UTF-8), partition
+    (4).
+    """
     return b"\x00\x01" + key_string(group) + key_string(topic) + _INT32.pack(partition)
 
 
 def group_key(group: str) -> bytes:
+    """Key of a classic group: version 2 (2 bytes), group (2 bytes of length, UTF-8)."""
     return b"\x00\x02" + key_string(group)
 
 

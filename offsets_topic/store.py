@@ -91,18 +91,24 @@ class Log(Protocol):
     """The methods of a partition's log that the store uses; ``PartitionLog`` has them."""
 
     @property
-    def log_start_offset(self) -> int: ...
+    def log_start_offset(self) -> int:
+        """First offset of the log."""
 
     @property
-    def log_end_offset(self) -> int: ...
+    def log_end_offset(self) -> int:
+        """Offset of the next record."""
 
-    def append_built(self, batch: bytearray, *, now_ms: int) -> int: ...
+    def append_built(self, batch: bytearray, *, now_ms: int) -> int:
+        """Append a batch that this process has built and that needs no check; return its offset."""
 
-    def read(self, offset: int, max_bytes: int, *, to_log_end: bool) -> ReadInfo: ...
+    def read(self, offset: int, max_bytes: int, *, to_log_end: bool) -> ReadInfo:
+        """See PartitionLog.read."""
 
-    def salvage(self, offset: int) -> Iterator[Salvaged]: ...
+    def salvage(self, offset: int) -> Iterator[Salvaged]:
+        """See PartitionLog.salvage."""
 
-    def flush(self) -> None: ...
+    def flush(self) -> None:
+        """Sync what was appended."""
 
 
 class OffsetsStore:
@@ -129,6 +135,7 @@ class OffsetsStore:
 
     @property
     def partition_count(self) -> int:
+        """Number of the topic's partitions."""
         return len(self._logs) if self._partition_count is None else self._partition_count()
 
     def append(

@@ -84,9 +84,11 @@ class RecordMetadata(NamedTuple):
 
     @property
     def topic_partition(self) -> TopicPartition:
+        """The record's partition."""
         return TopicPartition(self.topic, self.partition)
 
-    def exception(self) -> BaseException | None: ...
+    def exception(self) -> BaseException | None:
+        """None, as the future of a record that was written answers it."""
 
 
 @dataclass(slots=True, eq=False)
@@ -116,6 +118,7 @@ class ProducerBatch:
 
     @property
     def held(self) -> int:
+        """Bytes that count towards ``buffer_memory``."""
         return self.size + HELD_BYTES * len(self.records)
 
     @property
@@ -125,6 +128,7 @@ class ProducerBatch:
 
     @property
     def first_ms(self) -> int:
+        """Timestamp of the first record."""
         return self.records[0][3] if self.encoded is None else self.encoded.first_ms
 
     @property
@@ -275,6 +279,7 @@ class Accumulator:
     _unsent: dict[Queue, None] = field(default_factory=dict)
 
     def queue(self, partition: TopicPartition) -> Queue:
+        """The queue of a partition, made at its first record."""
         found = self._queues.get(partition)
         if found is None:
             found = self._queues[partition] = Queue(partition)

@@ -115,6 +115,7 @@ class ProducerConfig(ClientSettings):
 
     @property
     def codec(self) -> Codec:
+        """The codec that ``compression`` names."""
         return Codec[self.compression.upper()]
 
 

@@ -84,10 +84,12 @@ class BatchHeader(NamedTuple):
 
     @property
     def last_offset(self) -> int:
+        """Offset of the last record; compaction may have removed it."""
         return self.base_offset + self.last_offset_delta
 
     @property
     def next_offset(self) -> int:
+        """Offset after the batch."""
         return self.last_offset + 1
 
     @property
@@ -102,14 +104,17 @@ class BatchHeader(NamedTuple):
 
     @property
     def log_append_time(self) -> bool:
+        """Whether the log has written its own time (bit 3 of the attributes)."""
         return bool(self.attributes & _LOG_APPEND_TIME)
 
     @property
     def transactional(self) -> bool:
+        """Whether it is part of a transaction (bit 4)."""
         return bool(self.attributes & _TRANSACTIONAL)
 
     @property
     def control(self) -> bool:
+        """Whether it is a marker of a transaction's end (bit 5)."""
         return bool(self.attributes & _CONTROL)
 
     @property

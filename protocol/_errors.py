@@ -218,6 +218,7 @@ class KafkaError(KohortError):
 
     @property
     def retriable(self) -> bool:
+        """Whether the same request may succeed later."""
         return self.code.retriable
 
 

@@ -47,21 +47,26 @@ class WireReader:
         return len(self._data) - self._position
 
     def int8(self) -> int:
+        """Read 1 byte, signed."""
         return int.from_bytes(self._take_bytes(1), "big", signed=True)
 
     def int16(self) -> int:
+        """Read 2 bytes, signed."""
         value: int = _INT16.unpack(self._take_bytes(2))[0]
         return value
 
     def int32(self) -> int:
+        """Read 4 bytes, signed."""
         value: int = _INT32.unpack(self._take_bytes(4))[0]
         return value
 
     def int64(self) -> int:
+        """Read 8 bytes, signed."""
         value: int = _INT64.unpack(self._take_bytes(8))[0]
         return value
 
     def uvarint(self) -> int:
+        """Read an unsigned varint: 7 bits in each byte, the lowest first; bit 7: another byte follows."""
         try:
             value, self._position = long_varint(self._data, self._position)
         except IndexError:
@@ -69,15 +74,18 @@ class WireReader:
         return value
 
     def uuid(self) -> UUID:
+        """Read 16 bytes."""
         return UUID(bytes=self._take_bytes(16))
 
     def string(self) -> str:
+        """Read a string that must not be null."""
         value = self.nullable_string()
         if value is None:
             raise MalformedMessageError(f"null string before byte {self._position}")
         return value
 
     def nullable_string(self) -> str | None:
+        """Read a length (2 bytes, -1 is null; flexible: a varint of length + 1) and UTF-8."""
         size = self.uvarint() - 1 if self.flexible else self.int16()
         if size < 0:
             return None
@@ -88,6 +96,7 @@ class WireReader:
             raise MalformedMessageError(f"string at byte {start} is not UTF-8") from error
 
     def nullable_bytes(self) -> bytes | None:
+        """Read a length (4 bytes, -1 is null; flexible: a varint of length + 1) and bytes."""
         size = self.uvarint() - 1 if self.flexible else self.int32()
         return None if size < 0 else self._take_bytes(size)
 
@@ -109,6 +118,7 @@ class WireReader:
         return max(count, 0)
 
     def int32s(self, *, nullable: bool = False) -> tuple[int, ...]:
+        """Read an array of 4-byte numbers; () for null, if it may be ``nullable``."""
         count = self.array_size(_INT32.size, nullable=nullable)
         return struct.unpack(f">{count}i", self._take_bytes(count * _INT32.size))
 

@@ -139,6 +139,7 @@ _GAUGES: list[tuple[str, str, Callable[[HandlerNumbers], float]]] = [
 
 
 def metrics_route(snapshots: Callable[[], Sequence[Snapshot]]) -> Callable[[], Answer]:
+    """Return what answers /metrics; without prometheus-client, a text that says what to install."""
     try:
         import prometheus_client as prometheus
     except ImportError:

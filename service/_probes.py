@@ -80,6 +80,7 @@ class HealthListener:
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def stop(self) -> None:
+        """Close the listener. Safe to call again."""
         if self._server is not None:
             self._server.close()
             self._server = None
@@ -130,10 +131,17 @@ class Probed(Protocol):
 
     group: str
 
-    def complaint(self) -> str | None: ...
-    def unready(self) -> str | None: ...
-    def remarks(self) -> Sequence[str]: ...
-    def snapshot(self, live: bool) -> Snapshot: ...
+    def complaint(self) -> str | None:
+        """What stands still, in words; None while there is progress."""
+
+    def unready(self) -> str | None:
+        """Why no record can be handled now; None if one can."""
+
+    def remarks(self) -> Sequence[str]:
+        """What /healthz says besides: a line for each."""
+
+    def snapshot(self, live: bool) -> Snapshot:
+        """Numbers for /metrics."""
 
 
 class Probes:

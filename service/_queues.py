@@ -59,14 +59,20 @@ class Waiting(Protocol):
     """The fields of a record that queues use."""
 
     @property
-    def offset(self) -> int: ...
+    def offset(self) -> int:
+        """Offset of the record."""
+
     @property
-    def key(self) -> bytes | None: ...
+    def key(self) -> bytes | None:
+        """Key of the record."""
+
     @property
-    def value(self) -> bytes | None: ...
+    def value(self) -> bytes | None:
+        """Value of the record."""
 
 
 def size_of(record: Waiting) -> int:
+    """Return the bytes that a record counts for towards ``backlog_max_bytes``."""
     key, value = record.key, record.value
     return RECORD_OVERHEAD_BYTES + (len(value) if value else 0) + (len(key) if key else 0)
 
@@ -158,6 +164,7 @@ class QueueScheduler:
 
     @property
     def backlog(self) -> int:
+        """Number of records that wait or are being handled."""
         return sum(each.records for each in self._partitions.values())
 
     @property
@@ -324,6 +331,7 @@ class QueueScheduler:
         return unfinished
 
     async def release_all(self, timeout_s: float) -> list[Unfinished]:
+        """As ``release``, for all partitions."""
         return await self.release(list(self._partitions), timeout_s)
 
     async def close(self, timeout_s: float) -> int:

@@ -423,14 +423,17 @@ class ConsumerService:
 
     @property
     def topics(self) -> list[str]:
+        """The topics of all handlers."""
         return [topic for handler in self._handlers for topic in handler.topics]
 
     @property
     def dead_letter_topics(self) -> list[str]:
+        """The topics to which dead letters go."""
         return sorted({topic for handler in self._handlers for topic in handler.letter_topics})
 
     @property
     def retry_topics(self) -> list[str]:
+        """The topics in which records wait for another try."""
         return sorted({topic for handler in self._handlers for topic in handler.retry_topics})
 
     @property

@@ -197,6 +197,7 @@ class DbApiSink(Sink):
             raise
 
     def execute(self, connection: Any, statement: str, parameters: Mapping[str, Any]) -> list[Any]:
+        """See Sink. ``:name`` becomes ``%(name)s`` where the driver wants that."""
         if not self._named:
             statement = re.sub(r":(\w+)", r"%(\1)s", statement)
         cursor = connection.cursor()
@@ -222,8 +223,10 @@ class SqlAlchemySink(Sink):
         self._text = sqlalchemy.text
 
     def transaction(self) -> Any:
+        """See Sink."""
         return self._engine.begin()
 
     def execute(self, connection: Any, statement: str, parameters: Mapping[str, Any]) -> list[Any]:
+        """See Sink."""
         result = connection.execute(self._text(statement), dict(parameters))
         return list(result) if result.returns_rows else []

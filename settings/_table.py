@@ -150,10 +150,12 @@ class Setting(NamedTuple):
 
     @property
     def kafka_name(self) -> str:
+        """Name with dots, as Apache Kafka writes it."""
         return self.row.kafka or self.name.replace("_", ".")
 
     @property
     def unit(self) -> str:
+        """Unit of the value: the row's, else what the name ends in ("ms", "bytes"); "" without one."""
         return self.row.unit or next((unit for end, unit in _UNITS.items() if self.name.endswith(end)), "")
 
     @property

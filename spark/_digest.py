@@ -22,6 +22,7 @@ class RowDigest:
         self._sum = 0
 
     def add(self, rows: TopicRows) -> None:
+        """Add a row."""
         count = rows.columns.row_count
         if rows.asked is None:
             seeds = array("I", [_seed(rows.topic, None)]) * count

@@ -83,12 +83,14 @@ class Replica:
         self.node: int | None = None
 
     def follow(self, cluster: Cluster, named: int) -> None:
+        """Read from the replica that the leader named, if its broker is known."""
         if named in cluster.known_metadata.nodes:
             self.node = named
         else:
             self.return_to_leader()
 
     def return_to_leader(self) -> None:
+        """Read from the leader from now on."""
         self.rack, self.node = "", None
 
 

@@ -93,6 +93,7 @@ class Follower(StreamingQueryListener):
         self._java: object = None
 
     def follow(self, run: str) -> None:
+        """Take this run's reports, those that came before it was known included."""
         with self._lock:
             self._run = run
             early, self._early = self._early, []
@@ -105,15 +106,18 @@ class Follower(StreamingQueryListener):
         self._on_progress(progress.run, progress)
 
     def on_end(self, run: str) -> None:
+        """The run has ended: no report follows."""
         self._on_progress(run, None)
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - Spark's name
         """Does nothing: no batch is done yet."""
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802 - Spark's name
+        """See pyspark's StreamingQueryListener."""
         self.on_report(event.progress.json)
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802 - Spark's name
+        """See pyspark's StreamingQueryListener."""
         self.on_end(str(event.runId))
 
     @property
@@ -290,6 +294,7 @@ class OffsetMirror:
             self._changed.notify()
 
     def join(self, timeout_seconds: float) -> None:
+        """Wait until the thread has ended."""
         self._thread.join(timeout_seconds)
 
     def _run(self) -> None:

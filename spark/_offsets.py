@@ -105,6 +105,7 @@ class OffsetRange:
 
     @property
     def topic_partition(self) -> TopicPartition:
+        """The partition."""
         return TopicPartition(self.topic, self.partition)
 
     @property

@@ -119,6 +119,7 @@ class ReadingOptions(SecurityOptions):
 
     @property
     def limits(self) -> Limits:
+        """The limits of a batch."""
         return Limits(self.max_offsets, self.max_offsets_per_partition)
 
 

@@ -53,6 +53,7 @@ class BatchReader(_Reader, DataSourceReader):
     """``spark.read``."""
 
     def partitions(self) -> list[InputPartition]:
+        """See pyspark's DataSourceReader: a task for each part of the ranges."""
         offsets = self.offsets
         return [Task(task) for task in offsets.tasks(offsets.batch_ranges())]
 
@@ -69,16 +70,20 @@ class StreamReader(_Reader, DataSourceStreamReader):
         super().__init__(options)
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
+        """See pyspark's DataSourceStreamReader."""
         return to_document(self.offsets.initial())
 
     def latestOffset(self) -> dict[str, Any]:  # type: ignore[override]  # noqa: N802 - Spark's name
+        """See pyspark's DataSourceStreamReader."""
         return to_document(self.offsets.newest())
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        """See pyspark's DataSourceStreamReader."""
         ranges = self.offsets.ranges(from_document(start), from_document(end))
         return [Task(task) for task in self.offsets.tasks(ranges)]
 
     def commit(self, end: dict[str, Any]) -> None:
+        """See pyspark's DataSourceStreamReader. Commits for the group, so that others see the progress."""
         self.offsets.follow(from_document(end))
 
 
@@ -90,6 +95,7 @@ if KNOWS_LIMITS:
         def latestOffset(  # type: ignore[override]  # noqa: N802 - Spark's name
             self, start: dict[str, Any], limit: ReadLimit
         ) -> dict[str, Any]:
+            """See pyspark's DataSourceStreamReader: the end of the batch that the limit allows."""
             rows = limit.max_rows if isinstance(limit, ReadMaxRows) else None
             ends = self.offsets.latest(
                 from_document(start), rows, all_of_it=isinstance(limit, ReadAllAvailable)
@@ -97,12 +103,15 @@ if KNOWS_LIMITS:
             return to_document(ends)
 
         def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
+            """See pyspark's SupportsAdmissionControl: ``maxOffsetsPerTrigger``."""
             return ReadMaxRows(self.options.max_offsets or _NO_ROW_LIMIT)
 
         def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
+            """See pyspark's SupportsTriggerAvailableNow: the query ends at today's ends."""
             self.offsets.aim()
 
         def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
+            """See pyspark's SupportsAdmissionControl: the ends of the logs, for metrics."""
             return to_document(self.offsets.newest())
 
 

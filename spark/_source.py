@@ -43,24 +43,29 @@ class KohortDataSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
+        """The name for ``spark.read.format``."""
         return "kohort"
 
     def schema(self) -> str:
+        """The columns of Spark's Kafka source; headers only if they are asked for."""
         options = {key.lower(): value for key, value in self.options.items()}
         headers = str(options.get("includeheaders", "false")).lower() == "true"
         return COLUMNS_WITH_HEADERS if headers else COLUMNS
 
     def reader(self, schema: StructType) -> DataSourceReader:
+        """See pyspark's DataSource. Raises OptionsError."""
         from ._readers import BatchReader
 
         return BatchReader(self._source_options(schema, stream=False))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
+        """See pyspark's DataSource. Raises OptionsError."""
         from ._readers import stream_reader
 
         return stream_reader(self._source_options(schema, stream=True))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """See pyspark's DataSource. Raises OptionsError, also for modes other than "append"."""
         from ._sink import BatchWriter
 
         writer = BatchWriter(self._sink_options(schema, "mode('append')" if overwrite else ""))
@@ -68,6 +73,7 @@ class KohortDataSource(DataSource):
         return writer
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
+        """See pyspark's DataSource. Raises OptionsError where this PySpark cannot write streams."""
         from . import _sink
         from ._options import OptionsError
 

@@ -199,6 +199,7 @@ class SourceOptions(ReadingOptions):
 
     @property
     def rules(self) -> StartRules:
+        """Where to begin where the group has no offset, and what to do about losses."""
         return self.group_options.start_rules
 
     @property
@@ -211,10 +212,12 @@ class SourceOptions(ReadingOptions):
 
     @property
     def falls_back_to_latest(self) -> bool:
+        """Whether a time after the last record stands for the end of the log."""
         return self.starting_offsets_fallback == "latest"
 
     @property
     def commits(self) -> bool:
+        """Whether the group's offsets are committed after each batch."""
         return self.commit_offsets == "afterBatch"
 
     def times(self, which: Literal["starting", "ending"]) -> int | Offsets | None:

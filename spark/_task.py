@@ -25,6 +25,7 @@ class TaskReader:
     """Reads tasks. This is the only part of a reader that Spark sends to executors."""
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """See pyspark's DataSourceReader. Runs in an executor's process."""
         # for a read without partitions Spark runs one task with None
         if isinstance(partition, Task):
             yield from read_task(partition.task)

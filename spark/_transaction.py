@@ -105,6 +105,7 @@ class Ledger:
         self._client.run(lambda cluster: self.commit(cluster, entry))
 
     async def fetch(self, cluster: Cluster) -> Entry:
+        """Return the entry as the group's commits have it."""
         found = await cluster.committed(self._group)
         if not found:
             # without its topic a batch would be written before its commit fails
@@ -115,6 +116,7 @@ class Ledger:
         return parse_entry(self._group, commits[0].offset, ["" if c is None else c.metadata for c in commits])
 
     async def commit(self, cluster: Cluster, entry: Entry) -> None:
+        """Commit the entry as metadata, in as many partitions as it needs."""
         partitions = 1
         if len(entry.parts) > 1:
             partitions = await self.count_partitions(cluster)
@@ -133,6 +135,7 @@ class Ledger:
             ) from error
 
     async def count_partitions(self, cluster: Cluster) -> int:
+        """Return the number of partitions of the ledger's topic, at least 1."""
         return await count_partitions(cluster, self._topic)
 
 

@@ -81,6 +81,7 @@ class BrokerThread:
             raise
 
     def start(self) -> RunningBroker:
+        """Start the broker; return once it serves. Raises the errors of its start."""
         self.begin()
         return self.wait_until_started()
 

@@ -31,16 +31,19 @@ class FileNode:
         self._lost: set[int] = set()
 
     def write(self, position: int, data: bytes) -> None:
+        """Write to the cache; ``sync`` makes it durable."""
         self.pending.append((position, data))
         _apply(self.content, self.pending[-1])
         if self._lost:
             self._lost -= set(self._pages(position, position + len(data)))
 
     def truncate(self, size: int) -> None:
+        """Change the size in the cache."""
         self.pending.append((size, None))
         _apply(self.content, self.pending[-1])
 
     def sync(self) -> None:
+        """Make durable what was written."""
         self.durable = self._synced_content()
         self.pending.clear()
 
@@ -135,10 +138,12 @@ class FolderNode:
         self.pending: list[list[tuple[str, Node | None]]] = []
 
     def change(self, *entries: tuple[str, Node | None]) -> None:
+        """Rename, add or remove entries in the cache."""
         self.pending.append(list(entries))
         _rename(self.names, self.pending[-1])
 
     def sync(self) -> None:
+        """Make the entries durable."""
         self.durable = dict(self.names)
         self.pending.clear()
 
@@ -167,6 +172,7 @@ class DiskTree:
         self._found: dict[str, Node | None] = {}
 
     def find(self, path: str) -> Node | None:
+        """Find a file or folder; None if there is none."""
         if path not in self._found:
             node: Node | None = self.root
             for name in _parts(path):
@@ -186,12 +192,14 @@ class DiskTree:
         folder.names[name] = folder.durable[name] = node
 
     def file(self, path: str) -> FileNode:
+        """Find a file. Raises FileNotFoundError and IsADirectoryError."""
         node = self._there(path)
         if isinstance(node, FolderNode):
             raise error(errno.EISDIR, path)
         return node
 
     def folder(self, path: str) -> FolderNode:
+        """Find a folder. Raises FileNotFoundError and NotADirectoryError."""
         node = self._there(path)
         if not isinstance(node, FolderNode):
             raise error(errno.ENOTDIR, path)

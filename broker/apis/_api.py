@@ -110,10 +110,12 @@ class ServedApi(Generic[BodyT, AnswerT]):
 
     @property
     def name(self) -> str:
+        """Kafka's name of the API."""
         return APIS[self.key].name
 
     @property
     def access(self) -> tuple[Access, ...]:
+        """The rights that its guard asks for."""
         return self.guard.access
 
     @property
@@ -156,6 +158,7 @@ class Request(Generic[BodyT]):
 
     @property
     def produces(self) -> bool:
+        """Whether its bytes count towards the quota of producers."""
         return self.api.produces
 
     @property
@@ -232,6 +235,7 @@ class Asked(Generic[BodyT, AnswerT]):
         self.request.body = replaced(self.request.body, **fields)
 
     async def proceed(self) -> AnswerT:
+        """Call the handler with the request as it is now; return its answer."""
         answer: AnswerT = await self.request.api.handler(self.node, self.request)
         return answer
 

@@ -101,6 +101,7 @@ def default_rows(node: Node) -> list[ConfigRow]:
 
 
 def broker_rows(node: Node) -> list[ConfigRow]:
+    """Return a row for every setting of this broker; secrets have no value."""
     rows = []
     for setting in settings_of(BrokerSettings).values():
         value = _show_value(setting, getattr(node.settings, setting.name))

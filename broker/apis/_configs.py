@@ -60,30 +60,36 @@ class Resource(Protocol):
     """Something with configs, as requests name it."""
 
     @property
-    def resource_type(self) -> int: ...
+    def resource_type(self) -> int:
+        """Number of the ConfigResource."""
 
     @property
-    def resource_name(self) -> str: ...
+    def resource_name(self) -> str:
+        """Name of the topic, broker or group."""
 
 
 class AlteredConfig(Protocol):
     """A config to change."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """Name of the config."""
 
     @property
-    def value(self) -> str | None: ...
+    def value(self) -> str | None:
+        """New value; None removes what is set."""
 
 
 class Altered(Resource, Protocol):
     """A resource whose configs are to change."""
 
     @property
-    def configs(self) -> Sequence[AlteredConfig]: ...
+    def configs(self) -> Sequence[AlteredConfig]:
+        """The configs to change."""
 
 
 def times_named(resources: Iterable[Resource]) -> Mapping[tuple[int, str], int]:
+    """Count how often a request names each resource: one named twice is refused."""
     return Counter((item.resource_type, item.resource_name) for item in resources)
 
 
@@ -105,6 +111,7 @@ def has_configs(item: Resource) -> bool:
 
 
 def no_configs(item: Resource) -> str:
+    """Return the error for a type of resources without configs, in words."""
     return f"resource type {item.resource_type}: topics (2), brokers (4) and groups (32) have configs"
 
 
@@ -233,4 +240,5 @@ def _group_configs(node: Node, item: Altered, changed: Changed) -> dict[str, Con
 
 
 def invalid_config(reason: str) -> KafkaError:
+    """Return INVALID_REQUEST with a reason."""
     return KafkaError(ErrorCode.INVALID_REQUEST, reason)

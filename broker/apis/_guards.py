@@ -27,6 +27,7 @@ CLUSTER_OPERATIONS_RIGHT: Final = Access(
 
 
 def refusal_error(access: Access) -> KafkaError:
+    """Return the error for a missing right."""
     assert access.error is not None, "what is only left out is never refused"
     return KafkaError(access.error, f"{access.operation.name} on {access.resource.name} is not allowed")
 
@@ -60,6 +61,7 @@ async def each(
 
 
 def append_elements(answer: T, field: str, more: Iterable[object]) -> T:
+    """Return the answer with more elements at the end of the array in ``field``."""
     return replaced(answer, **{field: [*getattr(answer, field), *more]})
 
 

@@ -17,6 +17,7 @@ _FENCED_FROM = 2
 
 
 async def handle(node: Node, request: Request[AddOffsetsToTxnRequest]) -> AddOffsetsToTxnResponse:
+    """Add the partition of ``__consumer_offsets`` that has the group's offsets to the transaction."""
     body = request.body
     place = TopicPartition(OFFSETS_TOPIC, node.coordinator.partition_of(body.group_id))
     add = Add(body.transactional_id, body.producer_id, body.producer_epoch, [place], 0)

@@ -34,6 +34,7 @@ _FENCED_FROM = 2
 
 
 async def handle(node: Node, request: Request[AddPartitionsToTxnRequest]) -> AddPartitionsToTxnResponse:
+    """Add partitions of one producer's transaction, or (from v4, between brokers) of many."""
     return await _carry_out(node, request, lambda _name: True)
 
 

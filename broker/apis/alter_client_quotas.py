@@ -23,6 +23,7 @@ from ._guards import whole
 
 
 async def handle(node: Node, request: Request[AlterClientQuotasRequest]) -> AlterClientQuotasResponse:
+    """Change the quotas of each entity; entities that are named twice are refused."""
     times = Counter(_entity_parts(entry) for entry in request.body.entries)
     # an entity that is named twice gets one error, as in Apache Kafka
     entries = {_entity_parts(entry): entry for entry in request.body.entries}

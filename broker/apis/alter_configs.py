@@ -19,6 +19,7 @@ from ._configs import ALTER_ERRORS, ALTER_GUARD, Rows, alter, by_controller
 
 
 async def handle(node: Node, request: Request[AlterConfigsRequest]) -> AlterConfigsResponse:
+    """Replace all configs of each resource: one that is not named returns to its default."""
     return AlterConfigsResponse(
         responses=await alter(node, request, _replace_all, AlterConfigsResourceResponse)
     )

@@ -22,6 +22,7 @@ _EPOCHS_FROM = 3
 
 
 async def handle(node: Node, request: Request[AlterPartitionRequest]) -> AlterPartitionResponse:
+    """Have the controller change in-sync replicas, as the leaders of partitions ask."""
     assert node.cluster is not None, "it is served in a cluster"
     control, body = node.cluster.control, request.body
     changes = [

@@ -25,6 +25,7 @@ from ._guards import whole
 async def handle(
     node: Node, request: Request[AlterPartitionReassignmentsRequest]
 ) -> AlterPartitionReassignmentsResponse:
+    """Give partitions other replicas, or cancel that (null); the moves themselves go on afterwards."""
     body, slices = request.body, Slices()
     named = [(topic.name, each) for topic in body.topics for each in topic.partitions]
     # a partition that is named again is reassigned again, as in Apache Kafka: in another round

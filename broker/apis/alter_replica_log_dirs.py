@@ -22,6 +22,7 @@ from ._lookup import find_partition
 
 
 async def handle(node: Node, request: Request[AlterReplicaLogDirsRequest]) -> AlterReplicaLogDirsResponse:
+    """Accept each partition for the folder that it is in: a broker has one, so none moves."""
     return AlterReplicaLogDirsResponse(
         results=_results_of(request.body, lambda *wanted: _code_for(node, *wanted))
     )

@@ -37,6 +37,7 @@ _Changes = dict[tuple[str, str], ScramCredential | None]
 async def handle(
     node: Node, request: Request[AlterUserScramCredentialsRequest]
 ) -> AlterUserScramCredentialsResponse:
+    """Change all of a user's credentials, or none; users are independent of each other."""
     body = request.body
     items_of: dict[str, list[_Change]] = {}
     for item in _changes_in(body):

@@ -28,6 +28,7 @@ _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?", re.ASCII)
 
 
 async def handle(node: Node, request: Request[ApiVersionsRequest]) -> ApiVersionsResponse:
+    """List APIs with their versions; from v3 also features, and the client's software is noted (KIP-511)."""
     body = request.body
     if request.version >= _SOFTWARE_FROM and not (
         _SOFTWARE.fullmatch(body.client_software_name) and _SOFTWARE.fullmatch(body.client_software_version)

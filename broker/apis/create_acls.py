@@ -22,6 +22,7 @@ _NO_RULES = (0, 1)
 
 
 async def handle(node: Node, request: Request[CreateAclsRequest]) -> CreateAclsResponse:
+    """Add the rules that are valid, in one durable change; the others get an error each."""
     authorizer = authorizer_of(node)
     results, good = [], []
     async for item in in_slices(request.body.creations):

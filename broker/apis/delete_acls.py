@@ -23,6 +23,7 @@ from ._guards import whole
 
 
 async def handle(node: Node, request: Request[DeleteAclsRequest]) -> DeleteAclsResponse:
+    """Delete the rules that match any filter; each filter is answered with those it matched."""
     make_acl = partial(DeleteAclsMatchingAcl, ErrorCode.NONE, None)
     authorizer = authorizer_of(node)
     # a rule that matches two filters is listed with both

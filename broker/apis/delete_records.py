@@ -31,6 +31,7 @@ _UNKNOWN = -1
 
 
 async def handle(node: Node, request: Request[DeleteRecordsRequest]) -> DeleteRecordsResponse:
+    """Move log starts, and answer once the followers in sync have moved theirs or the timeout is over."""
     moved: list[Partition] = []
     awaited: dict[tuple[str, int], asyncio.Future[None]] = {}
 

@@ -26,6 +26,7 @@ _IDS_FROM = 6
 
 
 async def handle(node: Node, request: Request[DeleteTopicsRequest]) -> DeleteTopicsResponse:
+    """Delete topics by name or, from v6, by id; files go afterwards."""
     body = request.body
     if request.version >= _IDS_FROM:
         wanted = [(item.name, item.topic_id or NO_TOPIC_ID) for item in body.topics]

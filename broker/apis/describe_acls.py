@@ -17,6 +17,7 @@ from ._guards import whole
 
 
 async def handle(node: Node, request: Request[DescribeAclsRequest]) -> DescribeAclsResponse:
+    """List the rules that match the filter, by resource."""
     found: dict[tuple[int, str, int], list[AclDescription]] = {}
     for resource, name, pattern, principal, host, operation, permission in authorizer_of(node).find(
         AclFilter(*typed_fields(request.body))

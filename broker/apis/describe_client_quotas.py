@@ -19,6 +19,7 @@ from ._guards import whole
 
 
 async def handle(node: Node, request: Request[DescribeClientQuotasRequest]) -> DescribeClientQuotasResponse:
+    """List the quotas of the entities that match the filter."""
     body = request.body
     components = ((part.entity_type, part.match_type, part.match) for part in body.components)
     wanted = check_filter(components, strict=body.strict)

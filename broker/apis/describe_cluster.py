@@ -17,6 +17,7 @@ _BROKERS = 1
 
 
 async def handle(node: Node, request: Request[DescribeClusterRequest]) -> DescribeClusterResponse:
+    """List the brokers, and the controller; controllers of their own (v1) do not exist here."""
     body = request.body
     if request.version >= 1 and body.endpoint_type != _BROKERS:
         return _error_answer(request)

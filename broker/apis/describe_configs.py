@@ -27,6 +27,7 @@ from ._lookup import find_topic
 
 
 async def handle(node: Node, request: Request[DescribeConfigsRequest]) -> DescribeConfigsResponse:
+    """List the configs of each resource with their sources; from v1 synonyms, from v3 documentation."""
     # as in Apache Kafka, one invalid type of resource makes the whole request an error
     wrong = next((item for item in request.body.resources if not has_configs(item)), None)
     repeats = RepeatLimit()

@@ -19,6 +19,7 @@ from ._guards import whole
 
 
 async def handle(node: Node, request: Request[DescribeGroupHistoryRequest]) -> DescribeGroupHistoryResponse:
+    """Return a group's kept events, kohort's own API."""
     body = request.body
     try:
         entries = node.coordinator.history(body.group_id, body.limit, body.after)

@@ -21,6 +21,7 @@ from ._guards import whole
 
 
 async def handle(node: Node, request: Request[DescribeLogDirsRequest]) -> DescribeLogDirsResponse:
+    """Return the size and lag of each replica here; from v4 the space of the disk."""
     folder = node.logs.folder
     wanted = request.body.topics
     asked = None if wanted is None else {(item.topic, index) for item in wanted for index in item.partitions}

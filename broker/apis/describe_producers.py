@@ -21,6 +21,7 @@ from ._lookup import find_partition
 
 
 async def handle(node: Node, request: Request[DescribeProducersRequest]) -> DescribeProducersResponse:
+    """List the idempotent and transactional producers that have written to each partition (KIP-664)."""
     repeats = RepeatLimit()
 
     async def describe(topic: TopicRequest, number: int) -> dict[str, object]:

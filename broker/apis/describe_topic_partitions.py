@@ -31,6 +31,7 @@ MAX_PARTITIONS = 2_000
 async def handle(
     node: Node, request: Request[DescribeTopicPartitionsRequest]
 ) -> DescribeTopicPartitionsResponse:
+    """Describe topics from a cursor on, so many partitions that the limit allows (KIP-966)."""
     cursor = request.body.cursor
     left = max(1, min(MAX_PARTITIONS, request.body.response_partition_limit))
     topics: list[DescribeTopicPartitionsResponseTopic] = []

@@ -20,6 +20,7 @@ from ._guards import each
 
 
 async def handle(node: Node, request: Request[DescribeTransactionsRequest]) -> DescribeTransactionsResponse:
+    """Return the state of each transactional id, and the partitions that are in its transaction."""
     repeats = RepeatLimit()
     return DescribeTransactionsResponse(
         transaction_states=[

@@ -24,6 +24,7 @@ _NUMBERS = {name: number for number, name in MECHANISMS.items()}
 async def handle(
     node: Node, request: Request[DescribeUserScramCredentialsRequest]
 ) -> DescribeUserScramCredentialsResponse:
+    """List mechanisms and iterations of users, of all if none is named; never the credentials."""
     found: dict[str, list[tuple[str, int]]] = {}
     for user, mechanism, credential in node.scram_users.all():
         found.setdefault(user, []).append((mechanism, credential.iterations))

@@ -22,6 +22,7 @@ _PREFERRED, _UNCLEAN = 0, 1
 
 
 async def handle(node: Node, request: Request[ElectLeadersRequest]) -> ElectLeadersResponse:
+    """Elect preferred leaders or, from v1, any replica of partitions without a leader (unclean)."""
     body, wanted = request.body, request.body.topic_partitions
     if body.election_type not in (_PREFERRED, _UNCLEAN):
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"election type {body.election_type}")

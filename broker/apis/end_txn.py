@@ -15,6 +15,7 @@ _FENCED_FROM, _BUMPS_FROM = 2, 5
 
 
 async def handle(node: Node, request: Request[EndTxnRequest]) -> EndTxnResponse:
+    """Commit or abort; from v5 the producer gets its next epoch (KIP-890)."""
     body = request.body
     version = EPOCH_BUMP_VERSION if request.version >= _BUMPS_FROM else 0
     end = TransactionEnd(

@@ -15,6 +15,7 @@ from ._guards import whole
 
 
 async def handle(node: Node, request: Request[EnvelopeRequest]) -> EnvelopeResponse:
+    """Answer a request that another broker has forwarded for its client (KIP-590)."""
     assert node.cluster is not None, "it is served in a cluster"
     control, body = node.cluster.control, request.body
     brokers = node.settings.inter_broker_listener_name.upper()

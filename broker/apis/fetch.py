@@ -89,6 +89,7 @@ class _Round:
 
 
 async def handle(node: Node, request: Request[FetchRequest]) -> FetchResponse:
+    """Read batches; wait up to ``max_wait_ms`` for ``min_bytes``. Sessions from v7, topics by id from v13."""
     body = request.body
     if body.isolation_level not in (_READ_UNCOMMITTED, _READ_COMMITTED):
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"isolation level {body.isolation_level}")

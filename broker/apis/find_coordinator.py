@@ -34,6 +34,7 @@ _TOPICS = {_GROUP: OFFSETS_TOPIC, _TRANSACTION: TRANSACTIONS_TOPIC}
 
 
 async def handle(node: Node, request: Request[FindCoordinatorRequest]) -> FindCoordinatorResponse:
+    """Return the coordinator of a key, from v4 of many keys."""
     body = request.body
     if body.key_type == _SHARE and request.version >= _SHARE_FROM:
         return await _find_share_coordinators(node, request)

@@ -35,6 +35,7 @@ _LISTS = frozenset(
 async def handle(
     node: Node, request: Request[IncrementalAlterConfigsRequest]
 ) -> IncrementalAlterConfigsResponse:
+    """Set, delete, append to or subtract from single configs (KIP-339)."""
     return IncrementalAlterConfigsResponse(
         responses=await alter(node, request, _apply_changes, AlterConfigsResourceResponse)
     )

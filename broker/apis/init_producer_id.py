@@ -20,6 +20,7 @@ _NONE = -1
 
 
 async def handle(node: Node, request: Request[InitProducerIdRequest]) -> InitProducerIdResponse:
+    """Give a producer its id and epoch; from v3 a producer may raise its own epoch (KIP-360)."""
     body = request.body
     given = body.producer_id, body.producer_epoch
     if (given[0] == _NONE) != (given[1] == _NONE):

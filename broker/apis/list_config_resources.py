@@ -21,6 +21,7 @@ from ._guards import whole
 
 
 async def handle(node: Node, request: Request[ListConfigResourcesRequest]) -> ListConfigResourcesResponse:
+    """List names of resources with configs; v0 knows client metrics only, which do not exist here."""
     wanted = set(request.body.resource_types) if request.version >= 1 else {ConfigResource.CLIENT_METRICS}
     if not wanted <= set(ConfigResource):
         return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)

@@ -51,6 +51,7 @@ _NOWHERE = (-1, -1, -1)
 
 
 async def handle(node: Node, request: Request[ListOffsetsRequest]) -> ListOffsetsResponse:
+    """Find offsets by time, or the ends of logs; partitions that are named twice are refused."""
     # a partition that is named twice, anywhere in the request, is refused without a lookup
     times = Counter((t.name, wanted.partition_index) for t in request.body.topics for wanted in t.partitions)
     twice = {place for place, count in times.items() if count > 1}

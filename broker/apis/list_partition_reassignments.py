@@ -22,6 +22,7 @@ from ._guards import whole
 async def handle(
     node: Node, request: Request[ListPartitionReassignmentsRequest]
 ) -> ListPartitionReassignmentsResponse:
+    """List the partitions that are being reassigned: all, or those of the named ones."""
     wanted = request.body.topics
     numbers = {} if wanted is None else {each.name: set(each.partition_indexes) for each in wanted}
     topics = node.topics.all() if wanted is None else filter(None, map(node.topics.get, numbers))

@@ -20,6 +20,7 @@ _STATES = {state.value for state in TransactionState}
 
 
 async def handle(node: Node, request: Request[ListTransactionsRequest]) -> ListTransactionsResponse:
+    """List transactions here by state, producer id, from v1 age, from v2 pattern."""
     body, found = request.body, node.transactions.transactions()
     if isinstance(found, ErrorCode):
         return ListTransactionsResponse(error_code=found)

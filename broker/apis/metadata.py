@@ -42,6 +42,7 @@ _NO_IDS = (None, NO_TOPIC_ID)
 
 
 async def handle(node: Node, request: Request[MetadataRequest]) -> MetadataResponse:
+    """Describe brokers and topics; topics have ids from v10 and can be asked for by id from v12."""
     body = request.body
     if request.version < _IDS_ASKED_FROM and any(item.topic_id for item in body.topics or ()):
         raise KafkaError(

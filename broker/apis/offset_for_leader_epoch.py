@@ -18,6 +18,8 @@ from ._lookup import find_partition
 
 
 async def handle(node: Node, request: Request[OffsetForLeaderEpochRequest]) -> OffsetForLeaderEpochResponse:
+    """Return where the leader's log ends each epoch (KIP-101), for followers and consumers."""
+
     async def ended(topic: OffsetForLeaderTopic, wanted: OffsetForLeaderPartition) -> dict[str, object]:
         partition = find_partition(
             node, topic.topic, None, wanted.partition, known_epoch=wanted.current_leader_epoch

@@ -97,6 +97,7 @@ class _Outcome:
 
 
 async def handle(node: Node, request: Request[ProduceRequest]) -> ProduceResponse | None:
+    """Append a batch to each partition, and answer as ``acks`` says; topics by id from v13."""
     body = request.body
     name = body.transactional_id
     writing = None if name is None else await _in_transaction(node, request, name)

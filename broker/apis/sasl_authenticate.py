@@ -10,6 +10,7 @@ from ._guards import OPEN_TO_ALL
 
 
 async def handle(_node: Node, _request: Request[SaslAuthenticateRequest]) -> SaslAuthenticateResponse:
+    """Refuse it: a connection that has to authenticate does so before other requests are routed."""
     return SaslAuthenticateResponse(
         error_code=ErrorCode.ILLEGAL_SASL_STATE,
         error_message="there is nothing to authenticate: this connection is open already",

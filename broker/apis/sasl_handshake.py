@@ -14,6 +14,7 @@ from ._guards import OPEN_TO_ALL
 
 
 async def handle(_node: Node, _request: Request[SaslHandshakeRequest]) -> SaslHandshakeResponse:
+    """Refuse it: this connection needs no authentication, or has it already."""
     return SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE)
 
 

@@ -27,6 +27,7 @@ _ABORTABLE_FROM, _ADDS_FROM = 4, 5
 
 
 async def handle(node: Node, request: Request[TxnOffsetCommitRequest]) -> TxnOffsetCommitResponse:
+    """Store offsets that count when the transaction commits; from v5 their partition is added by this."""
     body = request.body
     adds = request.version >= _ADDS_FROM
     writer = Writer(body.transactional_id, body.producer_id, body.producer_epoch, adds)

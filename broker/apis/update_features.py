@@ -21,6 +21,7 @@ _NO_RESULTS_FROM = 2
 
 
 async def handle(node: Node, request: Request[UpdateFeaturesRequest]) -> UpdateFeaturesResponse:
+    """Change levels of features, all or none (KIP-584)."""
     body, features = request.body, node.features
     try:
         levels = features.levels_after(

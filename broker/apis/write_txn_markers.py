@@ -34,6 +34,7 @@ _ANY_EPOCH: Final = -1
 
 
 async def handle(node: Node, request: Request[WriteTxnMarkersRequest]) -> WriteTxnMarkersResponse:
+    """Write the ends of transactions into the partitions led here, for their coordinators."""
     answers: list[list[list[WritableTxnMarkerPartitionResult]]] = [
         [[] for _ in asked.topics] for asked in request.body.markers
     ]

@@ -96,6 +96,7 @@ class Peer:
 
     @property
     def client_id(self) -> str:
+        """The client id of its latest requests; "" before the first."""
         return next(iter(self._contexts), "")
 
     def context(self, client_id: str | None) -> RequestContext:

@@ -134,6 +134,7 @@ class ServedFetchSession:
         return self.readable + REFUSED_COUNTS * self._refused
 
     def has(self, topic_id: UUID, index: int) -> bool:
+        """Return whether a partition is in the session."""
         return (topic_id, index) in self._places
 
     def update(self, named: Iterable[FetchTopic], forgotten: Iterable[ForgottenTopic]) -> None:
@@ -308,6 +309,7 @@ class FetchSessions:
             self.drop(session.id)
 
     def drop(self, session_id: int) -> None:
+        """End a session, if there is one with this id."""
         session = self._sessions.pop(session_id, None)
         if session is not None:
             self._size -= session.counted

@@ -46,6 +46,7 @@ class KnownCommit:
         return None if numbers is None else self.request.again(numbers)
 
     def response_frame(self, correlation_id: int) -> bytes:
+        """Return the frame that says that every offset was stored."""
         self.used = True
         return _HEAD.pack(self._length, correlation_id) + self._tail
 

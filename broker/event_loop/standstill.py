@@ -39,10 +39,12 @@ class StandstillWatch:
         return self._doubted or self._loop.time() - self._seen_s > self._limit_s
 
     def start(self) -> None:
+        """Begin to watch, on the running loop."""
         self._seen_s = self._loop.time()
         self._task = self._loop.create_task(self._watch_loop())
 
     def stop(self) -> None:
+        """Stop watching. Safe to call without a start."""
         if self._task is not None:
             self._task.cancel()
 

@@ -143,6 +143,7 @@ class ClusterNode:
         self._follower = asyncio.get_running_loop().create_task(self._follow_image())
 
     async def stop(self) -> None:
+        """Stop deciding and leave the store: the session ends, other brokers take over."""
         await self.control.stop()
         self.close()
         self.store.close()

@@ -113,16 +113,20 @@ class Control(ControllerRequests):
 
     @property
     def is_active(self) -> bool:
+        """Whether this broker is the controller."""
         return self.controller.is_active
 
     @property
     def image(self) -> ClusterImage:
+        """The newest image that this broker has seen."""
         return self._view.image
 
     def stored_configs(self, configs: Mapping[str, object]) -> Mapping[str, object]:
+        """Return a topic's configs as the store has them: as text, like Apache Kafka."""
         return config_texts(configs)
 
     async def decide(self, decision: Callable[[ClusterImage, Rules], Decision[A]]) -> A:
+        """Have this broker's own controller decide; return its answer once the change is seen here."""
         answer = await self.controller.ask(decision)
         await self._catch_up()
         return answer
@@ -132,6 +136,7 @@ class Control(ControllerRequests):
         self.controller.start()
 
     async def stop(self) -> None:
+        """Stop being controller and asking others."""
         self.controller.close()
         self._watch.follow({})
         self._close_connection()
@@ -252,6 +257,7 @@ class Control(ControllerRequests):
         )
 
     async def report_removed(self, topic_ids: Collection[UUID]) -> None:
+        """Note in the store that this broker has removed its replicas of deleted topics."""
         for topic_id in topic_ids:
             path = deleted_topic_path(topic_id)
             entry = self._store.get(path)

@@ -130,6 +130,7 @@ class ControllerRequests(ABC):
 
 
 def refusals_in(answer: Refusals[str]) -> dict[str, KafkaError]:
+    """Return the errors of an answer, without what succeeded."""
     return {name: error for name, error in answer.items() if error is not None}
 
 

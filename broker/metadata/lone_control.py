@@ -71,13 +71,16 @@ class LoneControl(ControllerRequests):
 
     @property
     def is_active(self) -> bool:
+        """True: a broker that is alone is its own controller."""
         return True
 
     @property
     def image(self) -> ClusterImage:
+        """The image as it is in memory, which is what was written."""
         return self._topics.image
 
     def stored_configs(self, configs: Mapping[str, object]) -> Mapping[str, object]:
+        """Return a topic's configs as the folder has them: typed."""
         return configs
 
     # -- starting --------------------------------------------------------------------------------------------
@@ -128,6 +131,7 @@ class LoneControl(ControllerRequests):
     # -- deciding --------------------------------------------------------------------------------------------
 
     async def decide(self, decision: Callable[[ClusterImage, Rules], Decision[A]]) -> A:
+        """See ControllerRequests. Raises OSError if the change cannot be written; then nothing changes."""
         before = self.image
         made = decision(before, Rules())
         if not made.topics and not made.deleted:
@@ -148,6 +152,7 @@ class LoneControl(ControllerRequests):
         return made.answer
 
     async def report_removed(self, topic_ids: Collection[uuid.UUID]) -> None:
+        """Forget deleted topics of which nothing remains."""
         if not self._loading:
             self._settled.update(topic_ids)
             self.image.deletions = {

@@ -81,12 +81,15 @@ class Topics:
     # -- looking ---------------------------------------------------------------------------------------------
 
     def get(self, name: str) -> TopicImage | None:
+        """Find a topic by its name."""
         return self.image.topic(name)
 
     def by_id(self, topic_id: uuid.UUID | None) -> TopicImage | None:
+        """Find a topic by its id."""
         return self.image.topic_by_id(topic_id)
 
     def all(self) -> Sequence[TopicImage]:
+        """Every topic, the oldest first."""
         return self.image.topics()
 
     def count_of(self, name: str) -> int | None:
@@ -99,10 +102,12 @@ class Topics:
         return [topic.name for topic in self.image.topics()]
 
     def id_of(self, name: str) -> uuid.UUID | None:
+        """Return a topic's id; None if there is no such topic."""
         found = self.image.topic(name)
         return None if found is None else found.id
 
     def name_of(self, topic_id: uuid.UUID | None) -> str | None:
+        """Return the name of the topic with an id; None if there is none."""
         found = self.image.topic_by_id(topic_id)
         return None if found is None else found.name
 

@@ -31,6 +31,7 @@ class BrokerMetrics:
         self._timer = asyncio.get_running_loop().call_later(WINDOW_S, self._rotate_windows)
 
     def stop(self) -> None:
+        """Stop turning windows. Safe to call without a start."""
         if self._timer is not None:
             self._timer.cancel()
 

@@ -54,6 +54,7 @@ class MetricsListener:
         self.port = self._server.sockets[0].getsockname()[1]
 
     def stop(self) -> None:
+        """Close the listener; answers that are under way are cut short."""
         if self._server is not None:
             self._server.close()
 

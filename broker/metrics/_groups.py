@@ -35,6 +35,7 @@ class GroupCounters:
     records_skipped: int = 0
 
     def count_event(self, event: CoordinatorEvent) -> None:
+        """Count a rebalance, its cause and duration, or another event of a group."""
         if isinstance(event, RebalanceCompleted):
             self.rebalances[event.cause_kind] += 1
             self.rebalance_times.record(event.duration_ms / 1000)

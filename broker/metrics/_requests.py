@@ -61,6 +61,7 @@ class ApiMeter(Counter):
                 self.fail(code)
 
     def fail(self, code: int) -> None:
+        """Count a response whose error is outside its body, or a request without a response."""
         self.errors[code] = self.errors.get(code, 0) + 1
 
     def record_phases(self, queue_s: float, local_s: float, remote_s: float) -> None:
@@ -71,11 +72,13 @@ class ApiMeter(Counter):
         self.total.record(queue_s + local_s + remote_s)
 
     def rotate(self, now: float) -> None:
+        """Begin the next window of rates and times."""
         super().rotate(now)
         for phase in PHASES:
             getattr(self, phase).rotate()
 
     def figures(self, now: float) -> ApiFigures:
+        """Return totals, and rates and times of the last windows; ``now`` in seconds."""
         return ApiFigures(
             self.count,
             self.rate(now),
@@ -91,6 +94,7 @@ class CommitMeter(ApiMeter):
     __slots__ = ()
 
     def count_error(self, body: Any) -> None:
+        """Count each partition of a commit with its own error."""
         for topic in body.topics:
             partitions = topic.partitions
             self.items += len(partitions)
@@ -108,6 +112,7 @@ class RequestMeters:
         self._by_key: dict[int, ApiMeter] = {}
 
     def of(self, key: int) -> ApiMeter:
+        """The meter of an API, made at its first request."""
         meter = self._by_key.get(key)
         if meter is None:
             made = CommitMeter if key == ApiKey.OFFSET_COMMIT else ApiMeter
@@ -121,11 +126,13 @@ class RequestMeters:
         return 0 if meter is None else meter.items
 
     def rotate(self, now: float) -> None:
+        """Begin the next window of every meter."""
         self._now = now
         for meter in self._by_key.values():
             meter.rotate(now)
 
     def figures(self, now: float) -> dict[str, ApiFigures]:
+        """The figures of each API that was used, by its name."""
         return {api_for(key).name: meter.figures(now) for key, meter in sorted(self._by_key.items())}
 
 

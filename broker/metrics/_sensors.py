@@ -51,6 +51,7 @@ class Histogram:
         return f"Histogram({self.count} times, {self.total_s:g} s)"
 
     def record(self, seconds: float) -> None:
+        """Count a duration, given in seconds."""
         micros = int(seconds * 1e6)
         if micros < _STEPS:
             index = micros if micros > 0 else 0

@@ -27,6 +27,7 @@ class Traffic:
     fetched_bytes: int = 0
 
     def add(self, other: Traffic) -> None:
+        """Add another client's or connection's counts."""
         self.requests += other.requests
         self.produced_bytes += other.produced_bytes
         self.fetched_bytes += other.fetched_bytes
@@ -43,6 +44,7 @@ class TopicTraffic:
     fetch_requests: int = 0
 
     def figures(self) -> TopicFigures:
+        """Return the counts as they are now."""
         return TopicFigures(*astuple(self))
 
 
@@ -52,7 +54,8 @@ class ClientTraffic(Protocol):
     traffic: Traffic
 
     @property
-    def principal(self) -> str: ...
+    def principal(self) -> str:
+        """The principal of its requests."""
 
     @property
     def client_id(self) -> str:
@@ -72,6 +75,7 @@ class Clients:
             self._closed.setdefault(name, Traffic()).add(client.traffic)
 
     def figures(self, clients: Iterable[ClientTraffic]) -> list[ClientFigures]:
+        """Return the traffic of each principal and client id, connections that are open included."""
         found: dict[tuple[str, str], Traffic] = {}
         open_now: dict[tuple[str, str], int] = {}
         for name, traffic in self._closed.items():

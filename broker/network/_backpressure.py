@@ -42,7 +42,8 @@ class Requester(Protocol):
         """Return whether it has sent requests, and only small ones."""
 
     @property
-    def listener(self) -> Listener: ...
+    def listener(self) -> Listener:
+        """The listener that the connection came to."""
 
     def regulate(self) -> None:
         """Stop or resume reading, as ``lets_read`` says."""
@@ -95,6 +96,7 @@ class Backpressure:
         return self.held_bytes - settings.queued_max_request_bytes * (_BEGINS[_ALL] - 1) // 8
 
     def add(self, connection: Requester) -> None:
+        """Begin to count a connection's bytes."""
         self._free[connection] = None
 
     def forget(self, connection: Requester) -> None:

@@ -171,6 +171,7 @@ class ClientConnection(asyncio.Protocol):
 
     @property
     def listener(self) -> Listener:
+        """The listener that it came to."""
         return self._acceptor.listener
 
     @property
@@ -179,6 +180,7 @@ class ClientConnection(asyncio.Protocol):
         return self._waiting.held_bytes + self._reader.buffered_bytes
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """See asyncio.Protocol. Login, limits and the log name of the peer begin here."""
         self.transport = cast(asyncio.Transport, transport)
         self.sender = FrameSender(self.transport, self._server.unread_timeout_s)
         self.outbox = Outbox(self._server.loop, self.transport)
@@ -216,6 +218,7 @@ class ClientConnection(asyncio.Protocol):
         self.regulate()
 
     def data_received(self, data: bytes) -> None:
+        """See asyncio.Protocol. Frames that need no task are handled here, without one."""
         waiting = self._waiting
         if waiting.ended:
             return
@@ -275,11 +278,13 @@ class ClientConnection(asyncio.Protocol):
         self.regulate()
 
     def eof_received(self) -> bool:
+        """See asyncio.Protocol. Keeps a plain connection open for the answers under way."""
         self._on_peer_gone()
         # with TLS a connection cannot stay half open
         return not self.listener.tls
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
+        """See asyncio.Protocol. Gives back what the connection held."""
         self._on_peer_gone()
         self._slot.leave()
         self.sender.close()
@@ -287,10 +292,12 @@ class ClientConnection(asyncio.Protocol):
         self._server.forget(self)
 
     def pause_writing(self) -> None:
+        """See asyncio.Protocol. No request is taken while answers cannot be sent."""
         self._takes = False
         self.sender.pause()
 
     def resume_writing(self) -> None:
+        """See asyncio.Protocol."""
         self._takes = not self._pause
         self.sender.resume()
 

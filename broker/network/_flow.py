@@ -101,9 +101,11 @@ class RequestQueue:
 
     @property
     def full(self) -> bool:
+        """Whether so many requests or bytes wait that reading has to stop."""
         return len(self.frames) >= MAX_WAITING_REQUESTS or self.held_bytes >= MAX_WAITING_BYTES
 
     def add(self, frame: bytes) -> None:
+        """Append a frame, with the time of its arrival."""
         self.frames.append(frame)
         self._arrivals.append(clock())
         self.held_bytes += len(frame)
@@ -148,6 +150,7 @@ class Pause:
         self._timer = self._loop.call_later(seconds, self.end)
 
     def end(self) -> None:
+        """End the pause now, if there is one."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

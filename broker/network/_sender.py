@@ -56,6 +56,7 @@ class Outbox:
             self._loop.call_soon(self.flush)
 
     def flush(self) -> None:
+        """Hand everything to the transport in one piece."""
         self._due = False
         if self.unsent:
             unsent, self.unsent = self.unsent, bytearray()
@@ -102,9 +103,11 @@ class FrameSender:
         self.resume()
 
     def pause(self) -> None:
+        """The socket takes no more: parts that follow wait."""
         self.can_write = False
 
     def resume(self) -> None:
+        """The socket takes bytes again."""
         self.can_write = True
         if self._resumed is not None and not self._resumed.done():
             self._resumed.set_result(None)

@@ -144,6 +144,7 @@ class Server:
         return found
 
     def peers(self) -> list[Peer]:
+        """Return the clients that are connected now."""
         return [connection.peer for connection in self._connections]
 
     def introduce(self, connection: ClientConnection, acceptor: Acceptor) -> tuple[Peer, str]:
@@ -166,6 +167,7 @@ class Server:
             acceptor.accept_waiting()
 
     def forget(self, connection: ClientConnection) -> None:
+        """See Host."""
         if connection in self._connections:
             self._connections.discard(connection)
             self._clients.add_closed(connection.peer)
@@ -173,6 +175,7 @@ class Server:
         self.backpressure.forget(connection)
 
     def spawn(self, work: Coroutine[object, object, None]) -> asyncio.Task[None]:
+        """See Host."""
         task = self.loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

@@ -90,12 +90,15 @@ class LocalLogs:
         return str(self._folder.path)
 
     def topic(self, name: str) -> LocalTopic | None:
+        """Find a topic with logs here."""
         return self._topics.get(name)
 
     def topics(self) -> list[LocalTopic]:
+        """Return the topics with logs here, as they are now."""
         return list(self._topics.values())
 
     def partition(self, topic: str, index: int) -> Partition:
+        """Return a partition that is known to be here. Raises KeyError and IndexError."""
         return self._topics[topic].partitions[index]
 
     def led(self, topic: str, index: int) -> Partition | None:

@@ -193,11 +193,13 @@ class Partition:
 
     @damage.setter
     def damage(self, found: str) -> None:
+        """Set the reason; the owner of the files is told."""
         self._damage = found
         self._files.damaged_partition(self)
 
     @property
     def size_bytes(self) -> int:
+        """Bytes of the log's segments; 0 if it is not open."""
         return 0 if self.log is None else self.log.size_bytes
 
     @property
@@ -212,21 +214,25 @@ class Partition:
 
     @property
     def log_start_offset(self) -> int:
+        """First offset that the log has; 0 without a log."""
         log = self.open()
         return 0 if log is None else log.log_start_offset
 
     @property
     def log_end_offset(self) -> int:
+        """Offset of the next record; 0 without a log."""
         log = self.open()
         return 0 if log is None else log.log_end_offset
 
     @property
     def high_watermark(self) -> int:
+        """Consumers read up to here; 0 without a log."""
         log = self.open()
         return 0 if log is None else log.high_watermark
 
     @property
     def last_stable_offset(self) -> int:
+        """Consumers of committed records read up to here; 0 without a log."""
         log = self.open()
         return 0 if log is None else log.last_stable_offset
 
@@ -661,6 +667,7 @@ class Partition:
         return (_NONE, _NONE) if log is None else log.end_offset_for_epoch(epoch)
 
     def apply_retention(self, now_ms: int) -> None:
+        """Delete segments that are too old, too many or before the log start, unless somebody reads them."""
         if self._being_read:
             return
         log = self.open()
@@ -731,4 +738,5 @@ class Partition:
 
 
 def not_leader(topic: str, index: int) -> KafkaError:
+    """Return NOT_LEADER_OR_FOLLOWER for a partition."""
     return KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{topic}-{index} is not led by this broker")

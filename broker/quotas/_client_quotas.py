@@ -98,6 +98,7 @@ class ClientQuotas:
         return self._windows.size_s
 
     def gauges(self) -> list[tuple[Shared, Gauge | MutationGauge]]:
+        """Return every gauge with its quota and the clients that share it."""
         return list(self._gauges.items())
 
     def _resolve_client(self, user: str, client_id: str) -> ClientUse:

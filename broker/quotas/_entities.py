@@ -52,6 +52,7 @@ class QuotaEntity:
 
     @property
     def names(self) -> dict[str, str | None]:
+        """Names by type of entity (user, client-id, ip); None is the default entity."""
         return dict(self.parts)
 
     def __str__(self) -> str:

@@ -42,6 +42,7 @@ class ReplicationThrottle:
         return self._gauge.used(now)
 
     def is_exceeded(self, now: float) -> bool:
+        """Return whether throttled replicas used more than their rate; ``now`` in seconds."""
         return self.used(now) > self._rate()
 
     def record(self, size: int, now: float) -> None:

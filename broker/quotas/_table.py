@@ -63,6 +63,7 @@ class QuotaTable:
         return next((limit for limit in limits if limit is not None), None)
 
     def to_stored(self) -> dict[str, object]:
+        """Return the table as it is saved in the metadata store."""
         entries = [
             {
                 "entity": [list(part) for part in entity.parts],

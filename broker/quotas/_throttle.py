@@ -24,7 +24,8 @@ class ChargedRequest(Protocol):
     delay_s: float
 
     @property
-    def context(self) -> RequestContext: ...
+    def context(self) -> RequestContext:
+        """Sender of the request."""
 
     @property
     def produces(self) -> bool:
@@ -42,6 +43,7 @@ class Throttle:
         self.quotas = quotas
 
     def use_of(self, context: RequestContext, now: float) -> ClientUse:
+        """Return the gauges of a request's sender."""
         return self.quotas.of(context.principal, context.client_id, now)
 
     def time_delay_s(self, use: ClientUse, spent_s: float, now: float) -> float:

@@ -131,6 +131,7 @@ class ReplicaFetcher:
         self._happened.set()
 
     def remove(self, partition: Partition) -> None:
+        """Stop following a partition. Safe to call for one that is not followed."""
         if self._is_followed(partition):
             del self._partitions[partition.topic.id, partition.index]
         self._lagging.discard(partition)

@@ -83,6 +83,7 @@ class Replicas:
         return f"Replicas({len(self._led)} led, {len(self._followed)} followed)"
 
     def start(self) -> None:
+        """Begin to announce changes of in-sync replicas and to look for laggards."""
         loop = asyncio.get_running_loop()
         self._tasks = [loop.create_task(self._send_isr_changes()), loop.create_task(self._watch_lag())]
 

@@ -66,6 +66,7 @@ class EventLogWriter:
             self._on_note(event)
 
     def close(self) -> None:
+        """Write the events that wait for their second."""
         while self._waiting:
             self._write_event(*self._waiting.popleft())
 

@@ -43,6 +43,7 @@ class LogHandler(logging.Handler):
             self._load_soon()
 
     def emit(self, record: logging.LogRecord) -> None:
+        """See logging.Handler. The first lines wait, as loading the formatter takes long."""
         if self.formatter is None:
             self._waiting.append(record)
             takes_long = record.created - self._waiting[0].created > _LONG_S
@@ -56,6 +57,7 @@ class LogHandler(logging.Handler):
             self.handleError(record)
 
     def flush(self) -> None:
+        """Write the lines that wait."""
         self.acquire()
         try:
             if self._waiting:

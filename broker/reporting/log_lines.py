@@ -45,9 +45,11 @@ class RateLimitedLog:
         self._left_out = 0
 
     def say(self, text: str, *arguments: object) -> None:
+        """Log a line, with ``%`` arguments, unless there were too many lately."""
         self._write_line(text, arguments, with_trace=False)
 
     def fail(self, text: str, *arguments: object) -> None:
+        """As ``say``, with the traceback of the exception that is being handled."""
         self._write_line(text, arguments, with_trace=True)
 
     def _write_line(self, text: str, arguments: tuple[object, ...], *, with_trace: bool) -> None:

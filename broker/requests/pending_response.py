@@ -72,6 +72,7 @@ class KnownResponse(PendingResponse):
     _known: KnownCommit
 
     def set(self, body: Any) -> None:
+        """Take the answer; the one known in advance is sent as bytes that were made before."""
         known = self._known
         if body is not known.answer:
             PendingResponse.set(self, body)
@@ -96,6 +97,7 @@ class TimedResponse(PendingResponse):
             self._submitted_s = clock()
 
     def set(self, body: Any) -> None:
+        """Take the answer, and record how long the request waited and was worked on."""
         PendingResponse.set(self, body)
         now = clock()
         worked_until = now if self._submitted_s is None else self._submitted_s

@@ -37,6 +37,7 @@ class PlainExchange(Exchange):
         self._passwords = passwords
 
     async def step(self, data: bytes) -> bytes:
+        """Check name and password, in constant time. Raises LoginFailedError."""
         try:
             wanted, name, password = data.decode().split("\0")
         except ValueError:

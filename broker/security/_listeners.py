@@ -48,10 +48,12 @@ class Listener:
 
     @property
     def tls(self) -> bool:
+        """Whether connections are encrypted."""
         return self.protocol.endswith("SSL")
 
     @property
     def sasl(self) -> bool:
+        """Whether clients log in with SASL."""
         return self.protocol.startswith("SASL_")
 
     def __str__(self) -> str:

@@ -22,6 +22,7 @@ class OauthExchange(Exchange):
         self._refused: LoginFailedError | None = None
 
     async def step(self, data: bytes) -> bytes:
+        """Verify the token of the first message (RFC 7628). Raises LoginFailedError."""
         if self._refused is not None:
             raise self._refused
         wanted, token = _parse_message(data)

@@ -29,6 +29,7 @@ class ConnectionSlot:
     taken: bool = True
 
     def leave(self) -> None:
+        """Give the slot back. Safe to call again."""
         if self.taken:
             self.taken = False
             self._quotas.on_slot_left(self)

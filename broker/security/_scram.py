@@ -29,6 +29,7 @@ class ScramExchange(Exchange):
         self._binding = self._nonce = self._messages = ""
 
     async def step(self, data: bytes) -> bytes:
+        """Answer the client's first or last message (RFC 5802). Raises LoginFailedError."""
         try:
             text = data.decode()
             if self.done:

@@ -142,6 +142,7 @@ class ScramUsers:
         return made
 
     def get(self, mechanism: str, user: str) -> ScramCredential | None:
+        """Find the credential of a user for a mechanism."""
         return self._credentials.get((mechanism, user))
 
     def stand_in(self, mechanism: str, user: str) -> ScramCredential:
@@ -170,6 +171,7 @@ class ScramUsers:
         return (int.from_bytes(self._draw_bytes(text, 6), "big") + 1) / 2**48
 
     def all(self) -> Iterator[tuple[str, str, ScramCredential]]:
+        """Yield user, mechanism and credential, sorted by user."""
         for mechanism, user in sorted(self._credentials, key=lambda key: key[::-1]):
             yield user, mechanism, self._credentials[mechanism, user]
 

@@ -105,6 +105,7 @@ class Controller:
 
     @property
     def is_active(self) -> bool:
+        """Whether this broker is the controller."""
         return self._epoch_version is not None
 
     def start(self) -> None:

@@ -99,6 +99,7 @@ def tidy_partitions(image: ClusterImage, topics: Iterable[TopicImage], rules: Ru
 
 
 def unclean_is_allowed(topic: TopicImage, rules: Rules) -> bool:
+    """Return whether a replica that is not in sync may become leader of the topic's partitions."""
     set_for_it = topic.configs.get("unclean.leader.election.enable")
     return rules.unclean_leader_election if set_for_it is None else str(set_for_it).lower() == "true"
 

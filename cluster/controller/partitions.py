@@ -104,10 +104,12 @@ def _choose_leader(state: PartitionState, brokers: Brokers, may_lead: set[int], 
 
 
 def life_of(state: PartitionState) -> PartitionLife:
+    """Return the life-cycle state of a partition."""
     return partition_state(was_led=state.leader_epoch != UNKNOWN_EPOCH, is_led=state.leader != NO_LEADER)
 
 
 def replica_life_of(state: PartitionState, node_id: int, brokers: Brokers) -> ReplicaLife:
+    """Return the life-cycle state of a replica on one broker."""
     return replica_state(is_there=node_id in brokers, is_being_added=node_id in state.adding)
 
 

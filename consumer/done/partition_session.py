@@ -75,6 +75,7 @@ class PartitionSession:
 
     @property
     def first_undone(self) -> int | None:
+        """Offset of the oldest record that is delivered and not done; None if there is none."""
         return self.first if self.undone else None
 
     def to_commit(self) -> CommittedOffset:

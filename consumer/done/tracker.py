@@ -85,6 +85,7 @@ class Tracker:
         return self._by_id
 
     def get(self, partition: TopicPartition) -> PartitionSession | None:
+        """The current session of a partition."""
         return self._by_partition.get(partition)
 
     def session_of(self, record: Record) -> PartitionSession:
@@ -190,6 +191,7 @@ class Tracker:
         return offset if _is_news(offset, session.committed) else None
 
     def note_committed(self, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
+        """Note that these offsets are committed: they are not due again."""
         for partition, offset in offsets.items():
             if (session := self._by_partition.get(partition)) is not None:
                 session.committed = offset

@@ -136,6 +136,7 @@ class Membership(GroupMember):
     # leaving
 
     def pause(self, reason: str) -> None:
+        """See GroupMember."""
         super().pause(reason)
         self._rejoin_reason = None
 
@@ -160,12 +161,14 @@ class Membership(GroupMember):
         return True
 
     def leave(self, reason: str) -> None:
+        """See GroupMember."""
         super().leave(reason)
         self._rejoin_reason = None
 
     # what happens
 
     def on_answer(self, request: Send, response: object, now: float) -> None:
+        """Handle a response to JoinGroup, SyncGroup, Heartbeat or LeaveGroup."""
         match response:
             case DescribeGroupsResponse() if request is self._describe:
                 self._describe = None
@@ -184,6 +187,7 @@ class Membership(GroupMember):
                 self._refused_by(response.groups[0])
 
     def on_failure(self, request: Send, error: Exception, now: float) -> None:
+        """Handle a request without a response: look for the coordinator, or join again."""
         if request is self._describe:
             self._describe = None  # asked again with the next heartbeat
             return

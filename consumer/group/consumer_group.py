@@ -131,28 +131,34 @@ class ConsumerMembership(GroupMember):
 
     @property
     def subscription(self) -> frozenset[str]:
+        """See GroupMember; with a pattern, the topics that brokers have found."""
         return frozenset(self._names.values() if self._regex else self._subscription)
 
     @property
     def topic_ids(self) -> frozenset[UUID]:
+        """Ids of the topics that brokers have found for a pattern."""
         return frozenset(self._names) if self._regex else frozenset()
 
     @property
     def identity(self) -> tuple[str | None, int]:
+        """See GroupMember."""
         return (self.member_id, self.generation) if self.generation >= 0 else (None, -1)
 
     def next_deadline(self) -> float | None:
+        """See GroupMember."""
         times = [self._leave_at, self._look_at, self._join_at if self._may_join() else None]
         if self.generation >= 0:
             times.append(self._heartbeats.deadline())
         return min((at for at in times if at is not None), default=None)
 
     def can_commit(self) -> bool:
+        """Whether it is a member: a fenced one must not commit."""
         return self.generation >= 0
 
     # what the user wants
 
     def subscribe(self, topics: Iterable[str], now: float) -> None:
+        """See GroupMember."""
         self._change_subscription(tuple(sorted(set(topics))), "", now)
 
     def subscribe_pattern(self, regex: str, now: float) -> None:
@@ -171,6 +177,7 @@ class ConsumerMembership(GroupMember):
         self.do_due(now)
 
     def resume(self, now: float) -> None:
+        """See GroupMember."""
         if self.paused:
             self.paused = False
             self._begin_join("polled again", now)
@@ -194,6 +201,7 @@ class ConsumerMembership(GroupMember):
     # what happens
 
     def on_answer(self, request: Send, response: object, now: float) -> None:
+        """Handle a response to ConsumerGroupHeartbeat or ConsumerGroupDescribe."""
         match response:
             case ConsumerGroupDescribeResponse() if request is self._describe:
                 self._on_description(response.groups[0], now)
@@ -213,6 +221,7 @@ class ConsumerMembership(GroupMember):
                 self.do_due(now)
 
     def on_failure(self, request: Send, error: Exception, now: float) -> None:
+        """Handle a request without a response: the next heartbeat has all fields."""
         if request is self._describe:
             self._on_description(None, now)
         elif request is self._overtaken:
@@ -271,6 +280,7 @@ class ConsumerMembership(GroupMember):
             self._reconcile_assignment(now)
 
     def commit_refused(self, code: ErrorCode, generation: int, now: float) -> None:
+        """Leave or join again if a commit's error says that this is no member any more."""
         how = reaction_to(_API, code)
         if generation != self.generation:
             return
@@ -285,6 +295,7 @@ class ConsumerMembership(GroupMember):
         self.do_due(now)
 
     def do_due(self, now: float) -> None:
+        """See GroupMember."""
         if self._leave_at is not None and now >= self._leave_at:
             self._may_leave, self._leave_at, self._look_at = True, None, None
         if self._look_at is not None and now >= self._look_at:

@@ -54,9 +54,11 @@ class Heartbeats:
         return min(times, default=None)
 
     def due(self, now: float) -> bool:
+        """Return whether one is to be sent now; never while another is under way."""
         return self.under_way is None and now >= self._next
 
     def on_sent(self, send: Send, generation: int, now: float) -> None:
+        """Note a heartbeat that is under way, and for which generation."""
         self.under_way = send
         self.generation = generation
         self.sent_at = now

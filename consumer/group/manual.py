@@ -40,6 +40,7 @@ class ManualAssignment(GroupMember):
             self._revoke_partitions(tuple(gone), lost=False, reason="no longer assigned")
 
     def leave(self, reason: str) -> None:
+        """Give up all partitions."""
         self._chosen = frozenset()
         super().leave(reason)
 
@@ -50,6 +51,7 @@ class ManualAssignment(GroupMember):
     # no group has anything to say to it
 
     def next_deadline(self) -> float | None:
+        """None: nothing is due at a time."""
         return None
 
     def do_due(self, now: float) -> None:
@@ -68,18 +70,22 @@ class ManualAssignment(GroupMember):
         """Do nothing: the committer reports it, or tries again."""
 
     def subscribe(self, topics: Iterable[str], now: float) -> None:  # noqa: ARG002 - never called
+        """Not called: partitions are assigned."""
         raise AssertionError("partitions are assigned, topics are not subscribed to")
 
     def resume(self, now: float) -> None:
         """Do nothing: without a generation a member is not paused."""
 
     def announce_leave(self, reason: str, now: float) -> bool:  # noqa: ARG002 - nobody would hear it
+        """Return False: there is no group to tell."""
         return False
 
     def on_answer(self, request: Send, response: object, now: float) -> None:  # noqa: ARG002 - never called
+        """Not called: no request is sent."""
         raise AssertionError("manual assignment sends no requests")
 
     def on_failure(self, request: Send, error: Exception, now: float) -> None:  # noqa: ARG002 - never called
+        """Not called: no request is sent."""
         raise AssertionError("manual assignment sends no requests")
 
     def _send_leave(self, reason: str) -> None:

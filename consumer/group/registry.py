@@ -140,6 +140,7 @@ class RegistryMembership(GroupMember):
     # what the driver asks
 
     def next_deadline(self) -> float | None:
+        """See GroupMember."""
         times = [at for at in (self._over_at, self._look_at) if at is not None]
         if (due := self._next_effect()) is not None:
             times.append(due[0])
@@ -148,11 +149,13 @@ class RegistryMembership(GroupMember):
         return min(times, default=None)
 
     def can_commit(self) -> bool:
+        """Whether the session lives and partitions are claimed in this generation."""
         return self._session and self.generation >= 0
 
     # what the user wants
 
     def subscribe(self, topics: Iterable[str], now: float) -> None:
+        """See GroupMember."""
         wanted = tuple(sorted(set(topics)))
         if wanted != self._subscription:
             self._subscription = wanted
@@ -163,11 +166,13 @@ class RegistryMembership(GroupMember):
             self._go_on(now)
 
     def resume(self, now: float) -> None:
+        """See GroupMember."""
         if self.paused:
             self.paused = False
             self._go_on(now)
 
     def announce_leave(self, reason: str, now: float) -> bool:  # noqa: ARG002 - nobody would hear it
+        """Return False: the end of the session tells the others."""
         return False
 
     # what happens in the registry
@@ -265,9 +270,11 @@ class RegistryMembership(GroupMember):
     # what happens otherwise
 
     def on_answer(self, request: Send, response: object, now: float) -> None:  # noqa: ARG002 - never called
+        """Not called: no request goes to brokers."""
         raise AssertionError("this member sends no requests to brokers")
 
     def on_failure(self, request: Send, error: Exception, now: float) -> None:  # noqa: ARG002 - never called
+        """Not called: no request goes to brokers."""
         raise AssertionError("this member sends no requests to brokers")
 
     def on_topics(
@@ -277,6 +284,7 @@ class RegistryMembership(GroupMember):
         gone: frozenset[str] = frozenset(),
         ids: Mapping[UUID, str] | None = None,  # noqa: ARG002 - topics go by name here
     ) -> None:
+        """Share the topics' partitions anew if their numbers have changed."""
         known = {name: info.partition_count for name, info in topics.items()}
         # a topic that is missing in one answer may be in the next
         kept = {name: count for name, count in (self._counts or {}).items() if name not in gone}
@@ -284,11 +292,13 @@ class RegistryMembership(GroupMember):
         self._follow_share("the partitions changed", now)
 
     def commit_refused(self, code: ErrorCode, generation: int, now: float) -> None:
+        """Count everything as lost if another member has taken a partition."""
         if generation == self.generation and code is ErrorCode.ILLEGAL_GENERATION:
             self._on_lost("another member has gone on from its partitions")
             self._go_on(now)
 
     def do_due(self, now: float) -> None:
+        """See GroupMember."""
         if self._over_at is not None and now >= self._over_at:
             self._over_at = None
             self._on_lost("ZooKeeper did not answer for the time of a session")

@@ -55,6 +55,7 @@ class FetchBuffer:
 
     @property
     def buffered_bytes(self) -> int:
+        """Bytes fetched and not delivered."""
         return sum(reader.size for reader in self.readers)
 
 
@@ -90,9 +91,11 @@ class HeldBytes:
 
     @property
     def total(self) -> int:
+        """Bytes of all responses that something still refers to, and of decoded records."""
         return self._in_answers + self.decoded
 
     def add(self, reader: ChunkReader) -> None:
+        """Count a reader's bytes, and its response's buffer."""
         self.unread += reader.size
         self._keep_reader(reader)
         if self._in_answers - self.unread > self._limit:

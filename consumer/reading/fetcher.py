@@ -66,6 +66,7 @@ class Fetcher:
         return f"Fetcher({len(self._busy)} requests under way)"
 
     def wake(self) -> None:
+        """Look what to fetch in the next step of the event loop."""
         self._changed.fire()
 
     def fetch_now(self) -> None:

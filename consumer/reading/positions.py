@@ -112,6 +112,7 @@ class Positions:
         return iter(list(self._all.values()))
 
     def get(self, partition: TopicPartition) -> Position | None:
+        """The position of a partition; None if this consumer does not have it."""
         return self._all.get(partition)
 
     def partitions(self) -> frozenset[TopicPartition]:
@@ -171,6 +172,7 @@ class Positions:
                 position.leaving = True
 
     def remove(self, partitions: Iterable[TopicPartition]) -> None:
+        """Forget partitions that were revoked or lost."""
         self.disturbed()
         for partition in partitions:
             self._all.pop(partition, None)
@@ -353,13 +355,16 @@ class Positions:
     # pause
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
+        """Deliver nothing of them until ``resume``."""
         self.disturbed()
         for partition in partitions:
             self._all[partition].paused = True
 
     def resume(self, partitions: Iterable[TopicPartition]) -> None:
+        """Deliver them again."""
         for partition in partitions:
             self._all[partition].paused = False
 
     def paused(self) -> frozenset[TopicPartition]:
+        """The partitions that ``pause`` holds back."""
         return frozenset(p.partition for p in self._all.values() if p.paused)

@@ -72,6 +72,7 @@ class StartOffsets:
     # committed offsets
 
     async def find_committed(self, seeking: list[Position]) -> None:
+        """Ask where the group has got to; what has no commit is reset."""
         errors: Errors = {}
         found = await self._guard_call(
             seeking, "asking for committed offsets", errors, lambda: self._fetch_committed(seeking, errors)
@@ -304,6 +305,7 @@ class StartOffsets:
         self.reading.polled()
 
     def delay_position(self, position: Position) -> None:
+        """Try a partition again only after a growing back-off."""
         position.retry_at = now_ms() + self.reading.backoff.delay_ms(position.failures)
         position.failures += 1
 

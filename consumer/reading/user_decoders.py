@@ -46,6 +46,7 @@ class Decoder:
             raise InvalidRecordError(text) from error
 
     def must_wait(self, data: bytes | None) -> bool:
+        """Return whether decoding these bytes may block, as for a schema that is not known yet."""
         return self.waits is not None and data is not None and self.waits(data)
 
 

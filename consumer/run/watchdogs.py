@@ -33,10 +33,12 @@ class PollWatch:
     _look_at: float = 0.0
 
     def polling(self, now: float) -> None:
+        """A poll has begun to wait; ``now`` in seconds."""
         self._waiting += 1
         self._last = now
 
     def on_poll(self, now: float) -> None:
+        """A poll that waited has ended."""
         self._waiting -= 1
         self._last = now
 
@@ -77,6 +79,7 @@ class PollWatch:
         return 0.0 if self._waiting else now - self._last
 
     def is_expired(self, now: float) -> bool:
+        """Return whether nobody has polled for ``max_poll_interval_ms``; taking records counts as polling."""
         if now >= self._look_at and (taken := self.taken()) != self._seen:
             # some were taken since the last check, at an unknown time
             self._seen = taken

@@ -27,6 +27,7 @@ _NOT_FOUND_VERSION: Final = 6
 
 
 def split_describe(body: Any) -> list[GroupRequest]:
+    """Make a request for each group; groups named too often are refused."""
     with_operations = bool(body.include_authorized_operations)
     repeats = RepeatLimit()
     return [
@@ -76,6 +77,7 @@ def handle_describe(shard: GroupShard, request: Request, _now_ms: int) -> None:
 
 
 def refused_group(request: Request, error: int) -> DescribedGroup:
+    """Make the description of a group that cannot be described."""
     return DescribedGroup(error, group_id=request.body.group_id)
 
 

@@ -81,6 +81,7 @@ class RebalanceTrace:
     joined_ms: int | None = None
 
     def add(self, cause: Cause) -> None:
+        """Keep a cause, if there are not too many already."""
         if len(self.causes) < _MAX_CAUSES:
             self.causes.append(cause)
 
@@ -134,6 +135,7 @@ class ClassicGroup:
 
     @property
     def can_rebalance(self) -> bool:
+        """Whether a rebalance may begin in this state."""
         return self.state in _CAN_REBALANCE
 
     @property
@@ -150,18 +152,22 @@ class ClassicGroup:
 
     @property
     def state_name(self) -> str:
+        """Kafka's name of the state."""
         return self.state.value
 
     @property
     def member_count(self) -> int:
+        """Number of members."""
         return len(self.members)
 
     @property
     def is_empty(self) -> bool:
+        """Whether it has no members."""
         return self.state is GroupState.EMPTY
 
     @property
     def is_idle(self) -> bool:
+        """Whether it has no members, and none that was told to come back with its id."""
         # an id that was just handed out will be used soon
         return self.state is GroupState.EMPTY and not self.pending_join
 
@@ -188,6 +194,7 @@ class ClassicGroup:
         return ErrorCode.REBALANCE_IN_PROGRESS if self.state is _COMPLETING else _NONE
 
     def is_no_generation(self, generation: int) -> bool:
+        """Return whether a number stands for "in no generation" in a commit."""
         return generation < 0
 
     def check_offset_delete(self) -> ErrorCode:
@@ -197,9 +204,11 @@ class ClassicGroup:
         return ErrorCode.NON_EMPTY_GROUP
 
     def check_fetch(self, _member_id: str | None, _epoch: int) -> ErrorCode:
+        """Return NONE: whoever may read offsets may read these."""
         return ErrorCode.NONE
 
     def why_refused(self, member_id: str, instance_id: str | None, generation: int, error: int) -> str:
+        """Return why a sender was not accepted, in words for an event."""
         who = f"member {quote_text(member_id)}" if member_id else "a sender without a member id"
         if error == ErrorCode.FENCED_INSTANCE_ID and instance_id is not None:
             now = quote_text(self.static_members.get(instance_id, ""))
@@ -213,11 +222,13 @@ class ClassicGroup:
         return f"{who} is not in the group"
 
     def heard_from(self, member_id: str, timers: Timers, now_ms: int) -> None:
+        """Restart the session of a member."""
         member = self.members.get(member_id)
         if member is not None:
             timers.start((SESSION, self.group_id, member_id), now_ms + member.session_timeout_ms)
 
     def subscribes_to(self, topic: str) -> bool:
+        """Return whether a member reads the topic, as far as subscriptions can be read."""
         if self.protocol_type != CONSUMER or not self.members:
             return False
         return self.subscribed_topics is None or topic in self.subscribed_topics
@@ -233,9 +244,11 @@ class ClassicGroup:
         return commit_ms if self.state is GroupState.STABLE and unread else None
 
     def tombstones(self) -> tuple[Record, ...]:
+        """Return the record that removes the group from the log."""
         return (GroupDeleted(self.group_id),)
 
     def stop_timers(self, timers: Timers) -> None:
+        """Cancel the timers of the group and its members."""
         for member_id in (*self.members, *self.pending_join):
             timers.cancel((SESSION, self.group_id, member_id))
         timers.cancel((JOIN, self.group_id))
@@ -254,6 +267,7 @@ class ClassicGroup:
         return _NONE if member_id in self.members else ErrorCode.UNKNOWN_MEMBER_ID
 
     def supports(self, protocol_type: str, names: Iterable[str]) -> bool:
+        """Return whether a member with these protocols may join: all share its type and a protocol."""
         if self.state is GroupState.EMPTY:
             return bool(protocol_type) and any(True for _ in names)
         if protocol_type != self.protocol_type:
@@ -288,6 +302,7 @@ class ClassicGroup:
             self.leader_id = next(iter(self.members), None)
 
     def set_protocols(self, member: ClassicMember, protocols: Protocols) -> None:
+        """Replace a member's protocols."""
         self._count_protocols(member.protocols, -1)
         member.protocols = protocols
         self._count_protocols(protocols, 1)

@@ -76,6 +76,7 @@ def handle_join(shard: GroupShard, request: Request, now_ms: int) -> None:
 
 
 def refused_join(request: Request, error: int) -> JoinGroupResponse:
+    """Make the response to a JoinGroup that is refused."""
     return join_failed(request.version, error, request.body.member_id)
 
 

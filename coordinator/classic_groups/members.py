@@ -21,6 +21,7 @@ _MAX_NAMES = 3
 
 
 def requested_protocols(request: Request) -> Protocols:
+    """Return the protocols of a JoinGroup with their metadata."""
     return tuple((protocol.name, protocol.metadata or b"") for protocol in request.body.protocols)
 
 
@@ -81,6 +82,7 @@ def remove_member(shard: GroupShard, group: ClassicGroup, member: ClassicMember,
 
 
 def cause_about(member: ClassicMember, kind: CauseKind, text: str) -> Cause:
+    """Make a cause about a member."""
     return Cause(text, kind, member.member_id, member.instance_id, member.client_id, member.client_host)
 
 
@@ -175,6 +177,7 @@ def park_join(shard: GroupShard, group: ClassicGroup, member: ClassicMember, req
 def answer_join(
     shard: GroupShard, group: ClassicGroup, member: ClassicMember, reply: JoinGroupResponse
 ) -> None:
+    """Answer the JoinGroup that waits for this member, if one does."""
     request = member.parked_join
     if request is not None:
         member.parked_join = None

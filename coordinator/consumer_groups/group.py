@@ -295,26 +295,32 @@ class ConsumerGroup:
 
     @property
     def generation(self) -> int:
+        """The epoch: clients call it a generation."""
         return self.epoch
 
     @property
     def protocol_type(self) -> str | None:
+        """Always "consumer"."""
         return "consumer"
 
     @property
     def state_name(self) -> str:
+        """Kafka's name of the state."""
         return self.state.value
 
     @property
     def member_count(self) -> int:
+        """Number of members."""
         return len(self.members)
 
     @property
     def is_empty(self) -> bool:
+        """Whether it has no members."""
         return not self.members
 
     @property
     def is_idle(self) -> bool:
+        """Whether it has no members."""
         return not self.members
 
     def check_commit(
@@ -343,12 +349,15 @@ class ConsumerGroup:
         return ErrorCode.ILLEGAL_GENERATION if member.is_classic else ErrorCode.STALE_MEMBER_EPOCH
 
     def is_no_generation(self, generation: int) -> bool:
+        """Return whether a number stands for "in no epoch" in a commit."""
         return generation == NONE
 
     def check_offset_delete(self) -> ErrorCode:
+        """Return NONE: only topics that members subscribe to are refused."""
         return ErrorCode.NONE
 
     def check_fetch(self, member_id: str | None, epoch: int) -> ErrorCode:
+        """Return the error of an OffsetFetch that names a member or epoch that is not the current one."""
         if member_id is None and epoch < 0:
             return ErrorCode.NONE
         member = self.members.get(member_id or "")
@@ -357,6 +366,7 @@ class ConsumerGroup:
         return ErrorCode.NONE if epoch == member.current.epoch else ErrorCode.STALE_MEMBER_EPOCH
 
     def why_refused(self, member_id: str, instance_id: str | None, generation: int, error: int) -> str:
+        """Return why a sender was not accepted, in words for an event."""
         who = f"member {quote_text(member_id)}" if member_id else "a sender without a member id"
         if error == ErrorCode.FENCED_INSTANCE_ID and instance_id is not None:
             now = quote_text(self.static_members.get(instance_id, ""))
@@ -372,9 +382,11 @@ class ConsumerGroup:
         """Do nothing: only heartbeats show that a member is alive."""
 
     def subscribes_to(self, topic: str) -> bool:
+        """Return whether a member reads the topic."""
         return topic in self.names
 
     def offset_age_counts_from(self, topic: str, commit_ms: int) -> int | None:
+        """Return when a topic's offset begins to age; None while members may read it."""
         if not self.patterns.keys() <= self.regexes.keys():
             # the topics of a member that has just joined are not known yet
             return None
@@ -388,6 +400,7 @@ class ConsumerGroup:
         return tuple(ConsumerGroupRecord(each, self.group_id) for each in types)
 
     def stop_timers(self, timers: Timers) -> None:
+        """Cancel the timers of the group and its members."""
         for member_id in self.members:
             stop_member_timers(timers, self.group_id, member_id)
         timers.cancel((REGEX, self.group_id))

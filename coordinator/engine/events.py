@@ -119,6 +119,7 @@ class EventStream:
         self._news.set()
 
     def offer(self, event: CoordinatorEvent) -> None:
+        """Queue an event, if it is of the stream's group; the oldest go when nobody reads."""
         if self._closed or (self._group is not None and event.group != self._group):
             return
         if len(self._waiting) == self._waiting.maxlen:
@@ -135,6 +136,7 @@ class Listeners:
         self._streams: weakref.WeakSet[EventStream] = weakref.WeakSet()
 
     def tell(self, event: CoordinatorEvent) -> None:
+        """Pass an event to every stream and callback."""
         if self._streams:
             for stream in list(self._streams):
                 stream.offer(event)
@@ -148,5 +150,6 @@ class Listeners:
         return stream
 
     def close(self) -> None:
+        """End every stream."""
         for stream in list(self._streams):
             stream.close()

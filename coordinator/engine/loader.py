@@ -27,13 +27,20 @@ class LoadedBatch(Protocol):
     """
 
     @property
-    def base_offset(self) -> int: ...
+    def base_offset(self) -> int:
+        """Offset of the batch's first record."""
+
     @property
-    def header(self) -> BatchHeader | None: ...
+    def header(self) -> BatchHeader | None:
+        """The batch's header; None for damage."""
+
     @property
-    def records(self) -> Sequence[tuple[int, int, bytes | None, bytes | None]]: ...
+    def records(self) -> Sequence[tuple[int, int, bytes | None, bytes | None]]:
+        """Offset, timestamp in ms, key and value of each record."""
+
     @property
-    def damage(self) -> str: ...
+    def damage(self) -> str:
+        """What is wrong, in words; "" for a batch."""
 
 
 class Loader(Generic[S]):

@@ -79,7 +79,9 @@ class CoordinatorLog(Protocol):
     """
 
     @property
-    def partition_count(self) -> int: ...
+    def partition_count(self) -> int:
+        """Number of the topic's partitions."""
+
     def append(
         self,
         partition: int,
@@ -90,9 +92,14 @@ class CoordinatorLog(Protocol):
         producer_id: int = ...,
         producer_epoch: int = ...,
         marker: tuple[bool, int] | None = ...,
-    ) -> int: ...
-    def load(self, partition: int, /) -> Iterator[LoadedBatch]: ...
-    def flush(self, partition: int, /) -> None: ...
+    ) -> int:
+        """Append records as one batch; return the offset of the first. Raises KafkaError."""
+
+    def load(self, partition: int, /) -> Iterator[LoadedBatch]:
+        """Yield every batch of a partition, from its start."""
+
+    def flush(self, partition: int, /) -> None:
+        """Sync what was appended to a partition."""
 
 
 class ShardReplicas(Protocol):
@@ -120,7 +127,8 @@ class ShardReplicas(Protocol):
 class Handle(Protocol):
     """Receives the response to a request, once."""
 
-    def set(self, body: object, /) -> None: ...
+    def set(self, body: object, /) -> None:
+        """Take the response, once."""
 
 
 class Call:
@@ -133,12 +141,14 @@ class Call:
         self._future: asyncio.Future[None] | None = None
 
     def set(self, body: object) -> None:
+        """See Handle."""
         assert self.body is _UNANSWERED, "a request is answered once"
         self.body = body
         if self._future is not None and not self._future.done():
             self._future.set_result(None)
 
     async def answer(self) -> Any:
+        """Wait for the response and return it."""
         if self.body is _UNANSWERED:
             self._future = asyncio.get_running_loop().create_future()
             await self._future
@@ -161,15 +171,18 @@ class Writes:
         self._ended_s = 0.0
 
     def add(self, write: Callable[[], None]) -> None:
+        """Register a write: it is done when the read of a socket ends, or soon."""
         self._due.append(write)
         if not self._reading:
             self._plan_write()
 
     def begin_read(self) -> None:
+        """A socket is being read: its requests' records are to share one batch."""
         self._reading = True
         self._rested = _clock() - self._ended_s > _REST_S
 
     def end_read(self) -> None:
+        """The read is over: write what was gathered."""
         self._reading = False
         if self._due:
             if self._rested and not self._planned:
@@ -299,6 +312,7 @@ class ShardRunner(Generic[S]):
             return
 
     def step(self, request: Request) -> None:
+        """Handle a request and carry out what follows."""
         self.shard.handle(request, self.clock_ms())
         self._carry_out()
 

@@ -170,6 +170,7 @@ class ShardRuntime(Generic[S]):
             runner.wake()
 
     def partition_of(self, key: str) -> int:
+        """The partition of a key, by Java's hash of strings."""
         return partition_for(key, self._log.partition_count)
 
     def _refuse_request(self, request: Request, unready: Unready) -> None:

@@ -149,6 +149,7 @@ class CoordinatorTopic(Generic[S]):
         self.timers = {name: fire for kind in self.kinds for name, fire in kind.timers.items()}
 
     def refusal(self, request: Request, error: int) -> object:
+        """Make the response to a request that is refused with this error."""
         return self.apis[request.api_key].refusal(request, error)
 
     def unready_error(self, api_key: int, unready: Unready) -> ErrorCode:
@@ -339,6 +340,7 @@ class Shard(Generic[S]):
                 kind.ends_transaction(self.state, producer_id, committed)
 
     def activate(self, now_ms: int) -> None:
+        """The shard is loaded: start timers and what else its kinds need."""
         for kind in self.topic.kinds:
             kind.activate(self, now_ms)
 
@@ -398,6 +400,7 @@ class Shard(Generic[S]):
             self._deferred.setdefault(key, []).append(request)
 
     def reply(self, request: Request, body: object) -> None:
+        """Answer a request; behind the records that it depends on, if it is ``awaited``."""
         reply = _new(Reply, (request.handle, body))
         if request.awaited:
             self._effects.insert(self._awaited, reply)
@@ -406,6 +409,7 @@ class Shard(Generic[S]):
             self._effects.append(reply)
 
     def refuse(self, request: Request, error: int) -> None:
+        """Answer a request with an error."""
         self.reply(request, self.topic.refusal(request, error))
 
     def reply_after(self, ticket: int, request: Request, body: object) -> None:
@@ -429,6 +433,7 @@ class Shard(Generic[S]):
             self.reply(request, body)
 
     def tell(self, event: CoordinatorEvent) -> None:
+        """Report an event."""
         self._effects.append(event)
 
     def command(self, command: Command) -> None:
@@ -436,6 +441,7 @@ class Shard(Generic[S]):
         self._effects.append(command)
 
     def is_busy(self, key: str) -> bool:
+        """Return whether a write of this key is under way."""
         return key in self._in_flight
 
     def awaits(self, ticket: int) -> bool:
@@ -447,6 +453,7 @@ class Shard(Generic[S]):
         return [request for requests in self._deferred.values() for request in requests]
 
     def records_in_flight(self) -> Iterator[Any]:
+        """Yield the records whose write is under way, oldest first."""
         for append in self._writes.values():
             yield from append.records
 

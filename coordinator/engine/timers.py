@@ -53,6 +53,7 @@ class Timers:
         return None if timer is None else timer.deadline_ms
 
     def start(self, key: TimerKey, deadline_ms: int) -> None:
+        """Start a timer, or move it to another deadline (ms)."""
         self._order = order = self._order + 1
         timer = self._by_key.get(key)
         if timer is None:
@@ -67,12 +68,14 @@ class Timers:
             self._sweep_queue()
 
     def cancel(self, key: TimerKey) -> None:
+        """Stop a timer. Safe to call for one that does not run."""
         timer = self._by_key.pop(key, None)
         if timer is not None:
             timer.live = False
             self._sweep_queue()
 
     def clear(self) -> None:
+        """Stop all timers."""
         self._by_key.clear()
         self._heap.clear()
 

@@ -70,7 +70,8 @@ class OffsetsBatch(LoadedBatch, Protocol):
     is asked for, and raises CorruptBatchError.
     """
 
-    def load_commits(self, by_group: Commits, known: Known, /) -> Iterator[OtherRecord]: ...
+    def load_commits(self, by_group: Commits, known: Known, /) -> Iterator[OtherRecord]:
+        """Apply the plain commits of the batch; return what is left of it."""
 
 
 class OpenTransaction(NamedTuple):

@@ -46,6 +46,7 @@ class Cause:
     client_host: str = ""
 
     def event(self, kind: type[E], group: str, generation: int, **own: Any) -> E:
+        """Make an event of a group with this cause."""
         if issubclass(kind, CausedEvent):
             own["cause_kind"] = self.kind
         return kind(
@@ -289,6 +290,7 @@ class AppendRefused(Refusal):
 
 
 def append_refused(group_id: str, error: ErrorCode) -> AppendRefused:
+    """Make the event of records that the log did not take."""
     return AppendRefused(group_id, cause=f"the log did not take records: {error.name}", error_code=error)
 
 

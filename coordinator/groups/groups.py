@@ -55,16 +55,20 @@ class CommittedTopic(Protocol):
     """A topic of a commit, as a group sees it when it checks the commit."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """Name of the topic."""
+
     @property
-    def partitions(self) -> Sequence[CommittedPartition]: ...
+    def partitions(self) -> Sequence[CommittedPartition]:
+        """Its partitions with their offsets."""
 
 
 class CommittedPartition(Protocol):
     """A partition of a commit."""
 
     @property
-    def partition_index(self) -> int: ...
+    def partition_index(self) -> int:
+        """Number of the partition."""
 
 
 class Group(Protocol):
@@ -252,8 +256,11 @@ class Feature(NamedTuple):
 class CommandWorker(Protocol):
     """Carries out commands of shards, outside of them, and reports each result in steps of the runner."""
 
-    def carry_out(self, runner: ShardRunner[Groups], command: Any, /) -> None: ...
-    async def stop(self) -> None: ...
+    def carry_out(self, runner: ShardRunner[Groups], command: Any, /) -> None:
+        """Begin a command; what comes of it is a later step of the shard."""
+
+    async def stop(self) -> None:
+        """Give up what is under way."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

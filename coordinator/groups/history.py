@@ -106,6 +106,7 @@ class History:
             self.add(event)
 
     def add(self, event: GroupEvent) -> None:
+        """Keep an event; the oldest entries go when there is no room."""
         if not self._size:
             return
         history = self._groups.pop(event.group, None) or _GroupHistory()
@@ -131,6 +132,7 @@ class History:
         return entries if limit < 0 else entries[max(0, len(entries) - limit) :]
 
     def drop(self, group: str) -> None:
+        """Forget a group's entries."""
         history = self._groups.pop(group, None)
         if history is not None:
             self._entries -= history.size
@@ -138,6 +140,7 @@ class History:
             self._bytes -= history.bytes
 
     def drop_where(self, gone: Callable[[str], bool]) -> None:
+        """Forget the entries of all groups for which ``gone`` is true."""
         for group in [group for group in self._groups if gone(group)]:
             self.drop(group)
 

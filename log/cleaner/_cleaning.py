@@ -56,6 +56,7 @@ class Cleaning:
         return f"Cleaning({self._source.folder!r}, {self.cleanable})"
 
     def stages(self) -> Iterator[SwapStage]:
+        """Yield the stages in turn; those that block may run in a thread."""
         source = self._source
         yield SwapStage(True, self._read_keys)
         end = self._keys.next_offset if self._keys.full else self.cleanable.end_offset

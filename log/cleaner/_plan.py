@@ -49,6 +49,7 @@ class Cleanable(NamedTuple):
         return self.dirty_bytes / total if total else 0.0
 
     def is_due(self, min_ratio: float) -> bool:
+        """Return whether there is so much to clean, or something that must be cleaned now."""
         return self.dirty_bytes > 0 and (self.forced or self.ratio > min_ratio)
 
 

@@ -130,6 +130,7 @@ class Swap:
 
     @property
     def new_size(self) -> int:
+        """Bytes of the new segment; 0 if nothing was kept."""
         return 0 if self._new is None else self._new.size
 
     @property
@@ -138,6 +139,7 @@ class Swap:
         return not self._installed and not self._source.segments.holds(self.sources)
 
     def stages(self) -> Iterator[SwapStage]:
+        """Yield the stages in turn; those that block may run in a thread."""
         yield SwapStage(True, self._write_output)
         yield SwapStage(False, self._claim_sources)
         yield SwapStage(True, self._sync_folder)

@@ -54,6 +54,7 @@ class ReadOnlyFiles(OsFileSystem):
     __slots__ = ()
 
     def file(self, path: str) -> File:
+        """Return a file that cannot be written."""
         return _ReadOnlyFile(path)
 
     make_dirs = rename = remove = remove_tree = sync_dir = lock = _refuse_change

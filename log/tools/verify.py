@@ -99,6 +99,7 @@ class VerifiedPartition:
     findings: list[Finding] = field(default_factory=list)
 
     def note(self, level: Level, path: str, position: int, what: str, advice: str) -> None:
+        """Add a finding, with what to do about it."""
         self.findings.append(Finding(level, path, position, what, advice))
 
 
@@ -287,6 +288,7 @@ class VerifiedFolder:
     findings: list[Finding] = field(default_factory=list)
 
     def all_findings(self) -> Iterator[Finding]:
+        """Yield the folder's findings, then those of each partition."""
         yield from self.findings
         for partition in self.partitions:
             yield from partition.findings
