@@ -46,7 +46,14 @@ from .reporting.event_log import WAIT_S, EventLogWriter
 from .requests.router import Router
 from .security._scram_users import ScramUsers
 from .settings import BrokerSettings, parse_principals
-from .share_state import largest_state, partition_count, prune_state, start_share_state
+from .share_groups import share_workers
+from .share_state import (
+    largest_state,
+    partition_count,
+    prune_state,
+    share_state_client,
+    start_share_state,
+)
 from .transactions import end_in, end_unknown, largest_record, start_transactions, take_producer_id
 
 if TYPE_CHECKING:
@@ -196,6 +203,7 @@ class BrokerAssembly:
             on_event=self._event_logs[0],
             fsync=settings.kohort_offsets_ack_flush,
             replicas=self._moving.get(OFFSETS_TOPIC),
+            workers=share_workers(lambda: share_state_client(self.node)),
         )
         quotas = ClientQuotas(
             table,

@@ -34,6 +34,7 @@ from .groups.events import (
     RebalanceStarted,
     Refusal,
     RevocationAsked,
+    ShareStateFailed,
 )
 from .groups.group_coordinator import GroupCoordinator, LoadError
 from .groups.group_type import GroupType
@@ -82,6 +83,7 @@ __all__ = [
     "Shard",
     "ShardLoaded",
     "ShardLoading",
+    "ShareStateFailed",
     "TopicDirectory",
     "Unready",
     "append_error",

@@ -76,6 +76,14 @@ def handle_delete(shard: GroupShard, request: Request, _now_ms: int) -> None:
     if not group.is_empty:
         shard.refuse(request, ErrorCode.NON_EMPTY_GROUP)
         return
+    remove_group(shard, group, request)
+
+
+def remove_group(shard: GroupShard, group: Group, request: Request) -> None:
+    """Write a group's tombstones; requests for the group wait until these are written, then ``request`` is
+    answered.
+    """
+    group_id = group.group_id
 
     def settled(error: ErrorCode, _now_ms: int) -> None:
         shard.unblock(group_id)

@@ -140,6 +140,67 @@ class GroupSettings:
         int, Row("time after which the topics of regular expressions are looked up again", 10_000, MAX_INT)
     ] = 600_000
 
+    group_share_session_timeout_ms: Annotated[
+        int, Row("how long a member of a share group may be silent", 1, MAX_INT)
+    ] = 45_000
+    group_share_min_session_timeout_ms: Annotated[
+        int, Row("shortest session of a share group", 1, MAX_INT)
+    ] = 45_000
+    group_share_max_session_timeout_ms: Annotated[
+        int, Row("longest session of a share group", 1, MAX_INT)
+    ] = 60_000
+    group_share_heartbeat_interval_ms: Annotated[
+        int, Row("time between two heartbeats of a member of a share group", 1, MAX_INT)
+    ] = 5_000
+    group_share_min_heartbeat_interval_ms: Annotated[
+        int, Row("shortest heartbeat interval of a share group", 1, MAX_INT)
+    ] = 5_000
+    group_share_max_heartbeat_interval_ms: Annotated[
+        int, Row("longest heartbeat interval of a share group", 1, MAX_INT)
+    ] = 15_000
+    group_share_assignment_interval_ms: Annotated[
+        int, Row("least time between two assignments of a share group", 0, MAX_INT)
+    ] = 1_000
+    group_share_min_assignment_interval_ms: Annotated[
+        int, Row("shortest assignment interval of a share group", 0, MAX_INT)
+    ] = 0
+    group_share_max_assignment_interval_ms: Annotated[
+        int, Row("longest assignment interval of a share group", 0, MAX_INT)
+    ] = 15_000
+    group_share_record_lock_duration_ms: Annotated[
+        int, Row("how long a record is locked for the member that has it", 1_000, 3_600_000)
+    ] = 30_000
+    group_share_min_record_lock_duration_ms: Annotated[
+        int, Row("shortest lock of a record", 1_000, 30_000)
+    ] = 15_000
+    group_share_max_record_lock_duration_ms: Annotated[
+        int, Row("longest lock of a record", 30_000, 3_600_000)
+    ] = 60_000
+    group_share_delivery_count_limit: Annotated[
+        int, Row("how often a record is given to members of a share group", 2, 10)
+    ] = 5
+    group_share_min_delivery_count_limit: Annotated[
+        int, Row("fewest deliveries that a share group may set", 2, 5)
+    ] = 2
+    group_share_max_delivery_count_limit: Annotated[
+        int, Row("most deliveries that a share group may set", 5, 25)
+    ] = 10
+    group_share_partition_max_record_locks: Annotated[
+        int, Row("most records in flight in a share partition", 100, 10_000)
+    ] = 2_000
+    group_share_min_partition_max_record_locks: Annotated[
+        int, Row("fewest records in flight that a share group may set", 100, 2_000)
+    ] = 100
+    group_share_max_partition_max_record_locks: Annotated[
+        int, Row("most records in flight that a share group may set", 2_000, 10_000)
+    ] = 4_000
+    group_share_max_share_sessions: Annotated[int, Row("most share sessions", 1, MAX_INT)] = 2_000
+    group_share_max_size: Annotated[int, Row("most members of a share group", 1, 1_000)] = 200
+    group_share_initialize_retry_interval_ms: Annotated[
+        int, Row("time after which the state of share partitions is asked for again", 1, MAX_INT)
+    ] = 30_000
+    group_share_assignors: Annotated[Literal["simple"], Row("the assignor of share groups")] = "simple"
+
     @property
     def offsets_retention_ms(self) -> int:
         """Time in ms that an offset outlives its group's last use."""

@@ -16,11 +16,9 @@ from .consumer_groups import (
     GroupRecordValue,
     MemberMetadata,
     PartitionEpochs,
-    Partitions,
     ResolvedRegex,
-    TargetAssignment,
-    TargetEpoch,
 )
+from .group_values import Partitions, TargetAssignment, TargetEpoch
 from .partitioner import java_hash, partition_for
 from .records import (
     NONE,
@@ -38,6 +36,16 @@ from .records import (
     group_key,
     group_keys,
     offset_key,
+)
+from .share_groups import (
+    ShareAssignment,
+    ShareEpoch,
+    ShareGroupRecord,
+    ShareMemberMetadata,
+    ShareRecordType,
+    ShareRecordValue,
+    ShareTopic,
+    ShareTopics,
 )
 from .store import FullDiskError, OffsetsStore, StoredBatch
 
@@ -64,6 +72,14 @@ __all__ = [
     "Partitions",
     "Record",
     "ResolvedRegex",
+    "ShareAssignment",
+    "ShareEpoch",
+    "ShareGroupRecord",
+    "ShareMemberMetadata",
+    "ShareRecordType",
+    "ShareRecordValue",
+    "ShareTopic",
+    "ShareTopics",
     "StoredBatch",
     "StoredMember",
     "TargetAssignment",

@@ -7,7 +7,7 @@ assignment, and the topics that regular expressions match. Values have version 0
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from enum import IntEnum
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -16,17 +16,30 @@ from uuid import UUID
 from ..protocol import MalformedMessageError, WireReader
 from ..protocol.messages.wire import varint
 from .group_records import RecordFormats
+from .group_values import (
+    NO_TAGS,
+    TargetAssignment,
+    TargetEpoch,
+    key_string,
+    read_target,
+    read_target_epoch,
+    read_version,
+    write_array,
+    write_bytes,
+    write_nullable_string,
+    write_numbers,
+    write_string,
+    write_tag,
+    write_target,
+    write_target_epoch,
+)
 
-#: Partitions by topic id.
-Partitions: TypeAlias = Mapping[UUID, tuple[int, ...]]
 #: Partitions by topic id, each with the epoch at which the member got it.
 PartitionEpochs: TypeAlias = Mapping[UUID, Mapping[int, int]]
 
 _VERSION: Final = b"\x00\x00"
 _INT32, _INT64, _TWO_INT64 = struct.Struct(">i"), struct.Struct(">q"), struct.Struct(">qq")
 _EPOCHS = struct.Struct(">iib")
-_NO_TAGS: Final = b"\x00"
-_MAX_STRING_BYTES: Final = 0x7FFF
 
 
 class GroupRecordType(IntEnum):
@@ -67,19 +80,6 @@ class MemberMetadata(NamedTuple):
     rebalance_timeout_ms: int
     assignor: str | None = None
     classic: ClassicMetadata | None = None
-
-
-class TargetEpoch(NamedTuple):
-    """The group epoch for which the target assignment was computed, and the time of that."""
-
-    epoch: int
-    timestamp_ms: int = 0
-
-
-class TargetAssignment(NamedTuple):
-    """The partitions of a member's target assignment."""
-
-    partitions: Partitions
 
 
 class CurrentAssignment(NamedTuple):
@@ -178,23 +178,11 @@ def decode_consumer_group(key_type: int, key: WireReader, value: bytes | None) -
 CONSUMER_GROUP_RECORDS: Final = RecordFormats(tuple(GroupRecordType), decode_consumer_group)
 
 
-def read_version(reader: WireReader, last: int) -> int:
-    """Read the version of a value. ``last``, the newest known version, is flexible.
-
-    Raises MalformedMessageError for a newer one.
-    """
-    version = reader.int16()
-    if not 0 <= version <= last:
-        raise MalformedMessageError(f"version {version} is not known here")
-    reader.flexible = version == last
-    return version
-
-
 # --- values -------------------------------------------------------------------------------------------------
 
 
 def _write_epoch(value: GroupEpoch) -> bytes:
-    tags = _tag(_INT64.pack(value.metadata_hash)) if value.metadata_hash else _NO_TAGS
+    tags = write_tag(_INT64.pack(value.metadata_hash)) if value.metadata_hash else NO_TAGS
     return _INT32.pack(value.epoch) + tags
 
 
@@ -203,29 +191,19 @@ def _read_epoch(reader: WireReader) -> GroupEpoch:
     return GroupEpoch(epoch, reader.tags({0: reader.int64}).get(0, 0))
 
 
-def _write_target_epoch(value: TargetEpoch) -> bytes:
-    tags = _tag(_INT64.pack(value.timestamp_ms)) if value.timestamp_ms else _NO_TAGS
-    return _INT32.pack(value.epoch) + tags
-
-
-def _read_target_epoch(reader: WireReader) -> TargetEpoch:
-    epoch = reader.int32()
-    return TargetEpoch(epoch, reader.tags({0: reader.int64}).get(0, 0))
-
-
 def _write_member(value: MemberMetadata) -> bytes:
     return b"".join(
         (
-            _nullable_string(value.instance_id),
-            _nullable_string(value.rack_id),
-            _string(value.client_id),
-            _string(value.client_host),
-            _array(map(_string, value.topics)),
-            _string(value.regex),
+            write_nullable_string(value.instance_id),
+            write_nullable_string(value.rack_id),
+            write_string(value.client_id),
+            write_string(value.client_host),
+            write_array(map(write_string, value.topics)),
+            write_string(value.regex),
             _INT32.pack(value.rebalance_timeout_ms),
-            _nullable_string(value.assignor),
+            write_nullable_string(value.assignor),
             # this tagged field is present for null, too
-            _tag(_NO_TAGS if value.classic is None else b"\x01" + _write_classic(value.classic)),
+            write_tag(NO_TAGS if value.classic is None else b"\x01" + _write_classic(value.classic)),
         )
     )
 
@@ -245,8 +223,10 @@ def _read_member(reader: WireReader) -> MemberMetadata:
 
 
 def _write_classic(value: ClassicMetadata) -> bytes:
-    protocols = _array(_string(name) + _bytes(data) + _NO_TAGS for name, data in value.protocols)
-    return _INT32.pack(value.session_timeout_ms) + protocols + _NO_TAGS
+    protocols = write_array(
+        write_string(name) + write_bytes(data) + NO_TAGS for name, data in value.protocols
+    )
+    return _INT32.pack(value.session_timeout_ms) + protocols + NO_TAGS
 
 
 def _read_classic(reader: WireReader) -> ClassicMetadata | None:
@@ -260,26 +240,9 @@ def _read_classic(reader: WireReader) -> ClassicMetadata | None:
     return ClassicMetadata(session_timeout_ms, tuple(protocols))
 
 
-def _write_target(value: TargetAssignment) -> bytes:
-    topics = (
-        topic_id.bytes + _numbers(partitions) + _NO_TAGS for topic_id, partitions in value.partitions.items()
-    )
-    return _array(topics) + _NO_TAGS
-
-
-def _read_target(reader: WireReader) -> TargetAssignment:
-    partitions: dict[UUID, tuple[int, ...]] = {}
-    for _ in range(reader.array_size(1)):
-        topic_id = reader.uuid()
-        partitions[topic_id] = reader.int32s()
-        reader.tags()
-    reader.tags()
-    return TargetAssignment(partitions)
-
-
 def _write_current(value: CurrentAssignment) -> bytes:
     head = _EPOCHS.pack(value.epoch, value.previous_epoch, value.state)
-    return head + _write_epochs(value.assigned) + _write_epochs(value.revoking) + _NO_TAGS
+    return head + _write_epochs(value.assigned) + _write_epochs(value.revoking) + NO_TAGS
 
 
 def _read_current(reader: WireReader) -> CurrentAssignment:
@@ -297,7 +260,7 @@ def _write_epochs(topics: PartitionEpochs) -> bytes:
         return b"\x01"
     parts = [varint(len(topics) + 1)]
     for topic_id, partitions in topics.items():
-        parts += (topic_id.bytes, _numbers(partitions), _tag(_numbers(partitions.values())))
+        parts += (topic_id.bytes, write_numbers(partitions), write_tag(write_numbers(partitions.values())))
     return b"".join(parts)
 
 
@@ -314,7 +277,7 @@ def _read_epochs(reader: WireReader, default: int) -> PartitionEpochs:
 
 def _write_regex(value: ResolvedRegex) -> bytes:
     times = _TWO_INT64.pack(value.metadata_version, value.timestamp_ms)
-    return _array(map(_string, value.topics)) + times + _NO_TAGS
+    return write_array(map(write_string, value.topics)) + times + NO_TAGS
 
 
 def _read_regex(reader: WireReader) -> ResolvedRegex:
@@ -327,59 +290,16 @@ def _read_regex(reader: WireReader) -> ResolvedRegex:
 _WRITERS: Final[dict[type, Callable[..., bytes]]] = {
     GroupEpoch: _write_epoch,
     MemberMetadata: _write_member,
-    TargetEpoch: _write_target_epoch,
-    TargetAssignment: _write_target,
+    TargetEpoch: write_target_epoch,
+    TargetAssignment: write_target,
     CurrentAssignment: _write_current,
     ResolvedRegex: _write_regex,
 }
 _READERS: Final[dict[GroupRecordType, Callable[[WireReader], GroupRecordValue]]] = {
     GroupRecordType.EPOCH: _read_epoch,
     GroupRecordType.MEMBER: _read_member,
-    GroupRecordType.TARGET_EPOCH: _read_target_epoch,
-    GroupRecordType.TARGET: _read_target,
+    GroupRecordType.TARGET_EPOCH: read_target_epoch,
+    GroupRecordType.TARGET: read_target,
     GroupRecordType.CURRENT: _read_current,
     GroupRecordType.REGEX: _read_regex,
 }
-
-
-# --- fields -------------------------------------------------------------------------------------------------
-
-
-def key_string(text: str) -> bytes:
-    """Encode a string of a key, or of a value that is not flexible."""
-    data = _utf8(text)
-    return len(data).to_bytes(2, "big") + data
-
-
-def _string(text: str) -> bytes:
-    return _bytes(_utf8(text))
-
-
-def _utf8(text: str) -> bytes:
-    data = text.encode()
-    if len(data) > _MAX_STRING_BYTES:
-        raise ValueError(f"a string of {len(data)} bytes: shorten it below {_MAX_STRING_BYTES}")
-    return data
-
-
-def _nullable_string(text: str | None) -> bytes:
-    return b"\x00" if text is None else _string(text)
-
-
-def _bytes(data: bytes) -> bytes:
-    return varint(len(data) + 1) + data
-
-
-def _array(elements: Iterable[bytes]) -> bytes:
-    encoded = list(elements)
-    return varint(len(encoded) + 1) + b"".join(encoded)
-
-
-def _numbers(numbers: Collection[int]) -> bytes:
-    count = len(numbers)
-    return varint(count + 1) + struct.pack(f">{count}i", *numbers)
-
-
-def _tag(data: bytes) -> bytes:
-    """Encode tagged fields with one field, tag 0."""
-    return b"\x01\x00" + varint(len(data)) + data

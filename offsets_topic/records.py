@@ -1,8 +1,9 @@
 """Records of ``__consumer_offsets``: typed values and their bytes, as Apache Kafka writes and reads them.
 
 A key begins with an int16, the type of the record: 0 or 1 is a committed offset, 2 a classic group, 3 to 8
-and 16 belong to consumer groups (KIP-848, see ``consumer_groups``). Other types, such as those of share
-groups, are kept and ignored. A type of groups with records of its own has a file, and a row in ``_FORMATS``.
+and 16 belong to consumer groups (KIP-848, see ``consumer_groups``), 10 to 15 to share groups (KIP-932, see
+``share_groups``). Other types, such as those of streams groups, are kept and ignored. A type of groups with
+records of its own has a file, and a row in ``_FORMATS``.
 A value begins with its int16 version; a record without a value is a tombstone.
 Numbers are big-endian; strings are UTF-8 with an int16 length in front.
 
@@ -20,15 +21,13 @@ from typing import Final, NamedTuple, TypeAlias
 
 from ..protocol import KohortError, MalformedMessageError, WireReader
 from ..protocol.messages.wire import varint
-from .consumer_groups import (
-    CONSUMER_GROUP_RECORDS,
-    key_string,
-    read_version,
-)
+from .consumer_groups import CONSUMER_GROUP_RECORDS
 from .group_records import GroupRecord, RecordFormats
+from .group_values import key_string, read_version
+from .share_groups import SHARE_GROUP_RECORDS
 
 #: The records of each type of groups that has its own.
-_FORMATS: Final[tuple[RecordFormats, ...]] = (CONSUMER_GROUP_RECORDS,)
+_FORMATS: Final[tuple[RecordFormats, ...]] = (CONSUMER_GROUP_RECORDS, SHARE_GROUP_RECORDS)
 _DECODERS: Final = {key_type: formats.decode for formats in _FORMATS for key_type in formats.types}
 
 #: No leader epoch, no expiry, no state timestamp.

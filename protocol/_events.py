@@ -26,6 +26,7 @@ class EventName:
     JOIN_REFUSED: Final = "JoinRefused"
     COMMIT_REFUSED: Final = "CommitRefused"
     ASSIGNOR_FAILED: Final = "AssignorFailed"
+    SHARE_STATE_FAILED: Final = "ShareStateFailed"
     APPEND_REFUSED: Final = "AppendRefused"
 
 

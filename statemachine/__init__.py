@@ -33,6 +33,7 @@ from ._partition import (
     partition_state,
     replica_state,
 )
+from ._share_group import SHARE_GROUP_MOVES, ShareGroupMove, ShareGroupState, share_group_diagram
 from ._share_record import (
     SHARE_RECORD,
     SHARE_RECORD_TRANSITIONS,
@@ -67,6 +68,7 @@ __all__ = [
     "PARTITION_TRANSITIONS",
     "REPLICA",
     "REPLICA_TRANSITIONS",
+    "SHARE_GROUP_MOVES",
     "SHARE_RECORD",
     "SHARE_RECORD_TRANSITIONS",
     "TRANSACTION",
@@ -86,6 +88,8 @@ __all__ = [
     "PartitionTrigger",
     "ReplicaLife",
     "ReplicaTrigger",
+    "ShareGroupMove",
+    "ShareGroupState",
     "ShareRecordState",
     "ShareRecordTrigger",
     "TransactionState",
@@ -103,6 +107,7 @@ __all__ = [
     "partition_state",
     "replica_diagram",
     "replica_state",
+    "share_group_diagram",
     "share_record_diagram",
     "transaction_diagram",
 ]

@@ -67,10 +67,10 @@ class Reply(NamedTuple):
     body: Any
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Command:
     """An action outside of the shard, carried out by the owner of the runtime, who reports the result in a
-    step on the shard. Its content depends on the kind of coordinator.
+    step on the shard. Its content depends on the kind of coordinator; two are never equal.
     """
 
 

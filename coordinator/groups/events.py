@@ -282,6 +282,13 @@ class AssignorFailed(Refusal):
     assignor: str
 
 
+class ShareStateFailed(Refusal):
+    """State of share partitions could not be initialized or deleted at their share coordinators."""
+
+    __slots__ = ()
+    name = EventName.SHARE_STATE_FAILED
+
+
 class AppendRefused(Refusal):
     """The log refused records of a group with ``error_code``."""
 

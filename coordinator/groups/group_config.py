@@ -10,7 +10,7 @@ from ...protocol import ErrorCode, KafkaError
 from ..settings import GroupSettings
 
 #: The value of a config, as it is checked and saved.
-ConfigValue: TypeAlias = int | str
+ConfigValue: TypeAlias = int | str | bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +38,10 @@ class GroupConfigTable:
     check: Callable[[Mapping[str, ConfigValue]], str]
 
 
-def bounded_number(prefix: str, own: str, doc: str) -> GroupConfig:
+def bounded_number(prefix: str, own: str, doc: str, *, floor: int | None = None) -> GroupConfig:
     """A whole number ``<prefix>.<own>`` whose default and bounds are settings of the broker:
-    ``group.<prefix>.<own>``, ``group.<prefix>.min.<own>`` and ``group.<prefix>.max.<own>``.
+    ``group.<prefix>.<own>``, ``group.<prefix>.min.<own>`` and ``group.<prefix>.max.<own>``. A value below the
+    ``floor`` is refused whatever these are.
     """
     name = f"{prefix}.{own}"
     least, most = (f"group.{prefix}.{bound}.{own}" for bound in ("min", "max"))
@@ -51,6 +52,9 @@ def bounded_number(prefix: str, own: str, doc: str) -> GroupConfig:
         except ValueError:
             why = f"Invalid value {text} for configuration {name}: Not a number of type INT"
             raise KafkaError(ErrorCode.INVALID_CONFIG, why) from None
+        if floor is not None and value < floor:
+            why = f"Invalid value {value} for configuration {name}: Value must be at least {floor}"
+            raise KafkaError(ErrorCode.INVALID_CONFIG, why)
         if value < _value_of(settings, least):
             raise KafkaError(ErrorCode.INVALID_CONFIG, f"{name} must be greater than or equal to {least}")
         if value > _value_of(settings, most):

@@ -297,10 +297,17 @@ class GroupCoordinator:
         return sorted(found, key=lambda transaction: -transaction.age_ms)
 
     def topics_deleted(self, names: Collection[str]) -> None:
-        """Remove the offsets of these topics from every group, now or when its shard is loaded."""
+        """Remove what every group keeps of these topics, now or when its shard is loaded."""
         gone = frozenset(names)
+
+        def remove(shard: GroupShard, now_ms: int) -> None:
+            remove_topics(shard, gone)
+            for kind in KINDS:
+                if kind.topics_deleted is not None:
+                    kind.topics_deleted(shard, gone, now_ms)
+
         for runner in self._shards:
-            runner.when_loaded(lambda shard, _now_ms: remove_topics(shard, gone))
+            runner.when_loaded(remove)
 
     def steer(self, group_id: str, step: Callable[[GroupShard, int], T]) -> T:
         """Run a step of the test kit on the group's shard and carry out its effects."""

@@ -7,7 +7,7 @@ code asks the group.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field
@@ -247,10 +247,13 @@ GroupHandler: TypeAlias = Callable[[GroupShard, Any, Request, int], None]
 
 
 class Feature(NamedTuple):
-    """A feature of the cluster (KIP-584) with its highest level, in force from the first start on."""
+    """A feature of the cluster (KIP-584) with its highest level. ``first`` is the level that is in force from
+    the first start on; None: the highest.
+    """
 
     name: str
     highest: int
+    first: int | None = None
 
 
 class CommandWorker(Protocol):
@@ -274,7 +277,7 @@ class GroupKind(Kind[Groups]):
     that make a worker when the first one comes. ``overrides`` are APIs of other kinds, or of all
     types, that groups of this type answer themselves. ``configs`` may be set for a single group of the type.
     With a ``feature`` clients may use the type while the feature's level is not 0: its APIs in the broker
-    name it.
+    name it. ``topics_deleted`` is called with the names of deleted topics, and the time in ms.
     """
 
     group_type: GroupType[object]
@@ -284,6 +287,7 @@ class GroupKind(Kind[Groups]):
     overrides: Mapping[int, GroupHandler] = field(default_factory=dict)
     configs: GroupConfigTable | None = None
     feature: Feature | None = None
+    topics_deleted: Callable[[GroupShard, Collection[str], int], None] | None = None
 
 
 def forget_group(shard: GroupShard, group_id: str) -> None:

@@ -31,6 +31,7 @@ from kohort.coordinator.groups.events import (
     AssignorFailed,
     Refusal,
     RevocationAsked,
+    ShareStateFailed,
     quote_text,
 )
 from kohort.protocol import ErrorCode
@@ -250,8 +251,12 @@ def test_every_kind_of_event_has_a_row() -> None:
         below = base.__subclasses__()
         return set().union(*(kinds(kind) for kind in below)) if below else {base}
 
-    # those of consumer groups alone have tests of their own
-    assert {kind for _, kind, _ in CAUSES} == kinds(GroupEvent) - {AssignorFailed, RevocationAsked}
+    # those of consumer groups or share groups alone have tests of their own
+    assert {kind for _, kind, _ in CAUSES} == kinds(GroupEvent) - {
+        AssignorFailed,
+        RevocationAsked,
+        ShareStateFailed,
+    }
 
 
 def test_who_it_is_about_is_named() -> None:

@@ -17,8 +17,8 @@ from kohort.coordinator.groups.shards import OFFSETS_TOPIC
 from kohort.protocol import ApiKey
 from tests.broker.wire import Wire, part
 
-#: The APIs of groups, and those of offsets: all but the one that asks the transaction first.
-GROUP_APIS = set(OFFSETS_TOPIC.apis) - {ApiKey.TXN_OFFSET_COMMIT}
+#: The APIs of groups, and those of offsets: all but those that ask transactions or share coordinators too.
+GROUP_APIS = set(OFFSETS_TOPIC.apis) - {ApiKey.TXN_OFFSET_COMMIT, ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS}
 
 
 def test_every_group_api_is_the_coordinators() -> None:

@@ -26,7 +26,8 @@ class Case:
     """``rights`` are all that the request takes. ``before`` makes what it takes away.
 
     ``done`` says whether it was carried out, where an answer may lie; ``words`` tell cases of one API apart.
-    ``ours`` is what stands in Apache Kafka's answers and what in ours, where they differ for other reasons.
+    ``ours`` is what stands in Apache Kafka's answers, as a regular expression, and what in ours, where they
+    differ for other reasons.
     """
 
     api: ApiKey
@@ -111,7 +112,7 @@ CASES: tuple[Case, ...] = (
             done=topic.new_exists,
             # ours are in the answer to the request that makes them
             ours=(
-                "error_code=3 name=t/new partitions=[]",
+                r"error_code=3 name=t/new partitions=\[\]",
                 "error_code=0 name=t/new partitions=[error_code=0]",
             ),
         )
@@ -463,7 +464,62 @@ CASES: tuple[Case, ...] = (
         )
         for version in (9, 12, 13)
     ),
-    # last: lists of groups would show it
+    Case(
+        ApiKey.SHARE_GROUP_HEARTBEAT,
+        1,
+        lambda world: {
+            "group_id": world["g/seen"],
+            "member_id": "nobody",
+            "member_epoch": 3,
+            "rack_id": None,
+            "subscribed_topic_names": [world["t/seen"]],
+        },
+        (_g(_R), _t(_D)),
+    ),
+    # last: lists of groups would show them
+    Case(
+        ApiKey.ALTER_SHARE_GROUP_OFFSETS,
+        0,
+        lambda world: {
+            "group_id": world[other.SHARE_GROUP],
+            "topics": [(world[plain], [(9, 0)]) for plain in _TOPICS],
+        },
+        (Right(_R, _GROUP, other.SHARE_GROUP), _t(_R)),
+        before=other.make_share_group,
+        # the id of a topic that may not be read would tell that it exists
+        ours=(r"topic_id=[^=]+ partitions=\[error_code=29\]", "topic_id=null partitions=[error_code=29]"),
+    ),
+    Case(
+        ApiKey.DELETE_SHARE_GROUP_OFFSETS,
+        0,
+        lambda world: {
+            "group_id": world[other.SHARE_GROUP],
+            "topics": [world[plain] for plain in _TOPICS],
+        },
+        (Right(_OP.DELETE, _GROUP, other.SHARE_GROUP), _t(_R)),
+        before=other.make_share_group,
+    ),
+    Case(
+        ApiKey.SHARE_GROUP_DESCRIBE,
+        1,
+        lambda world: {
+            "group_ids": [world[other.SHARE_GROUP], world["g/hidden"]],
+            "include_authorized_operations": False,
+        },
+        (Right(_D, _GROUP, other.SHARE_GROUP), _t(_D)),
+        before=other.join_share_group,
+    ),
+    *(
+        Case(
+            ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS,
+            1,
+            other.share_offsets(names),
+            (Right(_D, _GROUP, other.SHARE_GROUP), _t(_D)),
+            words,
+            before=other.join_share_group,
+        )
+        for words, names in (("", _TOPICS), ("of all", None))
+    ),
     Case(
         ApiKey.CONSUMER_GROUP_DESCRIBE,
         1,

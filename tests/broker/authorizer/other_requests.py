@@ -6,6 +6,7 @@ from typing import Any
 
 from kohort.broker.authorizer import Operation, PatternType, Permission, ResourceType
 from kohort.protocol import ApiKey
+from tests.broker import share_requests as requests
 from tests.broker.authorizer.topic_requests import Fields, each_topic, one_partition
 from tests.broker.authorizer.world import World
 from tests.broker.wire import part
@@ -34,6 +35,43 @@ def join_consumer_group(world: World) -> None:
         topic_partitions=[],
     )
     assert answer.error_code == 0, answer
+
+
+#: The share group of the tests; a name apart, as a group keeps its type.
+SHARE_GROUP = "g/share"
+
+
+def make_share_group(world: World) -> None:
+    """There is a share group without members and without offsets."""
+    for epoch in (0, -1):
+        answer = world.admin.call(
+            ApiKey.SHARE_GROUP_HEARTBEAT,
+            1,
+            group_id=world[SHARE_GROUP],
+            member_id="m",
+            member_epoch=epoch,
+            rack_id=None,
+            subscribed_topic_names=["nothing-is-named-so"],
+        )
+        assert answer.error_code == 0, answer
+
+
+def join_share_group(world: World) -> None:
+    """A member of the share group has partitions."""
+    requests.join_share_group(world.admin, world[SHARE_GROUP], "d", world["t/seen"])
+
+
+def share_offsets(names: tuple[str, ...] | None) -> Fields:
+    """Asks for the offsets of both groups in these topics; None: in all."""
+    return lambda world: {
+        "groups": [
+            {
+                "group_id": world[group],
+                "topics": None if names is None else [(world[plain], [0]) for plain in names],
+            }
+            for group in (SHARE_GROUP, "g/hidden")
+        ]
+    }
 
 
 def member(**more: Any) -> Fields:

@@ -23,6 +23,7 @@ _TOLD = {
     "topic_config_error_code",
     "name",
     "topic",
+    "topic_name",
     "topic_id",
     "group_id",
     "key",
@@ -79,7 +80,17 @@ class World:
         unique = uuid.uuid4().hex[:10]
         self.names = {
             plain: f"{plain.replace('/', '-')}-{unique}"
-            for plain in ("t/seen", "t/hidden", "t/new", "g/seen", "g/hidden", "g/next", "x/seen", "x/hidden")
+            for plain in (
+                "t/seen",
+                "t/hidden",
+                "t/new",
+                "g/seen",
+                "g/hidden",
+                "g/next",
+                "g/share",
+                "x/seen",
+                "x/hidden",
+            )
         }
         self.names["cluster"] = CLUSTER_NAME
         for plain in ("t/seen", "t/hidden"):

@@ -1,0 +1,302 @@
+"""A share group and its members in memory. Everything that matters is in the log, record by record."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, Final, NamedTuple, TypeAlias
+from uuid import UUID
+
+from ...offsets_topic import (
+    Partitions,
+    Record,
+    ShareAssignment,
+    ShareEpoch,
+    ShareGroupRecord,
+    ShareMemberMetadata,
+    ShareRecordType,
+    ShareRecordValue,
+    ShareTopic,
+    ShareTopics,
+    TargetAssignment,
+    TargetEpoch,
+)
+from ...protocol import CauseKind, ErrorCode
+from ...statemachine import ShareGroupState
+from ..engine.effects import Command
+from ..engine.timers import Timers
+from ..groups.events import Cause, quote_text
+from ..groups.group_type import GroupType
+from ..groups.groups import CommittedTopic, GroupShard, TopicDirectory
+
+#: The newest records of a share group, by record type and the member in the key.
+ShareGroupRecords: TypeAlias = dict[tuple[ShareRecordType, str], ShareRecordValue]
+
+SHARE_TYPE: Final[GroupType[ShareGroupRecords]] = GroupType("share", ShareGroupState)
+
+# keys of timers: one of these, the group and, for a session, the member id
+SESSION: Final = "share session"
+RESUME: Final = "share resume"
+
+#: The epoch in a heartbeat by which a member leaves.
+LEAVING: Final = -1
+
+#: The epoch of a group before its first member joins.
+FIRST_EPOCH: Final = 1
+
+_TYPES = ShareRecordType
+_NEW_MEMBER: Final = ShareAssignment(0, 0, {})
+_NO_TOPICS: Final = ShareTopics({}, {}, {})
+_NO_TOPIC: Final = ShareTopic("")
+
+
+class CountedTopic(NamedTuple):
+    """An existing topic that members subscribe to."""
+
+    id: UUID
+    partition_count: int
+
+
+@dataclass(slots=True, eq=False)
+class ShareMember:
+    """A member; ``current`` is what it has."""
+
+    member_id: str
+    metadata: ShareMemberMetadata
+    current: ShareAssignment = _NEW_MEMBER
+
+    @property
+    def name(self) -> str:
+        """The member's name in causes."""
+        return f"member {quote_text(self.member_id)}"
+
+    def cause(self, kind: CauseKind, text: str) -> Cause:
+        """Make a cause about this member."""
+        metadata = self.metadata
+        return Cause(text, kind, self.member_id, None, metadata.client_id, metadata.client_host)
+
+
+@dataclass(slots=True, eq=False)
+class ShareRebalance:
+    """A rebalance in progress: from its first cause to the next target."""
+
+    causes: list[Cause]
+    started_ms: int
+    members_before: int
+
+
+@dataclass(slots=True, eq=False)
+class ShareGroup:
+    """A group whose members read the same partitions, record by record.
+
+    ``names`` counts the members that subscribe to each topic, ``metadata_bytes`` is the size of all
+    subscriptions. ``kept`` are the topics with state at the share coordinators; ``under_way`` has, by topic,
+    the newest command about that state whose result is not known. ``topics_seen`` is the version of the
+    topics that ``metadata_hash`` was last compared with, ``kept_seen`` the ``kept`` that targets were last
+    compared with. ``found`` are the topics of ``names`` that exist, as of the version ``found_seen``.
+    """
+
+    type: ClassVar[GroupType[object]] = SHARE_TYPE
+
+    group_id: str
+    topics: TopicDirectory
+    epoch: int = FIRST_EPOCH
+    metadata_hash: int = 0
+    target_epoch: int = 0
+    target_ms: int = 0
+    members: dict[str, ShareMember] = field(default_factory=dict)
+    targets: dict[str, Partitions] = field(default_factory=dict)
+    kept: ShareTopics = _NO_TOPICS
+    under_way: dict[UUID, Command] = field(default_factory=dict)
+    names: Counter[str] = field(default_factory=Counter)
+    metadata_bytes: int = 0
+    topics_seen: object = None
+    kept_seen: object = None
+    found: dict[str, CountedTopic] = field(default_factory=dict)
+    found_seen: object = None
+    #: ``found`` and ``kept`` for which nothing is to be initialized: that is asked with each heartbeat.
+    complete: tuple[object, object] = (None, None)
+    rebalance: ShareRebalance | None = None
+    settled_members: int = 0
+
+    def subscribed_topics(self) -> Mapping[str, CountedTopic]:
+        """The topics that members subscribe to and that exist, by name."""
+        version = self.topics.version()
+        if self.found_seen is not version:
+            self.found_seen, self.found = version, {}
+            for name in sorted(self.names):
+                topic_id, count = self.topics.id_of_topic(name), self.topics.partition_count_of(name)
+                if topic_id is not None and count is not None:
+                    self.found[name] = CountedTopic(topic_id, count)
+        return self.found
+
+    def hash_topics(self) -> int:
+        """Hash the subscribed topics as they are now; 0 for none."""
+        found = self.subscribed_topics()
+        if not found:
+            return 0
+        told = "\0".join(f"{name}\0{topic.id}\0{topic.partition_count}" for name, topic in found.items())
+        return int.from_bytes(hashlib.blake2b(told.encode(), digest_size=8).digest(), "big", signed=True)
+
+    def assignable(self) -> dict[UUID, tuple[int, ...]]:
+        """The partitions that may be assigned: of subscribed topics, with state."""
+        found = {}
+        for topic in self.subscribed_topics().values():
+            numbers = self.kept.initialized.get(topic.id, _NO_TOPIC).partitions
+            if there := tuple(number for number in numbers if number < topic.partition_count):
+                found[topic.id] = there
+        return found
+
+    def has_unassigned(self) -> bool:
+        """Return whether a partition that may be assigned is in no target."""
+        assigned: dict[UUID, set[int]] = {}
+        for topics in self.targets.values():
+            for topic_id, numbers in topics.items():
+                assigned.setdefault(topic_id, set()).update(numbers)
+        return any(
+            not assigned.get(topic_id, set()).issuperset(numbers)
+            for topic_id, numbers in self.assignable().items()
+        )
+
+    def subscribed_ids(self, member: ShareMember) -> set[UUID]:
+        """The existing topics that a member subscribes to."""
+        found = self.subscribed_topics()
+        return {found[name].id for name in member.metadata.topics if name in found}
+
+    # --- what is asked of groups of every type ------------------------------------------------------------
+
+    @property
+    def generation(self) -> int:
+        return self.epoch
+
+    @property
+    def protocol_type(self) -> str | None:
+        return "share"
+
+    @property
+    def state_name(self) -> str:
+        state = ShareGroupState.STABLE if self.members else ShareGroupState.EMPTY
+        return str(state.value)
+
+    @property
+    def member_count(self) -> int:
+        return len(self.members)
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.members
+
+    @property
+    def is_idle(self) -> bool:
+        """Never: offsets are kept elsewhere, and the group stays until it is deleted."""
+        return False
+
+    def check_commit(
+        self,
+        _member_id: str,
+        _instance_id: str | None,
+        _generation: int,
+        _version: int,
+        _topics: Sequence[CommittedTopic],
+    ) -> ErrorCode:
+        return ErrorCode.GROUP_ID_NOT_FOUND
+
+    def is_no_generation(self, _generation: int) -> bool:
+        return False
+
+    def check_offset_delete(self) -> ErrorCode:
+        return ErrorCode.GROUP_ID_NOT_FOUND
+
+    def check_fetch(self, _member_id: str | None, _epoch: int) -> ErrorCode:
+        return ErrorCode.NONE
+
+    def why_refused(self, member_id: str, _instance_id: str | None, _generation: int, _error: int) -> str:
+        who = f"member {quote_text(member_id)}" if member_id else "a sender without a member id"
+        return f"{who} speaks to a share group as if it were of another type"
+
+    def heard_from(self, member_id: str, timers: Timers, now_ms: int) -> None:
+        """Do nothing: only heartbeats show that a member is alive."""
+
+    def subscribes_to(self, topic: str) -> bool:
+        return topic in self.names
+
+    def offset_age_counts_from(self, _topic: str, _commit_ms: int) -> int | None:
+        return None
+
+    def tombstones(self) -> tuple[Record, ...]:
+        types = (_TYPES.TARGET_EPOCH, _TYPES.TOPICS, _TYPES.EPOCH)
+        return tuple(ShareGroupRecord(each, self.group_id) for each in types)
+
+    def stop_timers(self, timers: Timers) -> None:
+        for member_id in self.members:
+            timers.cancel((SESSION, self.group_id, member_id))
+        timers.cancel((RESUME, self.group_id))
+
+    # --- records ------------------------------------------------------------------------------------------
+
+    def apply(self, kind: ShareRecordType, member_id: str, value: ShareRecordValue | None) -> None:
+        """Apply a record. One of a member that does not exist, because a write failed, changes nothing."""
+        if isinstance(value, ShareMemberMetadata):
+            self._set_member(member_id, value)
+        elif isinstance(value, ShareAssignment):
+            if member_id in self.members:
+                self.members[member_id].current = value
+        elif isinstance(value, TargetAssignment):
+            self.targets[member_id] = value.partitions
+        elif isinstance(value, ShareEpoch):
+            self.epoch, self.metadata_hash = value
+        elif isinstance(value, TargetEpoch):
+            self.target_epoch, self.target_ms = value
+        elif isinstance(value, ShareTopics):
+            self.kept = value
+        elif kind is _TYPES.MEMBER and (gone := self.members.pop(member_id, None)) is not None:
+            self._count_names(gone.metadata, -1)
+        elif kind is _TYPES.TARGET:
+            self.targets.pop(member_id, None)
+
+    def _set_member(self, member_id: str, metadata: ShareMemberMetadata) -> None:
+        member = self.members.get(member_id)
+        if member is None:
+            self.members[member_id] = ShareMember(member_id, metadata)
+        else:
+            self._count_names(member.metadata, -1)
+            member.metadata = metadata
+        self._count_names(metadata, 1)
+
+    def _count_names(self, metadata: ShareMemberMetadata, step: int) -> None:
+        self.metadata_bytes += step * text_bytes(metadata.topics)
+        for name in metadata.topics:
+            self.names[name] += step
+            if not self.names[name]:
+                del self.names[name]
+        # another set of names: they are looked up again
+        self.found_seen = None
+
+
+def restore_group(group_id: str, records: ShareGroupRecords, topics: TopicDirectory) -> ShareGroup:
+    """Restore a group from the log."""
+    group = ShareGroup(group_id, topics)
+    # members first: other records of unknown members are dropped
+    for (kind, member_id), value in sorted(records.items(), key=lambda item: item[0][0] is not _TYPES.MEMBER):
+        group.apply(kind, member_id, value)
+    group.settled_members = len(group.members)
+    return group
+
+
+def find_share_group(shard: GroupShard, group_id: str) -> ShareGroup | None:
+    """Find the share group with this id, even if it is only in the log."""
+    group = shard.state.find(group_id)
+    return group if isinstance(group, ShareGroup) else None
+
+
+def live_share_group(shard: GroupShard, group_id: str) -> ShareGroup | None:
+    """The share group with this id if it is in memory."""
+    group = shard.state.groups.get(group_id)
+    return group if isinstance(group, ShareGroup) else None
+
+
+def text_bytes(texts: Iterable[str]) -> int:
+    """Return the size of texts in bytes."""
+    return sum(len(each.encode(errors="replace")) for each in texts)

@@ -1,0 +1,216 @@
+"""The topics whose share partitions have state at the share coordinators: initialized, being initialized, or
+being deleted (KIP-932).
+
+A partition is assigned only when its state is initialized. Commands about state are given when the log has
+the records that say so; what a command did counts only while it is the newest one about its topic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import TypeAlias
+from uuid import UUID
+
+from ...offsets_topic import ShareRecordType, ShareTopic, ShareTopics
+from ...protocol import ErrorCode, KafkaError
+from ..engine.effects import Command
+from ..engine.runner import ShardRunner
+from ..groups.events import ShareStateFailed
+from ..groups.groups import Groups, GroupShard
+from .changes import ShareChanges
+from .commands import DeleteShareState, InitializeShareState, StateErrors
+from .group import SHARE_TYPE, ShareGroup, find_share_group
+from .shard_state import state_of
+
+#: A step on a shard, given the time in ms.
+Step: TypeAlias = Callable[[GroupShard, int], None]
+
+_Topics: TypeAlias = Mapping[UUID, ShareTopic]
+
+
+def request_missing(changes: ShareChanges) -> None:
+    """Have the partitions of subscribed topics initialized that have no state and for which no command is
+    under way. A command without a result counts for ``group.share.initialize.retry.interval.ms``.
+    """
+    group, now_ms = changes.group, changes.now_ms
+    found = group.subscribed_topics()
+    if group.complete[0] is found and group.complete[1] is group.kept:
+        return
+    retry_ms = changes.shard.state.settings.group_share_initialize_retry_interval_ms
+    missing: dict[UUID, ShareTopic] = {}
+    waits = False
+    for name, topic in found.items():
+        has = group.kept.initialized.get(topic.id)
+        numbers = set(range(topic.partition_count)).difference(() if has is None else has.partitions)
+        if not numbers:
+            continue
+        asked = group.under_way.get(topic.id)
+        if asked is not None and not (
+            isinstance(asked, InitializeShareState) and now_ms - asked.asked_ms >= retry_ms
+        ):
+            waits = True
+            continue
+        missing[topic.id] = ShareTopic(name, tuple(sorted(numbers)))
+    if missing:
+        initialize_state(
+            changes,
+            missing,
+            {topic_id: dict.fromkeys(row.partitions, -1) for topic_id, row in missing.items()},
+        )
+    elif not waits:
+        group.complete = found, group.kept
+
+
+def initialize_state(
+    changes: ShareChanges, topics: _Topics, starts: Mapping[UUID, Mapping[int, int]]
+) -> Command:
+    """Initialize partitions, with their start offsets; those that are initialized begin anew."""
+    group = changes.group
+    command = InitializeShareState(group.group_id, group.epoch, starts, changes.now_ms)
+    kept = group.kept
+    initializing = dict(kept.initializing)
+    for topic_id, topic in topics.items():
+        initializing[topic_id] = _merge_topics(initializing.get(topic_id), topic)
+        group.under_way[topic_id] = command
+    deleting = _without_topics(kept.deleting, topics)
+    _put_kept(changes, ShareTopics(initializing, kept.initialized, deleting))
+    changes.commands.append(command)
+    return command
+
+
+def delete_state(changes: ShareChanges, topics: Iterable[UUID]) -> DeleteShareState:
+    """Delete all state of topics that have some."""
+    group, kept = changes.group, changes.group.kept
+    gone: dict[UUID, tuple[int, ...]] = {}
+    deleting = dict(kept.deleting)
+    for topic_id in topics:
+        rows = [some[topic_id] for some in kept if topic_id in some]
+        name = rows[0].name
+        numbers = {number for row in rows for number in row.partitions}
+        if topic_id in deleting:
+            # whoever began to delete it did not finish, and the record has no partitions
+            numbers.update(range(group.topics.partition_count_of(name) or 0))
+        gone[topic_id], deleting[topic_id] = tuple(sorted(numbers)), ShareTopic(name)
+    command = DeleteShareState(group.group_id, gone)
+    group.under_way.update(dict.fromkeys(gone, command))
+    _put_kept(
+        changes,
+        ShareTopics(
+            _without_topics(kept.initializing, gone), _without_topics(kept.initialized, gone), deleting
+        ),
+    )
+    changes.commands.append(command)
+    return command
+
+
+def result_step(command: InitializeShareState | DeleteShareState, errors: StateErrors) -> Step:
+    """The step that takes in what a command did, and answers the request that waited for it."""
+
+    def step(shard: GroupShard, now_ms: int) -> None:
+        if shard.gone:
+            return
+        group = find_share_group(shard, command.group_id)
+        if group is not None:
+            _take_in(shard, group, command, errors, now_ms)
+        pending = state_of(shard).pending.pop(command, None)
+        if pending is not None:
+            pending.finish(shard, errors, now_ms)
+
+    return step
+
+
+def remove_deleted_topics(shard: GroupShard, names: Collection[str], now_ms: int) -> None:
+    """Forget the state of deleted topics: share coordinators delete it by themselves."""
+    for group_id, records in list(shard.state.durable.of_type(SHARE_TYPE).items()):
+        value = records.get((ShareRecordType.TOPICS, ""))
+        if isinstance(value, ShareTopics) and any(
+            topic.name in names for topics in value for topic in topics.values()
+        ):
+            group = find_share_group(shard, group_id)
+            if group is not None:
+                _forget_deleted(ShareChanges(shard, group, now_ms))
+
+
+class NoShareCoordinators:
+    """The worker of a coordinator without connections: it reaches no share coordinator."""
+
+    def carry_out(
+        self, runner: ShardRunner[Groups], command: InitializeShareState | DeleteShareState
+    ) -> None:
+        """Report that no share coordinator can be reached."""
+        error = KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "no share coordinator can be reached")
+        runner.steer(result_step(command, command.failed(error)))
+
+    async def stop(self) -> None:
+        """Do nothing: there is nothing to end."""
+
+
+def _forget_deleted(changes: ShareChanges) -> None:
+    kept, known = changes.group.kept, changes.group.topics
+    gone = [topic_id for topics in kept for topic_id in topics if known.topic_of_id(topic_id) is None]
+    for topic_id in gone:
+        changes.group.under_way.pop(topic_id, None)
+    _put_kept(changes, ShareTopics(*(_without_topics(topics, gone) for topics in kept)))
+    changes.commit()
+
+
+def _take_in(
+    shard: GroupShard,
+    group: ShareGroup,
+    command: InitializeShareState | DeleteShareState,
+    errors: StateErrors,
+    now_ms: int,
+) -> None:
+    """Record what a command has done to the topics of which it is the newest command."""
+    mine = [topic_id for topic_id in command.topics if group.under_way.get(topic_id) is command]
+    for topic_id in mine:
+        del group.under_way[topic_id]
+    changes, kept = ShareChanges(shard, group, now_ms), group.kept
+    if isinstance(command, DeleteShareState):
+        failed = {topic_id for topic_id, _ in errors}
+        deleted = [topic_id for topic_id in mine if topic_id not in failed]
+        _put_kept(
+            changes, ShareTopics(kept.initializing, kept.initialized, _without_topics(kept.deleting, deleted))
+        )
+    else:
+        initializing, initialized = dict(kept.initializing), dict(kept.initialized)
+        for topic_id in mine:
+            row = initializing.pop(topic_id, None)
+            if row is None:
+                continue
+            done = [number for number in command.topics[topic_id] if (topic_id, number) not in errors]
+            if done:
+                told = ShareTopic(row.name, tuple(done))
+                initialized[topic_id] = _merge_topics(initialized.get(topic_id), told)
+            has = initialized.get(topic_id, row._replace(partitions=())).partitions
+            # what has failed is asked for again with a heartbeat; a state that was to be replaced stays
+            if missing := tuple(number for number in row.partitions if number not in has):
+                initializing[topic_id] = row._replace(partitions=missing)
+        _put_kept(changes, ShareTopics(initializing, initialized, kept.deleting))
+    for (topic_id, number), error in list(errors.items())[:1]:
+        what = "deleted" if isinstance(command, DeleteShareState) else "initialized"
+        text = f"state of {len(errors)} share partitions was not {what}, such as {number} of {topic_id}"
+        shard.tell(
+            ShareStateFailed(
+                group.group_id,
+                generation=group.epoch,
+                cause=f"{text}: {error.message or error.code.name}",
+                error_code=error.code,
+            )
+        )
+    changes.commit()
+
+
+def _put_kept(changes: ShareChanges, kept: ShareTopics) -> None:
+    if kept != changes.group.kept:
+        changes.put(ShareRecordType.TOPICS, "", kept)
+
+
+def _merge_topics(known: ShareTopic | None, more: ShareTopic) -> ShareTopic:
+    if known is None:
+        return more
+    return more._replace(partitions=tuple(sorted({*known.partitions, *more.partitions})))
+
+
+def _without_topics(topics: _Topics, gone: Collection[UUID]) -> _Topics:
+    return {topic_id: topic for topic_id, topic in topics.items() if topic_id not in gone}

@@ -1,0 +1,110 @@
+"""What share groups ask of share coordinators: carried out, and reported whatever happens."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from types import SimpleNamespace
+from typing import Any
+
+from kohort.broker.share_groups import ShareStateWorker, share_workers
+from kohort.client.share_state import ShareStateClient
+from kohort.coordinator.share_groups.commands import DeleteShareState, InitializeShareState
+from kohort.protocol import ApiKey, ErrorCode, KafkaError, messages_of
+from tests.coordinator.share_groups.share_world import ShareWorld
+
+TOPIC = uuid.uuid4()
+
+
+class Coordinators:
+    """Share coordinators that answer each partition with an error, or NONE; they note what they are asked."""
+
+    def __init__(self, errors: dict[int, int], failure: Exception | None = None) -> None:
+        self.errors, self.failure = errors, failure
+        self.asked: list[Any] = []
+
+    def client(self) -> ShareStateClient:
+        async def find(keys: Any) -> Any:
+            return dict.fromkeys(keys, 1)
+
+        async def ask(_node: int, body: Any) -> Any:
+            self.asked.append(body)
+            if self.failure is not None:
+                raise self.failure
+            messages = messages_of(ApiKey(body.API_KEY))
+            (topic,) = body.topics
+            rows = [
+                messages.PartitionResult(row.partition, self.errors.get(row.partition, 0), "why")
+                for row in topic.partitions
+            ]
+            return SimpleNamespace(results=[SimpleNamespace(topic_id=topic.topic_id, partitions=rows)])
+
+        return ShareStateClient(find, ask, timeout_ms=0)
+
+
+def carried_out(coordinators: Coordinators, command: Any) -> ShareWorld:
+    """A group whose first command was this one, after what became of it."""
+    world = ShareWorld({"t": 2})
+    world.ids["t"] = TOPIC
+    world.share_beat("a", 0, "t")
+    world.share_group().under_way[TOPIC] = command
+
+    async def run() -> None:
+        is_done = asyncio.Event()
+
+        def steer(step: Any) -> None:
+            step(world.shard, world.now_ms)
+            world._carry_out()
+            is_done.set()
+
+        worker = ShareStateWorker(coordinators.client)
+        worker.carry_out(SimpleNamespace(steer=steer), command)  # type: ignore[arg-type]
+        assert repr(worker) == "<ShareStateWorker: 1 at work>"
+        await is_done.wait()
+        await worker.stop()
+
+    asyncio.run(run())
+    return world
+
+
+def test_state_is_initialized_with_its_epoch_and_offsets_and_what_failed_is_asked_for_again() -> None:
+    coordinators = Coordinators({1: ErrorCode.FENCED_STATE_EPOCH})
+    world = carried_out(coordinators, InitializeShareState("g", 2, {TOPIC: {0: -1, 1: 7}}, 0))
+    (body,) = coordinators.asked
+    assert [tuple(row) for row in body.topics[0].partitions] == [(0, 2, -1), (1, 2, 7)]
+    kept = world.share_group().kept
+    assert (kept.initialized[TOPIC].partitions, kept.initializing[TOPIC].partitions) == ((0,), (1,))
+
+
+def test_state_is_deleted() -> None:
+    coordinators = Coordinators({})
+    carried_out(coordinators, DeleteShareState("g", {TOPIC: (0, 1)}))
+    (body,) = coordinators.asked
+    assert body.API_KEY == ApiKey.DELETE_SHARE_GROUP_STATE
+    assert [row.partition for row in body.topics[0].partitions] == [0, 1]
+
+
+def test_whatever_goes_wrong_is_a_result() -> None:
+    for failure in (KafkaError(ErrorCode.NOT_COORDINATOR), ZeroDivisionError("a bug")):
+        command = InitializeShareState("g", 2, {TOPIC: {0: -1, 1: -1}}, 0)
+        world = carried_out(Coordinators({}, failure), command)
+        assert world.share_group().under_way == {}
+        assert world.share_group().kept.initializing[TOPIC].partitions == (0, 1)
+
+
+def test_one_worker_has_both_commands_and_ends_with_its_tasks() -> None:
+    async def run() -> None:
+        workers = share_workers(lambda: ShareStateClient(never, never))
+        worker, same = workers[InitializeShareState], workers[DeleteShareState]
+        assert worker is same
+        steps: list[Any] = []
+        runner: Any = SimpleNamespace(steer=steps.append)
+        worker.carry_out(runner, DeleteShareState("g", {TOPIC: (0,)}))
+        await asyncio.sleep(0)
+        await worker.stop()
+        assert steps == []
+
+    async def never(*_asked: Any) -> Any:
+        await asyncio.Event().wait()
+
+    asyncio.run(run())

@@ -1,0 +1,228 @@
+"""Topics with state at share coordinators: initialized, asked for again, deleted; what fails, what is late.
+
+Covers: coordinator/share_groups/commands.py, coordinator/share_groups/delete.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from kohort.coordinator.groups.events import GroupRemoved, ShareStateFailed
+from kohort.coordinator.share_groups.commands import DeleteShareState, InitializeShareState
+from kohort.coordinator.share_groups.kept import NoShareCoordinators, remove_deleted_topics, result_step
+from kohort.offsets_topic import ShareTopic
+from kohort.protocol import ApiKey, ErrorCode, KafkaError
+from tests.coordinator.share_groups.share_world import ShareWorld
+
+E = ErrorCode
+DOWN = KafkaError(E.COORDINATOR_NOT_AVAILABLE, "down")
+
+
+def kept(world: ShareWorld) -> dict[str, dict[str, tuple[int, ...]]]:
+    """Partitions by what is noted of them, and by topic."""
+    told = world.share_group().kept._asdict()
+    return {
+        what: {row.name: row.partitions for row in topics.values()} for what, topics in told.items() if topics
+    }
+
+
+def delete_group(world: ShareWorld) -> Any:
+    return world.begin(ApiKey.DELETE_GROUPS, 2, SimpleNamespace(group_id="g"))
+
+
+def test_partitions_are_initialized_once() -> None:
+    world = ShareWorld({"t": 2})
+    world.share_beat("a", 0, "t")
+    assert kept(world) == {"initializing": {"t": (0, 1)}}
+    world.share_beat("a", 2)
+    assert len(world.commands) == 1
+    world.finish()
+    assert kept(world) == {"initialized": {"t": (0, 1)}}
+    world.share_beat("a", 2)
+    assert world.commands == []
+
+
+def test_what_has_failed_is_asked_for_with_the_next_heartbeat_and_told() -> None:
+    world = ShareWorld({"t": 2})
+    world.share_beat("a", 0, "t")
+    world.finish({(world.ids["t"], 1): DOWN})
+    assert kept(world) == {"initializing": {"t": (1,)}, "initialized": {"t": (0,)}}
+    (told,) = [event for event in world.events if isinstance(event, ShareStateFailed)]
+    assert (told.error_code, told.generation) == (E.COORDINATOR_NOT_AVAILABLE, 2)
+    assert (
+        told.cause == f"state of 1 share partitions was not initialized, such as 1 of {world.ids['t']}: down"
+    )
+    at = len(world.log)
+    world.share_beat("a", 2)
+    assert world.commands[0].topics == {world.ids["t"]: {1: -1}}
+    assert 15 not in [kind for kind, _, _ in world.share_records(at)]
+    world.finish()
+    assert kept(world) == {"initialized": {"t": (0, 1)}}
+
+
+def test_a_command_without_a_result_is_given_again_after_the_retry_interval() -> None:
+    world = ShareWorld(group_share_initialize_retry_interval_ms=20_000)
+    world.share_beat("a", 0, "t")
+    world.now_ms += 19_999
+    world.share_beat("a", 2)
+    assert len(world.commands) == 1
+    world.now_ms += 1
+    world.share_beat("a", 2)
+    assert len(world.commands) == 2
+    world.finish({(world.ids["t"], 0): DOWN})
+    assert "initialized" not in kept(world), "only the newest command counts"
+    world.finish()
+    assert kept(world) == {"initialized": {"t": (0, 1, 2, 3)}}
+
+
+def test_after_a_restart_the_first_heartbeat_asks_again() -> None:
+    world = ShareWorld()
+    world.share_beat("a", 0, "t")
+    late = world.commands[0]
+    world.restart()
+    world.events.clear()
+    world.share_beat("a", 2)
+    assert len(world.commands) == 1
+    result_step(late, {})(world.shard, world.now_ms)
+    assert "initialized" not in kept(world)
+
+
+def test_nothing_is_asked_before_the_log_has_the_records() -> None:
+    world = ShareWorld()
+    world.held = []
+    world.share_beat("a", 0, "t")
+    assert world.commands == []
+    world.failing = True
+    world.release()
+    assert world.commands == []
+
+
+def test_a_result_for_a_group_that_is_gone_changes_nothing() -> None:
+    world = ShareWorld()
+    world.share_beat("a", 0, "t")
+    world.share_beat("a", -1)
+    delete_group(world)
+    world.finish(at=1)
+    assert not world.shard.state.knows("g")
+    world.finish()
+    assert not world.shard.state.knows("g")
+
+
+def test_deleting_a_group_deletes_its_state_first() -> None:
+    world = ShareWorld({"t": 2})
+    world.share_join("a")
+    refused = delete_group(world)
+    assert [answer.error_code for answer in refused] == [E.NON_EMPTY_GROUP]
+    world.share_beat("a", -1)
+    at = len(world.log)
+    answers = delete_group(world)
+    assert (answers, kept(world)) == ([], {"deleting": {"t": ()}})
+    assert world.share_records(at) == [(15, "", False)]
+    command = world.finish()
+    assert (type(command), command.topics) == (DeleteShareState, {world.ids["t"]: (0, 1)})
+    assert [(answer.group_id, answer.error_code) for answer in answers] == [("g", E.NONE)]
+    assert world.share_records(at)[2:] == [(12, "", True), (15, "", True), (11, "", True)]
+    assert not world.shard.state.knows("g")
+    assert isinstance(world.events[-1], GroupRemoved)
+    assert world.share_beat("a", 0, "t").member_epoch == 2, "a new group begins anew"
+
+
+def test_a_group_without_state_is_deleted_at_once() -> None:
+    world = ShareWorld()
+    world.share_beat("a", 0, "nowhere")
+    world.share_beat("a", -1)
+    assert [answer.error_code for answer in delete_group(world)] == [E.NONE]
+    assert world.commands == []
+
+
+def test_what_cannot_be_deleted_keeps_the_group_and_is_deleted_with_the_next_request() -> None:
+    world = ShareWorld({"t": 2})
+    world.share_join("a")
+    world.share_beat("a", -1)
+    answers = delete_group(world)
+    world.finish({(world.ids["t"], 0): DOWN})
+    assert [answer.error_code for answer in answers] == [E.COORDINATOR_NOT_AVAILABLE]
+    assert kept(world) == {"deleting": {"t": ()}}
+    world.restart()
+    answers = delete_group(world)
+    assert world.finish().topics == {world.ids["t"]: (0, 1)}
+    assert [answer.error_code for answer in answers] == [E.NONE]
+
+
+def test_a_member_that_joins_while_its_group_is_being_deleted_keeps_it() -> None:
+    world = ShareWorld()
+    world.share_join("a")
+    world.share_beat("a", -1)
+    answers = delete_group(world)
+    world.share_beat("b", 0, "t")
+    assert len(world.commands) == 1, "nothing is initialized while it is being deleted"
+    world.finish()
+    assert [answer.error_code for answer in answers] == [E.NON_EMPTY_GROUP]
+    world.share_beat("b", world.share_group().members["b"].current.epoch)
+    assert isinstance(world.commands[0], InitializeShareState)
+
+
+def test_two_requests_to_delete_a_group_are_both_answered() -> None:
+    world = ShareWorld()
+    world.share_join("a")
+    world.share_beat("a", -1)
+    first, second = delete_group(world), delete_group(world)
+    world.finish()
+    world.finish()
+    assert [answer.error_code for answer in (*first, *second)] == [E.NONE, E.GROUP_ID_NOT_FOUND]
+
+
+def test_a_shard_that_moves_away_refuses_what_waits_and_takes_in_nothing() -> None:
+    world = ShareWorld()
+    world.share_join("a")
+    world.share_beat("a", -1)
+    answers = delete_group(world)
+    command = world.commands[0]
+    world.shard.unload(world.now_ms)
+    world._carry_out()
+    assert [answer.error_code for answer in answers] == [E.NOT_COORDINATOR]
+    result_step(command, {})(world.shard, world.now_ms)
+    assert len(answers) == 1
+
+
+def test_the_state_of_deleted_topics_is_forgotten_in_every_group() -> None:
+    world = ShareWorld({"t": 1, "u": 1})
+    world.share_join("a", "t", "u")
+    world.share_beat("a", -1)
+    other = ShareTopic("u", (0,))
+    gone = world.ids.pop("t")
+    world.change_topics(t=None)
+    at = len(world.log)
+    remove_deleted_topics(world.shard, {"t"}, world.now_ms)
+    world._carry_out()
+    assert world.share_group().kept.initialized == {world.ids["u"]: other}
+    assert gone not in world.share_group().kept.initialized
+    assert world.share_records(at) == [(15, "", False)]
+    remove_deleted_topics(world.shard, {"u"}, world.now_ms)
+    world._carry_out()
+    assert world.share_group().kept.initialized == {world.ids["u"]: other}, "a topic of that name exists"
+
+
+@pytest.mark.parametrize("kind", [InitializeShareState, DeleteShareState])
+def test_without_connections_every_command_fails(kind: type[Any]) -> None:
+    world = ShareWorld({"t": 2})
+    world.share_beat("a", 0, "t")
+    steps: list[Any] = []
+
+    async def run() -> None:
+        worker = NoShareCoordinators()
+        command = world.commands[0]
+        if kind is DeleteShareState:
+            command = DeleteShareState("g", {world.ids["t"]: (0, 1)})
+        worker.carry_out(SimpleNamespace(steer=steps.append), command)  # type: ignore[arg-type]
+        await worker.stop()
+
+    asyncio.run(run())
+    (step,) = steps
+    step(world.shard, world.now_ms)
+    world._carry_out()
+    assert kept(world) == {"initializing": {"t": (0, 1)}}
