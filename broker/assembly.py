@@ -46,14 +46,11 @@ from .reporting.event_log import WAIT_S, EventLogWriter
 from .requests.router import Router
 from .security._scram_users import ScramUsers
 from .settings import BrokerSettings, parse_principals
+from .share.group_rules import read_rules
+from .share.share_leader import ShareLeader
+from .share.state_persister import StatePersister
 from .share_groups import share_workers
-from .share_state import (
-    largest_state,
-    partition_count,
-    prune_state,
-    share_state_client,
-    start_share_state,
-)
+from .share_state import largest_state, partition_count, prune_state, share_state_client, start_share_state
 from .transactions import end_in, end_unknown, largest_record, start_transactions, take_producer_id
 
 if TYPE_CHECKING:
@@ -255,6 +252,13 @@ class BrokerAssembly:
             throttle=Throttle(quotas),
             fetch_sessions=fetch_sessions,
         )
+        self.node.shares = ShareLeader(
+            StatePersister(share_state_client(self.node)),
+            lambda group: read_rules(partial(group_configs.value, group)),
+            self.node.long_work.run,
+            now_ms,
+            metrics.shares,
+        )
         if cluster is not None:
             self.transactions.start_replicated(
                 replicated_log(TRANSACTIONS_TOPIC, topics, settings), self._moving[TRANSACTIONS_TOPIC]
@@ -353,6 +357,7 @@ class BrokerAssembly:
             fetch_sessions=FetchSessionFigures(
                 len(node.fetch_sessions), node.fetch_sessions.partitions, node.fetch_sessions.evicted
             ),
+            shares=node.shares.figures(),
             producer_ids=sum(len(one.log.producers) for one in partitions if one.log is not None),
             share_writes=metrics.share_writes.figures(),
             share_states_cut=self.share_states.pruned_offsets(),
@@ -368,6 +373,7 @@ class BrokerAssembly:
         if cluster is not None:
             cluster.close()
         await self._stop_replicas()
+        await self.node.shares.stop()
         await self.transactions.stop()
         self.share_states.stop()
         await self.coordinator.stop()

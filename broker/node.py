@@ -24,6 +24,7 @@ from .partitions.local_logs import LocalLogs
 from .quotas import ClientQuotas, Throttle
 from .security._scram_users import ScramUsers
 from .settings import BrokerSettings
+from .share.share_leader import ShareLeader
 
 if TYPE_CHECKING:
     # what only a broker of a cluster needs
@@ -56,6 +57,8 @@ class Node:
     quotas_file: Document
     throttle: Throttle
     fetch_sessions: FetchSessions
+    #: The share partitions that this broker leads. They need the node to reach the share coordinators.
+    shares: ShareLeader = field(init=False)
     authorizer: Authorizer | None = None
     #: None for a single broker.
     cluster: ClusterNode | None = None

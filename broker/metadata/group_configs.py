@@ -36,6 +36,11 @@ class GroupConfigs:
         """The configs that were set for a group."""
         return self.of_group.get(group_id, {})
 
+    def value(self, group_id: str, name: str) -> ConfigValue:
+        """The value of a config that is in force for a group, its own or the broker's."""
+        own = self.of(group_id).get(name)
+        return self.default(GROUP_CONFIGS[name]) if own is None else own
+
     def default(self, config: GroupConfig) -> ConfigValue:
         """The value of a config that was not set."""
         return config.default(self.settings)

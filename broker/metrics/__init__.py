@@ -7,6 +7,7 @@ and one in 64 is timed. Rates, averages and percentiles cover the last 30 to 60 
 from ._broker_metrics import BrokerMetrics
 from ._requests import SAMPLED, ApiMeter
 from ._sensors import Histogram
+from ._shares import ShareCounters
 from ._snapshot import (
     BrokerSnapshot,
     DiskFigures,
@@ -16,6 +17,8 @@ from ._snapshot import (
     PartitionFigures,
     QuotaFigures,
     ReplicaFigures,
+    ShareFigures,
+    SharePartitionFigures,
 )
 
 __all__ = [
@@ -31,4 +34,7 @@ __all__ = [
     "PartitionFigures",
     "QuotaFigures",
     "ReplicaFigures",
+    "ShareCounters",
+    "ShareFigures",
+    "SharePartitionFigures",
 ]

@@ -10,6 +10,7 @@ from ..event_loop.stopwatch import clock
 from ._groups import GroupCounters
 from ._requests import RequestMeters
 from ._sensors import WINDOW_S, Histogram
+from ._shares import ShareCounters
 from ._traffic import Clients
 
 
@@ -24,6 +25,7 @@ class BrokerMetrics:
         self.clients = Clients()
         self.flush_times = Histogram()
         self.share_writes = Histogram()
+        self.shares = ShareCounters()
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
@@ -40,4 +42,5 @@ class BrokerMetrics:
         self.groups.rebalance_times.rotate()
         self.flush_times.rotate()
         self.share_writes.rotate()
+        self.shares.rotate()
         self.start()

@@ -141,6 +141,42 @@ _FETCH_SESSIONS: Final[tuple[tuple[str, Kind, str, Callable[[BrokerSnapshot], in
 
 _SHARES: Final = "kafka.server:type=share-coordinator-metrics"
 
+
+def _share_partition_samples(field: str) -> Callable[[BrokerSnapshot], Samples]:
+    def read(now: BrokerSnapshot) -> Samples:
+        fullest = sorted(now.shares.partitions, key=lambda one: -one.records)[:MAX_LABELLED]
+        return [((one.group, one.topic, str(one.partition)), getattr(one, field)) for one in fullest]
+
+    return read
+
+
+_SHARE_PARTITIONS: Final[tuple[tuple[str, Kind, str, str], ...]] = (
+    ("InFlightMessageCount", "gauge", "Records in flight of a share partition", "records"),
+    ("InFlightBatchCount", "gauge", "Ranges of offsets in flight that have one state", "ranges"),
+    ("AcquisitionLockTimeoutPerSec", "counter", "Records that members had for too long", "lock_timeouts"),
+)
+
+_SHARE_SESSIONS: Final[tuple[tuple[str, Kind, str, Callable[[BrokerSnapshot], int]], ...]] = (
+    (
+        "ShareSessionsCount",
+        "gauge",
+        "Share sessions of members of share groups",
+        lambda now: now.shares.sessions,
+    ),
+    (
+        "SharePartitionsCount",
+        "gauge",
+        "Partitions of all share sessions",
+        lambda now: now.shares.session_partitions,
+    ),
+    (
+        "ShareSessionEvictionsPerSec",
+        "counter",
+        "Share sessions that ended with their connection",
+        lambda now: now.shares.ended_sessions,
+    ),
+)
+
 FAMILIES: Final = (
     *(
         _kafka_metric(
@@ -357,6 +393,37 @@ FAMILIES: Final = (
     *(
         _kafka_metric(f"kafka.server:type=FetchSessionCache,name={name}", kind, words, read)
         for name, kind, words, read in _FETCH_SESSIONS
+    ),
+    *(
+        _kafka_metric(f"kafka.server:type=ShareSessionCache,name={name}", kind, words, read)
+        for name, kind, words, read in _SHARE_SESSIONS
+    ),
+    _kafka_metric(
+        "kafka.server:type=ShareGroupMetrics,name=RecordAcknowledgementsPerSec,ackType=*",
+        "counter",
+        "Records by what members of share groups said of them",
+        _count_samples(lambda now: now.shares.acknowledged),
+    ),
+    _kafka_metric(
+        "kafka.server:type=ShareGroupMetrics,name=PartitionLoadTimeMs",
+        "summary",
+        "Time in which the state of a share partition is read",
+        lambda now: now.shares.load_times,
+    ),
+    _kafka_metric(
+        "kafka.server:type=ShareGroupMetrics,name=TopicPartitionsAcquireTimeMs",
+        "summary",
+        "Time in which a ShareFetch acquires records, its wait included",
+        lambda now: now.shares.acquire_times,
+    ),
+    *(
+        _kafka_metric(
+            f"kafka.server:type=SharePartitionMetrics,name={name},group=*,topic=*,partition=*",
+            kind,
+            words,
+            _share_partition_samples(field),
+        )
+        for name, kind, words, field in _SHARE_PARTITIONS
     ),
     _kafka_metric(
         "kafka.server:type=ReplicaManager,name=ProducerIdCount",

@@ -139,6 +139,34 @@ class FetchSessionFigures(NamedTuple):
     evicted: int
 
 
+class SharePartitionFigures(NamedTuple):
+    """A share partition in memory: ranges of offsets in flight that have one state, and the records in them;
+    records that members had for too long.
+    """
+
+    group: str
+    topic: str
+    partition: int
+    ranges: int
+    records: int
+    lock_timeouts: int
+
+
+class ShareFigures(NamedTuple):
+    """Share sessions and their partitions, sessions that ended with their connection; share partitions in
+    memory; records by what members said of them; how long it takes to load a share partition and to answer
+    a fetch.
+    """
+
+    sessions: int
+    session_partitions: int
+    ended_sessions: int
+    partitions: list[SharePartitionFigures]
+    acknowledged: Mapping[str, int]
+    load_times: TimeFigures
+    acquire_times: TimeFigures
+
+
 class BrokerSnapshot(NamedTuple):
     """All figures of a broker. ``timestamp_ms`` is from the wall clock; ``certificate_ends`` are by listener,
     in seconds since 1970.
@@ -165,6 +193,7 @@ class BrokerSnapshot(NamedTuple):
     max_open_log_files: int
     disk: DiskFigures
     fetch_sessions: FetchSessionFigures
+    shares: ShareFigures
     #: Producer ids that partitions remember, each in every partition that it wrote to.
     producer_ids: int
     #: Writes of the share coordinator, and where its topic was cut, by partition.

@@ -22,8 +22,8 @@ from ...share_partitions import (
     StateWrite,
 )
 from ..event_loop.stopwatch import clock
+from ..metrics import ShareCounters, SharePartitionFigures
 from ..partitions.partition import Partition, Waiter, not_leader
-from .figures import ShareCounters
 from .persister import LOST, Persister, ShareKey, told_error
 from .reading import measure_wanted, read_wanted
 
@@ -97,6 +97,8 @@ class LedPartition:
         self.records: SharePartition | None = None
         #: Fetches that wait for it, in the order in which they came.
         self.waiters: dict[Waiter[LedPartition], None] = {}
+        #: Records that members had for too long.
+        self.lock_timeouts = 0
         self._leader = leader
         self._loop = asyncio.get_running_loop()
         self._state_epoch = 0
@@ -115,6 +117,12 @@ class LedPartition:
     def is_idle(self) -> bool:
         """Return whether nobody has records of it, and nothing is being read or written."""
         return self._task is None and (self.records is None or not self.records.has_acquired)
+
+    def figures(self) -> SharePartitionFigures:
+        """Return what is in flight, and how often a lock ended."""
+        ranges, records = (0, 0) if self.records is None else self.records.in_flight
+        topic, number = self.partition.topic.name, self.key.number
+        return SharePartitionFigures(self.key.group, topic, number, ranges, records, self.lock_timeouts)
 
     def check(self) -> None:
         """Raise KafkaError once this broker does not lead it any more."""
@@ -255,9 +263,7 @@ class LedPartition:
             return
         write = self.records.expire(self.rules.limits, self._now_ms())
         if write is not None:
-            self._leader.counters.lock_timeouts += sum(
-                last - first + 1 for first, last, _, _ in write.batches
-            )
+            self.lock_timeouts += sum(last - first + 1 for first, last, _, _ in write.batches)
             self._store(write)
         self._arm()
 

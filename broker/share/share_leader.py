@@ -15,8 +15,8 @@ from typing import Final
 from ...log import Steps
 from ...protocol import KafkaError
 from ...share_partitions import AcquiredRange, ShareRules, ShareSession, ShareSessions
+from ..metrics import ShareCounters, ShareFigures
 from ..partitions.partition import Partition
-from .figures import ShareCounters
 from .led_partition import LedPartition, Stored
 from .persister import Persister, ShareKey
 
@@ -57,8 +57,8 @@ class ShareLink:
 
 
 class ShareLeader:
-    """The share partitions of a broker. ``persister``, ``rules_of``, ``run_long`` and ``now_ms`` are as
-    ``led_partition.Leader`` has them.
+    """The share partitions of a broker. ``persister``, ``rules_of``, ``run_long``, ``now_ms`` and
+    ``counters`` are as ``led_partition.Leader`` has them.
     """
 
     def __init__(
@@ -67,13 +67,14 @@ class ShareLeader:
         rules_of: Callable[[str], ShareRules],
         run_long: Callable[[Steps[tuple[int, int, int] | None]], Awaitable[tuple[int, int, int] | None]],
         now_ms: Callable[[], int],
+        counters: ShareCounters,
     ) -> None:
         self.persister = persister
         self.rules_of = rules_of
         self.run_long = run_long
         self.now_ms = now_ms
         self.sessions = ShareSessions()
-        self.counters = ShareCounters()
+        self.counters = counters
         self._led: dict[ShareKey, LedPartition] = {}
         self._by_group: dict[str, dict[ShareKey, None]] = {}
         self._links: dict[ShareSession, ShareLink] = {}
@@ -85,6 +86,19 @@ class ShareLeader:
     def all_led(self) -> Sequence[LedPartition]:
         """Return the share partitions in memory."""
         return list(self._led.values())
+
+    def figures(self) -> ShareFigures:
+        """Return the figures of sessions and share partitions."""
+        counters = self.counters
+        return ShareFigures(
+            len(self.sessions),
+            self.sessions.partitions,
+            counters.ended_sessions,
+            [led.figures() for led in self._led.values()],
+            dict(counters.acknowledged),
+            counters.load_times.figures(),
+            counters.acquire_times.figures(),
+        )
 
     def find(self, key: ShareKey) -> LedPartition | None:
         """Return a share partition in memory; None if it is not there."""

@@ -30,7 +30,7 @@ def test_what_members_send_most_takes_the_short_way_and_only_what_waits_for_memb
     members = {ApiKey.HEARTBEAT, ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.OFFSET_COMMIT}
     assert short == {ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, *members}
     parking = {ApiKey(key) for key, api in served_apis().items() if api.parks}
-    assert parking == {ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.FETCH}
+    assert parking == {ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.FETCH, ApiKey.SHARE_FETCH}
 
 
 @pytest.mark.parametrize("version", range(10))

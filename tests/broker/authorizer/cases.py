@@ -343,6 +343,8 @@ CASES: tuple[Case, ...] = (
             (ApiKey.READ_SHARE_GROUP_STATE_SUMMARY, 1, {"leader_epoch": 0}),
         )
     ),
+    Case(ApiKey.SHARE_FETCH, 2, share.fetch(0), (_g(_R), _t(_R)), before=share.ready),
+    Case(ApiKey.SHARE_ACKNOWLEDGE, 2, share.acknowledge, (_g(_R), _t(_R)), before=share.open_session),
     Case(ApiKey.DESCRIBE_PRODUCERS, 0, txn.describe_producers, (_t(_R),)),
     Case(ApiKey.DESCRIBE_TRANSACTIONS, 0, txn.describe, (_x(_D),), before=txn.ready),
     *(Case(ApiKey.LIST_TRANSACTIONS, version, txn.listed, (_x(_D),), before=txn.ready) for version in (0, 2)),

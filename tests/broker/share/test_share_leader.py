@@ -1,7 +1,7 @@
 """Share partitions on a broker's own logs: loading, waiting, writes behind, locks, lost leadership, leaving
 memory.
 
-Covers: broker/share/led_partition.py, broker/share/persister.py, broker/share/figures.py.
+Covers: broker/share/led_partition.py, broker/share/persister.py, broker/metrics/_shares.py.
 Covers: share_partitions/rules.py.
 """
 
@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from kohort.broker import Broker
+from kohort.broker.metrics import ShareCounters
 from kohort.broker.partitions.partition import Partition, Waiter
 from kohort.broker.share.led_partition import Asking, LedPartition
 from kohort.broker.share.persister import ShareKey, StoredPartition
@@ -41,7 +42,11 @@ class World:
         self.persister = MemoryPersister()
         self.rules = EARLIEST
         self.leader = ShareLeader(
-            self.persister, lambda _group: self.rules, self.node.long_work.run, self.node.now_ms
+            self.persister,
+            lambda _group: self.rules,
+            self.node.long_work.run,
+            self.node.now_ms,
+            ShareCounters(),
         )
         self.link = ShareLink(self.leader)
 
@@ -256,7 +261,7 @@ def test_a_lock_that_ends_frees_the_records_and_stores_their_count() -> None:
         await until(lambda: len(world.persister.writes) == 1)
         assert world.persister.writes[0][3] == [StateBatch(0, 3, StoredState.AVAILABLE, 1)]
         assert take(led, "n") == [(0, 3, 2)]
-        assert world.leader.counters.lock_timeouts == 4
+        assert led.lock_timeouts == 4
 
     on_broker(body)
 
@@ -269,7 +274,7 @@ def test_a_lock_whose_end_cannot_be_stored_is_tried_again_after_a_while() -> Non
         take(led, "m")
         world.persister.refusal = KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         await asyncio.sleep(0.3)
-        assert world.leader.counters.lock_timeouts == 4, "not again and again"
+        assert led.lock_timeouts == 4, "not again and again"
         world.persister.refusal = None
         await until(led.has_news)
         assert take(led, "m") == [(0, 3, 2)]
@@ -399,6 +404,8 @@ def test_what_members_said_is_counted() -> None:
         await say(led, "m", 0, 1, ACCEPT)
         await say(led, "m", 2, 3, RELEASE)
         assert world.leader.counters.acknowledged == {"Accept": 2, "Release": 2}
-        assert world.leader.counters.load_times.count == 1
+        figures = world.leader.figures()
+        assert (figures.sessions, figures.session_partitions, figures.load_times.count) == (1, 1, 1)
+        assert [tuple(each) for each in figures.partitions] == [("g", "t", 0, 1, 2, 0)]
 
     on_broker(body)

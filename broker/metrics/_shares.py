@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from ...share_partitions import AcknowledgedRange, AcknowledgeType
-from ..metrics import Histogram
+from ._sensors import Histogram
 
 #: Apache Kafka's words for the types of acknowledgements.
 _WORDS = {kind: kind.name.capitalize() for kind in AcknowledgeType}
@@ -18,13 +18,16 @@ class ShareCounters:
     def __init__(self) -> None:
         #: Records by what members said of them.
         self.acknowledged: Counter[str] = Counter()
-        #: Records that members had for too long.
-        self.lock_timeouts = 0
         #: How long it takes to load a share partition, and how long a fetch of all partitions of a session.
         self.load_times = Histogram()
         self.acquire_times = Histogram()
         #: Sessions that ended with their connection.
         self.ended_sessions = 0
+
+    def rotate(self) -> None:
+        """End a window."""
+        self.load_times.rotate()
+        self.acquire_times.rotate()
 
     def count_acknowledged(self, ranges: Iterable[AcknowledgedRange]) -> None:
         for each in ranges:

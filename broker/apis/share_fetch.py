@@ -1,0 +1,288 @@
+"""ShareFetch (78), v1-2: gives a member of a share group records that nobody else has (KIP-932, KIP-1206,
+KIP-1222).
+
+Acknowledgements in a request come first. A fetch then waits until there are records for the member: it is
+woken when records are written, when others lose or give back records, and when the start offset moves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from ...coordinator.share_groups import SHARE_VERSION
+from ...protocol import ApiKey, ErrorCode, KafkaError
+from ...protocol.messages.share_fetch import (
+    AcquiredRecords,
+    FetchTopic,
+    ForgottenTopic,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionData,
+    ShareFetchableTopicResponse,
+    ShareFetchRequest,
+    ShareFetchResponse,
+)
+from ...share_partitions import OPENING_EPOCH, ShareSession, TopicPlace
+from ..event_loop.stopwatch import clock
+from ..event_loop.time_slices import Slices
+from ..node import Node
+from ..partitions.partition import Waiter
+from ..share.led_partition import Asking, Given, LedPartition
+from ..share.persister import ShareKey
+from ._api import Request, ServedApi
+from ._errors import AT_TOP
+from ._share import (
+    GUARD,
+    NO_TOPIC,
+    MemberRequest,
+    by_topic,
+    lock_ms,
+)
+
+_BATCH_OPTIMIZED, _RECORD_LIMIT = 0, 1
+
+
+@dataclass(slots=True)
+class _Found:
+    """What a fetch has found in the partitions of its session."""
+
+    given: dict[TopicPlace, Given] = field(default_factory=dict)
+    errors: dict[TopicPlace, KafkaError] = field(default_factory=dict)
+
+
+class _MemberFetch:
+    """One fetch in progress."""
+
+    def __init__(self, asked: MemberRequest, body: ShareFetchRequest, session: ShareSession) -> None:
+        self.asked = asked
+        self.body = body
+        self.shares = asked.node.shares
+        self.places = session.in_turn(asked.epoch)
+        self.most_bytes = _most_bytes(asked)
+        self.waiter: Waiter[LedPartition] = Waiter()
+        self.led: dict[TopicPlace, LedPartition] = {}
+        self.found = _Found()
+
+    @property
+    def asks_records(self) -> bool:
+        return bool(self.places) and self.body.max_records > 0 and self.most_bytes > 0
+
+    async def run(self) -> _Found:
+        """Acquire records, as soon as there are enough or the time is up."""
+        body, found = self.body, self.found
+        if not self.asks_records:
+            self._find_errors()
+            return found
+        begun_s = clock()
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + max(body.max_wait_ms, 0) / 1000
+        try:
+            if not await self._is_due(self.places):
+                async with asyncio.timeout_at(deadline):
+                    await self._wait()
+        except TimeoutError:
+            pass
+        finally:
+            for led in self.led.values():
+                led.waiters.pop(self.waiter, None)
+        # no other request runs from here to the answer: what is given is in it
+        self._acquire()
+        self.shares.counters.acquire_times.record(clock() - begun_s)
+        return found
+
+    def _find_errors(self) -> None:
+        """Find what cannot be read, without loading anything."""
+        for place in self.places:
+            try:
+                self.asked.find_partition(place)
+            except KafkaError as error:
+                self.found.errors[place] = error
+
+    async def _wait(self) -> None:
+        places = {led: place for place, led in self.led.items()}
+        while True:
+            changed = await self.waiter.wait_changed()
+            # a share partition that has been loaded, or lost, too
+            if await self._is_due([places[led] for led in changed]):
+                return
+
+    async def _is_due(self, places: list[TopicPlace]) -> bool:
+        """Look at partitions: return whether the request can be answered; they are watched otherwise."""
+        slices = Slices()
+        few = min(max(self.body.min_bytes, 1), self.most_bytes)
+        for place in places:
+            await slices.end_if_due()
+            try:
+                led = self.led.get(place) or self._lead(place)
+                # before it is looked at: what changes from here on is told
+                led.watch(self.waiter)
+                if led.has_news() and (few == 1 or self._size(few) >= few):
+                    return True
+            except KafkaError as error:
+                self.found.errors[place] = error
+        # if none is left that could get records, there is nothing to wait for
+        return len(self.found.errors) == len(self.places)
+
+    def _lead(self, place: TopicPlace) -> LedPartition:
+        led = self.shares.lead(ShareKey(self.asked.group, *place), self.asked.find_partition(place))
+        self.led[place] = led
+        return led
+
+    def _size(self, enough: int) -> int:
+        """Bytes that the fetch could be given, up to ``enough`` or so. Raises KafkaError."""
+        size = 0
+        for place, led in self.led.items():
+            if place not in self.found.errors and size < enough:
+                size += led.measure(enough - size)
+        return size
+
+    def _acquire(self) -> None:
+        body, found = self.body, self.found
+        ready = []
+        for place in self.places:
+            led = self.led.get(place)
+            if led is None or place in found.errors:
+                continue
+            try:
+                if led.has_news():
+                    ready.append((place, led))
+            except KafkaError as error:
+                found.errors[place] = error
+        left_bytes, left_records = self.most_bytes, body.max_records
+        for nth, (place, led) in enumerate(ready):
+            if left_records <= 0 or left_bytes <= 0:
+                break
+            asking = Asking(
+                self.asked.member,
+                left_records,
+                # an even share of what those before have left
+                max(left_bytes // (len(ready) - nth), 1),
+                max(body.batch_size, 0),
+                strict=body.share_acquire_mode == _RECORD_LIMIT,
+                at_least_one=not found.given,
+            )
+            try:
+                given = led.acquire(asking)
+            except KafkaError as error:
+                found.errors[place] = error
+                continue
+            if given is not None:
+                found.given[place] = given
+                self.asked.link.gave(led, self.asked.member, given.ranges)
+                left_bytes -= len(given.records)
+                left_records -= given.record_count
+
+
+def _most_bytes(asked: MemberRequest) -> int:
+    """Most bytes of the response: the least that the client, the broker and the quota allow."""
+    node, request = asked.node, asked.request
+    most: int = min(request.body.max_bytes, node.settings.fetch_max_bytes)
+    limit = node.throttle.fetch_limit(request, clock())
+    return most if limit is None else min(most, limit)
+
+
+async def handle(node: Node, request: Request[ShareFetchRequest]) -> ShareFetchResponse:
+    body = request.body
+    try:
+        asked = MemberRequest(node, request)
+        _check(asked, body)
+        session = asked.session()
+    except KafkaError as error:
+        if error.code is ErrorCode.SHARE_SESSION_LIMIT_REACHED:
+            # whoever is refused at once would be here again at once
+            await asyncio.sleep(max(body.max_wait_ms, 0) / 1000)
+        return ShareFetchResponse(error_code=error.code, error_message=error.message)
+    told = await asked.acknowledge(body.topics, may_renew=body.is_renew_ack)
+    if asked.closes:
+        await asked.close(session)
+        return _answer(asked, told, _Found())
+    try:
+        node.shares.sessions.update(session, _named(body.topics), _forgotten(body.forgotten_topics_data))
+    except KafkaError as error:
+        return ShareFetchResponse(error_code=error.code, error_message=error.message)
+    fetch = _MemberFetch(asked, body, session)
+    found = await fetch.run()
+    # who opens a session is told of all its partitions, later only of those with news
+    tells_all = asked.epoch == OPENING_EPOCH and fetch.asks_records
+    return _answer(asked, told, found, fetch.places if tells_all else ())
+
+
+def _check(asked: MemberRequest, body: ShareFetchRequest) -> None:
+    """Raise KafkaError INVALID_REQUEST for what no session can ask for."""
+    if body.share_acquire_mode not in (_BATCH_OPTIMIZED, _RECORD_LIMIT):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"acquire mode {body.share_acquire_mode}")
+    if asked.epoch == OPENING_EPOCH and any(
+        one.acknowledgement_batches for topic in body.topics for one in topic.partitions
+    ):
+        raise KafkaError(ErrorCode.INVALID_REQUEST)
+    if body.is_renew_ack and (body.max_bytes or body.min_bytes or body.max_records or body.max_wait_ms):
+        raise KafkaError(ErrorCode.INVALID_REQUEST)
+
+
+def _named(topics: Sequence[FetchTopic]) -> list[TopicPlace]:
+    return [
+        TopicPlace(topic.topic_id or NO_TOPIC, one.partition_index)
+        for topic in topics
+        for one in topic.partitions
+    ]
+
+
+def _forgotten(topics: Sequence[ForgottenTopic]) -> list[TopicPlace]:
+    return [TopicPlace(topic.topic_id or NO_TOPIC, number) for topic in topics for number in topic.partitions]
+
+
+def _answer(
+    asked: MemberRequest,
+    told: dict[TopicPlace, KafkaError | None],
+    found: _Found,
+    named: Iterable[TopicPlace] = (),
+) -> ShareFetchResponse:
+    rows: dict[TopicPlace, PartitionData] = {}
+    leaders: set[int] = set()
+    for place in {**dict.fromkeys(named), **found.given, **told, **found.errors}:
+        given, error = found.given.get(place), found.errors.get(place)
+        refused = told.get(place)
+        leader = LeaderIdAndEpoch()
+        if any(one is not None and one.code is _NOT_LEADER for one in (error, refused)):
+            leader = LeaderIdAndEpoch(*asked.leader_of(place))
+            leaders.add(leader.leader_id)
+        rows[place] = PartitionData(
+            place.number,
+            ErrorCode.NONE if error is None else error.code,
+            None if error is None else error.message,
+            ErrorCode.NONE if refused is None else refused.code,
+            None if refused is None else refused.message,
+            leader,
+            b"" if given is None else given.records,
+            [] if given is None else [AcquiredRecords(*each) for each in given.ranges],
+        )
+        if given is not None:
+            _count_traffic(asked, place, len(given.records))
+    return ShareFetchResponse(
+        acquisition_lock_timeout_ms=lock_ms(asked),
+        responses=[ShareFetchableTopicResponse(topic_id, some) for topic_id, some in by_topic(rows).items()],
+        node_endpoints=[NodeEndpoint(*each) for each in asked.endpoints_of(leaders)] if leaders else (),
+    )
+
+
+def _count_traffic(asked: MemberRequest, place: TopicPlace, size: int) -> None:
+    led = asked.node.shares.find(ShareKey(asked.group, *place))
+    if led is not None:
+        led.partition.topic.traffic.bytes_out += size
+
+
+_NOT_LEADER = ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+API = ServedApi(
+    key=ApiKey.SHARE_FETCH,
+    versions=(1, 2),
+    handler=handle,
+    guard=GUARD,
+    errors=AT_TOP,
+    parks=True,
+    fetches=True,
+    acquires=True,
+    feature=SHARE_VERSION,
+)
