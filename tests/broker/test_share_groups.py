@@ -7,10 +7,14 @@ import uuid
 from types import SimpleNamespace
 from typing import Any
 
-from kohort.broker.share_groups import ShareStateWorker, share_workers
+from kohort.broker.share_groups import ShareStateWorker, describe_offsets, share_workers
+from kohort.broker.share_state import share_state_client
 from kohort.client.share_state import ShareStateClient
 from kohort.coordinator.share_groups.commands import DeleteShareState, InitializeShareState
+from kohort.coordinator.share_groups.offsets import AskedOffsets, AskedTopic
 from kohort.protocol import ApiKey, ErrorCode, KafkaError, messages_of
+from kohort.protocol.messages import initialize_share_group_state
+from tests.broker.clusters import cluster
 from tests.coordinator.share_groups.share_world import ShareWorld
 
 TOPIC = uuid.uuid4()
@@ -108,3 +112,20 @@ def test_one_worker_has_both_commands_and_ends_with_its_tasks() -> None:
         await asyncio.Event().wait()
 
     asyncio.run(run())
+
+
+async def test_in_a_cluster_each_leader_is_asked_where_its_partitions_end() -> None:
+    async with cluster(2, share_coordinator_state_topic_num_partitions=2) as nodes:
+        await nodes.create("t", 4)
+        brokers = [broker._require_running().node for broker in nodes.brokers.values()]
+        topic_id = brokers[0].topics.id_of("t")
+        assert topic_id is not None
+        rows = [initialize_share_group_state.PartitionData(number, 1, 0) for number in range(4)]
+        told = await share_state_client(brokers[0]).initialize_state("g", {topic_id: rows})
+        assert {row.error_code for row in told.values()} == {ErrorCode.NONE}
+        assert {nodes.state("t", number).leader for number in range(4)} == {1, 2}
+        asked = AskedOffsets("g", (AskedTopic("t", topic_id, tuple(range(5)), frozenset(range(4))),))
+        for node in brokers:
+            (topic,) = (await describe_offsets(node, asked)).topics
+            found = [(row.partition_index, row.start_offset, row.lag) for row in topic.partitions]
+            assert found == [*((number, 0, 0) for number in range(4)), (4, -1, -1)]
