@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Mapping
 from enum import IntEnum
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 from uuid import UUID
 
 from ..protocol import WireReader
@@ -114,10 +114,10 @@ class ShareGroupRecord(NamedTuple):
             key += key_string(member_id)
         return key, None if value is None else _VERSION + _WRITERS[type(value)](value)
 
-    def readable(self) -> tuple[str, dict[str, Any]]:
+    def readable(self) -> tuple[str, dict[str, object]]:
         """Return the kind of the record, and its fields by name."""
         kind = f"share group {self.type.name.lower().replace('_', ' ')}"
-        fields: dict[str, Any] = {"group": self.group}
+        fields: dict[str, object] = {"group": self.group}
         if self.member_id:
             fields["member"] = self.member_id
         if self.value is None:

@@ -7,7 +7,7 @@ when it is written, so that other requests have their turn.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from ...offsets_topic import ShareAssignment, ShareMemberMetadata
 from ...protocol import ErrorCode
@@ -105,7 +105,7 @@ class _ShareMembers(Sequence[Member]):
     def __iter__(self) -> Iterator[Member]:
         return map(self._describe_member, self._seen)
 
-    def __getitem__(self, at: Any) -> Any:
+    def __getitem__(self, at: int) -> Member:  # type: ignore[override]
         return self._describe_member(self._seen[at])
 
     def _describe_member(self, seen: _SeenShareMember) -> Member:

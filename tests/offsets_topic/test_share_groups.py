@@ -127,7 +127,7 @@ def test_each_record_says_its_fields(name: str) -> None:
 
 def test_topics_are_shown_by_their_ids_with_name_and_partitions() -> None:
     _, fields = GOLDEN["topics that are initialized"][0].readable()
-    assert fields["initialized"][str(ONE)] == {"name": "ta3efb67", "partitions": (0, 1)}
+    assert fields["initialized"] == {str(TWO): B._asdict(), str(ONE): A._asdict()}
     _, fields = GOLDEN["a target"][0].readable()
     assert fields["partitions"] == {str(ONE): [0, 1]}
 
