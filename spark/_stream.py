@@ -190,7 +190,7 @@ class SourceOffsets:
         ranges = batch_ranges(begun, known, state.bounds, fail_on_data_loss=strict)
         lost = tuple[OffsetRange, ...]() if planned is None else planned.lost
         if planned is None and not strict:
-            lost = losses_of({p: (begun[p], begun[p]) for p in known if p in state.bounds}, state.bounds)
+            lost = losses_of({p: (begun[p], known[p]) for p in known if p in state.bounds}, state.bounds)
             self._log_lost(lost)
         self._report_batch(BatchReport(start, dict(end), lost))
         return ranges

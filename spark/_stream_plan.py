@@ -59,7 +59,8 @@ def batch_ranges(start: Offsets, end: Offsets, bounds: Logs, *, fail_on_data_los
 
     An end before the start was planned without ``fail_on_data_loss``, for a log that was recreated: without
     it the log is read from its first record; with it DataLossError is raised. Without it, offsets that the
-    log no longer has are left out too.
+    log no longer has are left out too. An end after the log's is a loss as well: the log was recreated since
+    the batch was planned, and would be waited for in vain.
     """
     ranges = []
     for partition, last in sorted(end.items()):
@@ -72,6 +73,11 @@ def batch_ranges(start: Offsets, end: Offsets, bounds: Logs, *, fail_on_data_los
                 f"the checkpoint has a batch that goes back over {lost}: it was planned with "
                 "failOnDataLoss=false, for a topic that was recreated. Set that again to read it",
             )
+        if log is not None and last > log.latest:
+            refuse_losses(
+                [OffsetRange(*partition, log.latest, last)], StartRules(fail_on_data_loss=fail_on_data_loss)
+            )
+            continue  # the next batch finds that its start is not in the log, and begins anew
         if log is not None and not fail_on_data_loss:
             first = log.earliest if first > last else max(first, log.earliest)
         if first < last:

@@ -122,6 +122,7 @@ def test_a_first_batch_that_was_not_done_begins_where_it_did_though_latest_is_el
     assert side.committed(etl, orders) == {0: 150 + later}
     # a later batch may begin where the query would begin now
     place = TopicPartition(orders, 0)
+    side.produce(orders, {0: 150})
     assert after.ranges(after.initial(), {place: 300}) == [OffsetRange(orders, 0, 150 + later, 300)]
 
 
@@ -142,7 +143,9 @@ def test_a_first_batch_whose_start_nobody_has_kept_is_an_error(
     assert named.ranges(named.initial(), planned) == [OffsetRange(orders, 0, 100, 150)]
     path = str(tmp_path / "start.json")
     kept = source(etl, orders, **options, startStatePath=path)
-    assert kept.ranges(kept.initial(), {TopicPartition(orders, 0): 160}) == [OffsetRange(orders, 0, 150, 160)]
+    start = kept.initial()
+    side.produce(orders, {0: 10})
+    assert kept.ranges(start, {TopicPartition(orders, 0): 160}) == [OffsetRange(orders, 0, 150, 160)]
 
 
 def test_a_partition_that_came_during_the_first_batch_is_in_its_replay(

@@ -61,6 +61,17 @@ def test_a_topic_made_anew_is_read_from_its_first_record() -> None:
     assert batch_ranges({A: 500}, ends, bounds, fail_on_data_loss=False) == [OffsetRange("orders", 0, 0, 10)]
 
 
+def test_a_planned_end_after_a_log_that_was_recreated_is_a_loss_and_nothing_to_wait_for() -> None:
+    shorter = {A: Bounds(0, 10)}
+    with pytest.raises(DataLossError, match=r"orders-0 \[10, 50\)"):
+        batch_ranges({A: 5}, {A: 50}, shorter, fail_on_data_loss=True)
+    assert batch_ranges({A: 5}, {A: 50}, shorter, fail_on_data_loss=False) == []
+    # the next batch has the new log, each record once
+    ends, lost = next_ends({A: 50}, shorter, rules=StartRules(fail_on_data_loss=False), limits=Limits())
+    assert batch_ranges({A: 50}, ends, shorter, fail_on_data_loss=False) == [OffsetRange("orders", 0, 0, 10)]
+    assert lost == (OffsetRange("orders", 0, 10, 50),)
+
+
 def test_a_checkpoint_that_goes_back_is_read_only_where_losses_are_allowed() -> None:
     with pytest.raises(DataLossError, match=r"orders-0 \[10, 500\)"):
         batch_ranges({A: 500}, {A: 10}, {A: Bounds(0, 30)}, fail_on_data_loss=True)
