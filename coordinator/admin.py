@@ -7,11 +7,11 @@ one request for each.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from ..protocol import ErrorCode
-from ..protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsResponse
-from ..protocol.messages.list_groups import ListedGroup
+from ..protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
+from ..protocol.messages.list_groups import ListedGroup, ListGroupsRequest
 from .engine.effects import Request
 from .engine.shard import FanOut
 from .groups.events import GroupRemoved
@@ -36,7 +36,7 @@ class ListRequest:
     types: frozenset[str]
 
 
-def split_delete(body: Any) -> list[GroupRequest]:
+def split_delete(body: DeleteGroupsRequest) -> list[GroupRequest]:
     """Split a DeleteGroups body into one request for each group, without duplicates."""
     return [GroupRequest(group_id or "") for group_id in dict.fromkeys(body.groups_names)]
 
@@ -48,7 +48,7 @@ DELETE_FAN_OUT: Final = FanOut(
 )
 
 
-def list_request(body: Any) -> ListRequest:
+def list_request(body: ListGroupsRequest) -> ListRequest:
     """The filters of a ListGroups body; case does not matter, nor do blanks around a state."""
     states = frozenset(state.strip().lower() for state in body.states_filter or ())
     return ListRequest(states, frozenset(name.lower() for name in body.types_filter or ()))

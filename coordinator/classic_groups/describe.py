@@ -6,12 +6,13 @@ about many groups is split into one for each.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from ...protocol import ErrorCode
 from ...protocol.messages.describe_groups import (
     DescribedGroup,
     DescribedGroupMember,
+    DescribeGroupsRequest,
     DescribeGroupsResponse,
 )
 from ...statemachine import GroupState
@@ -26,7 +27,7 @@ from .group import find_classic
 _NOT_FOUND_VERSION: Final = 6
 
 
-def split_describe(body: Any) -> list[GroupRequest]:
+def split_describe(body: DescribeGroupsRequest) -> list[GroupRequest]:
     """Make a request for each group; groups named too often are refused."""
     with_operations = bool(body.include_authorized_operations)
     repeats = RepeatLimit()

@@ -14,6 +14,7 @@ from ...offsets_topic import CurrentAssignment, MemberMetadata, Partitions
 from ...protocol import ErrorCode
 from ...protocol.messages.consumer_group_describe import (
     Assignment,
+    ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
     DescribedGroup,
     TopicPartitions,
@@ -31,7 +32,7 @@ from .shard_state import state_of
 _CLASSIC, _CONSUMER = 0, 1
 
 
-def split_describe(body: Any) -> list[GroupRequest]:
+def split_describe(body: ConsumerGroupDescribeRequest) -> list[GroupRequest]:
     """Split a ConsumerGroupDescribe body into one request for each group."""
     repeats = RepeatLimit()
     return [

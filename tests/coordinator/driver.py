@@ -25,6 +25,9 @@ from kohort.coordinator.offsets.expiry import remove_topics
 from kohort.coordinator.offsets.fetch import join_fetches, split_fetch
 from kohort.offsets_topic import decode, encode
 from kohort.protocol import ApiKey, ErrorCode, RequestContext
+from kohort.protocol.messages.delete_groups import DeleteGroupsRequest
+from kohort.protocol.messages.describe_groups import DescribeGroupsRequest
+from kohort.protocol.messages.list_groups import ListGroupsRequest
 from kohort.statemachine import GroupState
 from tests.coordinator.bodies import DIRECTORY, RANGE_T, REBALANCE_MS, SESSION_MS, START_MS, commit_body
 from tests.coordinator.invariants import check_invariants
@@ -281,17 +284,17 @@ class World:
         return self.send(ApiKey.OFFSET_DELETE, 0, resolve_delete(body, DIRECTORY))
 
     def describe(self, group: str = "g", version: int = 6, *, operations: bool = False) -> Any:
-        body = SimpleNamespace(groups=[group], include_authorized_operations=operations)
+        body = DescribeGroupsRequest([group], operations)
         (request,) = split_describe(body)
         return self.send(ApiKey.DESCRIBE_GROUPS, version, request).reply
 
     def list_groups(self, states: Sequence[str] = (), types: Sequence[str] = ()) -> list[Any]:
-        body = SimpleNamespace(states_filter=states, types_filter=types)
+        body = ListGroupsRequest(states, types)
         listed: list[Any] = self.send(ApiKey.LIST_GROUPS, 5, list_request(body)).reply
         return listed
 
     def delete(self, group: str = "g") -> Call:
-        (request,) = split_delete(SimpleNamespace(groups_names=[group]))
+        (request,) = split_delete(DeleteGroupsRequest([group]))
         return self.send(ApiKey.DELETE_GROUPS, 2, request)
 
     def send(self, api_key: int, version: int, body: Any, context: RequestContext | None = None) -> Call:

@@ -5,7 +5,7 @@ Covers: coordinator/classic_groups/describe.py.
 
 from __future__ import annotations
 
-from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -14,7 +14,8 @@ from kohort.coordinator.classic_groups.describe import split_describe
 from kohort.coordinator.groups.events import append_refused
 from kohort.coordinator.replies import GROUP_OPERATIONS
 from kohort.protocol import ApiKey, ErrorCode
-from kohort.protocol.messages.describe_groups import DescribedGroupMember
+from kohort.protocol.messages.delete_groups import DeleteGroupsRequest
+from kohort.protocol.messages.describe_groups import DescribedGroupMember, DescribeGroupsRequest
 from tests.coordinator.bodies import subscription
 from tests.coordinator.driver import World
 
@@ -79,21 +80,21 @@ class TestDescribe:
     def test_a_group_that_is_asked_about_again_and_again_is_refused(self) -> None:
         world = World()
         world.stable()
-        body = SimpleNamespace(groups=["g"] * 13, include_authorized_operations=False)
+        body = DescribeGroupsRequest(["g"] * 13)
         asked = [world.send(ApiKey.DESCRIBE_GROUPS, 6, request).reply for request in split_describe(body)]
         assert [group.error_code for group in asked] == [0] * 11 + [ErrorCode.INVALID_REQUEST] * 2
         assert (asked[-1].group_id, asked[-1].members) == ("g", ())
 
     def test_many_groups_may_be_asked_about_once_each(self) -> None:
-        body = SimpleNamespace(groups=[f"g{n}" for n in range(40)], include_authorized_operations=True)
+        body = DescribeGroupsRequest([f"g{n}" for n in range(40)], True)
         asked = split_describe(body)
         assert [request.group_id for request in asked] == body.groups
         assert {(request.with_operations, request.error) for request in asked} == {(True, 0)}
 
     def test_no_name_is_the_empty_name(self) -> None:
-        body = SimpleNamespace(groups=[None], groups_names=[None], include_authorized_operations=False)
-        assert [request.group_id for request in split_describe(body)] == [""]
-        assert [request.group_id for request in split_delete(body)] == [""]
+        names: Any = [None]
+        assert [request.group_id for request in split_describe(DescribeGroupsRequest(names))] == [""]
+        assert [request.group_id for request in split_delete(DeleteGroupsRequest(names))] == [""]
 
 
 class TestList:
@@ -140,7 +141,7 @@ class TestDelete:
 
     @pytest.mark.row("3.12/duplicates")
     def test_duplicates_are_folded(self) -> None:
-        requests = split_delete(SimpleNamespace(groups_names=["a", "b", "a"]))
+        requests = split_delete(DeleteGroupsRequest(["a", "b", "a"]))
         assert [r.group_id for r in requests] == ["a", "b"]
 
     def test_it_waits_for_a_commit_that_is_under_way(self) -> None:

@@ -11,6 +11,7 @@ from kohort.coordinator.admin import GroupRequest
 from kohort.coordinator.consumer_groups.describe import split_describe
 from kohort.coordinator.replies import GROUP_OPERATIONS
 from kohort.protocol import ApiKey
+from kohort.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from tests.coordinator.consumer_groups.group_world import World
 
 
@@ -53,7 +54,7 @@ def test_what_is_no_consumer_group_is_told_so(group: str, error: int, message: s
 
 
 def test_each_group_of_a_request_is_asked_alone() -> None:
-    body = SimpleNamespace(group_ids=["a", "b"], include_authorized_operations=True)
+    body = ConsumerGroupDescribeRequest(["a", "b"], True)
     assert [(one.group_id, one.with_operations) for one in split_describe(body)] == [("a", True), ("b", True)]
 
 
