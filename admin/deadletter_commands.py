@@ -253,7 +253,7 @@ def _report_replay(
         words.append("nothing is written: add --execute")
     elif not remembered:
         words.append("replays of some letters are not remembered: the same command writes them again")
-    parts: list[Any] = [table(["TO", "LETTERS"], sorted(replayed.items()))] if replayed else []
+    parts: list[object] = [table(["TO", "LETTERS"], sorted(replayed.items()))] if replayed else []
     screen.show(*parts, *words)
 
 

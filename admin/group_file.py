@@ -59,7 +59,7 @@ def _parse_file(file: Path, text: str) -> object:
         raise WorkbenchError(f"{file} is no YAML: {' '.join(str(error).split())}") from error
 
 
-def _read_group(data: Any, name: str) -> GroupSnapshot:
+def _read_group(data: object, name: str) -> GroupSnapshot:
     fields = _require_mapping(data, "the file")
     _refuse_other_fields(fields, {"group", "topics", "members", "weights", "protocol"}, "the file")
     topics = {
@@ -79,7 +79,7 @@ def _read_group(data: Any, name: str) -> GroupSnapshot:
     )
 
 
-def _require_mapping(value: Any, what: str) -> Mapping[str, Any]:
+def _require_mapping(value: object, what: str) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
         raise TypeError(f"{what} is {value!r}: give names and what belongs to them")
     return value
@@ -99,7 +99,7 @@ def _read_topic(name: str, row: Any) -> TopicInfo:
     return TopicInfo(count, tuple(frozenset(map(str, racks)) for racks in fields.get("racks", ())))
 
 
-def _read_member(name: str, row: Any) -> Member:
+def _read_member(name: str, row: object) -> Member:
     fields = _require_mapping(row, f"member {name}")
     _refuse_other_fields(fields, _MEMBER_KEYS, f"member {name}")
     topics = fields.get("topics")
@@ -117,7 +117,7 @@ def _read_member(name: str, row: Any) -> Member:
     return Member(name, subscription, None if instance_id is None else str(instance_id))
 
 
-def _owned_of(name: str, row: Any) -> tuple[TopicPartition, ...]:
+def _owned_of(name: str, row: object) -> tuple[TopicPartition, ...]:
     fields = _require_mapping(
         _require_mapping(row, f"member {name}").get("owned") or {}, f"owned of member {name}"
     )

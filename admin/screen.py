@@ -48,7 +48,7 @@ class Screen:
             return console
         return Console(file=sys.stdout, highlight=False, width=_PIPE_WIDTH)
 
-    def show(self, *parts: Any) -> None:
+    def show(self, *parts: object) -> None:
         """Print tables and texts, a blank line between them."""
         self._end_progress()
         console = self.console()
@@ -59,7 +59,7 @@ class Screen:
                 console.print(part)
         self.write("\n".join(line.rstrip() for line in captured.get().splitlines()) + "\n")
 
-    def document(self, value: Any, *, one_line: bool = False) -> None:
+    def document(self, value: object, *, one_line: bool = False) -> None:
         """Write a value as JSON, indented or on one line."""
         self._end_progress()
         self.write(document(value, indent=None if one_line else 2) + "\n")
@@ -99,7 +99,7 @@ def drop_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> Any:
     """The value in lists, dicts, strings and numbers."""
     if is_dataclass(value):
         return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
@@ -112,6 +112,6 @@ def plain(value: Any) -> Any:
     return value
 
 
-def document(value: Any, *, indent: int | None = 2) -> str:
+def document(value: object, *, indent: int | None = 2) -> str:
     """Return a value as JSON; data classes are objects, bytes and enums as ``plain`` has them."""
     return json.dumps(plain(value), indent=indent, ensure_ascii=False)

@@ -50,7 +50,7 @@ class SchemaRegistry:
         *,
         timeout_ms: int = 10_000,
         max_retries: int = 2,
-        properties: Mapping[str, Any] | None = None,
+        properties: Mapping[str, object] | None = None,
     ) -> None:
         self._url = url
         self._conf = {
@@ -67,7 +67,7 @@ class SchemaRegistry:
     def __repr__(self) -> str:
         return "SchemaRegistry(...)"  # its URL may have a password
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {**vars(self), "_client": None}
 
     def _make_client(self) -> Any:
@@ -79,21 +79,21 @@ class SchemaRegistry:
                 raise ConfigError(f"SchemaRegistry: {error}") from None
         return self._client
 
-    def avro(self, model: Any = None, *, schema: str | None = None) -> RegistryDecoder:
+    def avro(self, model: object = None, *, schema: str | None = None) -> RegistryDecoder:
         """Return a decoder of Avro. ``schema``: the reader's schema; by default the one of the writer."""
         return RegistryDecoder(self, "avro", schema, model)
 
-    def json(self, model: Any = None, *, schema: str | None = None) -> RegistryDecoder:
+    def json(self, model: object = None, *, schema: str | None = None) -> RegistryDecoder:
         """Return a decoder of JSON, which validates by ``schema`` or, by default, the writer's schema."""
         return RegistryDecoder(self, "json", schema, model)
 
-    def protobuf(self, message: Any) -> RegistryDecoder:
+    def protobuf(self, message: object) -> RegistryDecoder:
         """Return a decoder of Protobuf to instances of ``message``, a generated class; sends no requests."""
         return RegistryDecoder(self, "protobuf", message, None)
 
     def avro_encoder(
         self,
-        schema: Any = None,
+        schema: object = None,
         *,
         subject_name: SubjectName = "topic",
         auto_register: bool = True,
@@ -109,7 +109,7 @@ class SchemaRegistry:
 
     def json_encoder(
         self,
-        schema: Any = None,
+        schema: object = None,
         *,
         subject_name: SubjectName = "topic",
         auto_register: bool = True,
@@ -124,7 +124,7 @@ class SchemaRegistry:
 
     def protobuf_encoder(
         self,
-        message: Any,
+        message: object,
         *,
         subject_name: SubjectName = "topic",
         auto_register: bool = True,
@@ -138,7 +138,9 @@ class SchemaRegistry:
         """Return whether the newest schema of a subject is requested again after some time."""
         return self._conf.get("cache.latest.ttl.sec") is not None
 
-    def content_encoder(self, kind: Kind, what: Any, conf: dict[str, Any]) -> Callable[[Any, str, str], Any]:
+    def content_encoder(
+        self, kind: Kind, what: object, conf: dict[str, object]
+    ) -> Callable[[Any, str, str], Any]:
         """Return confluent-kafka's encoder as a function of a value, a topic, and "key" or "value".
 
         Raises ConfigError, RegistryError.
@@ -158,7 +160,7 @@ class SchemaRegistry:
             raise ConfigError(f"this schema cannot be used: {type(error).__name__}: {error}") from error
         return lambda value, topic, field: made(value, context(topic, field))
 
-    def content_decoder(self, kind: Kind, what: Any) -> Callable[[bytes], Any]:
+    def content_decoder(self, kind: Kind, what: object) -> Callable[[bytes], Any]:
         """Return confluent-kafka's decoder. Raises ConfigError if the packages that it needs are missing."""
         made: Callable[[bytes], Any]
         home = _import_extra(_MODULES[kind], _EXTRAS[kind])
@@ -194,7 +196,7 @@ class RegistryDecoder:
     another format, LookupError for an unknown schema, RegistryError, and the library's errors.
     """
 
-    def __init__(self, registry: SchemaRegistry, kind: Kind, what: Any, model: Any) -> None:
+    def __init__(self, registry: SchemaRegistry, kind: Kind, what: object, model: object) -> None:
         self._made_of = registry, kind, what, model
         self._registry = registry
         self._content = registry.content_decoder(kind, what)
@@ -202,7 +204,7 @@ class RegistryDecoder:
         self._asks = kind != "protobuf"
         self._known: set[int] = set()
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[object, ...]:
         return RegistryDecoder, self._made_of
 
     def __call__(self, data: bytes) -> Any:
@@ -233,7 +235,7 @@ class RegistryEncoder:
         self,
         registry: SchemaRegistry,
         kind: Kind,
-        what: Any,
+        what: object,
         subject_name: SubjectName,
         auto_register: bool,
         use_latest: bool,
@@ -250,10 +252,10 @@ class RegistryEncoder:
         self._forgets = use_latest and registry.forgets
         self._known: set[tuple[str, str]] = set()
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[object, ...]:
         return RegistryEncoder, self._made_of
 
-    def __call__(self, value: Any, topic: str, field: str) -> Any:
+    def __call__(self, value: object, topic: str, field: str) -> Any:
         try:
             data = self._content(value, topic, field)
         except Exception as error:
@@ -294,7 +296,7 @@ def _raise_registrys(error: Exception, what: str) -> None:
         raise RegistryError(f"the registry cannot be asked about {what}: {error!r}") from error
 
 
-def _as_dict(value: Any, _: Any) -> Any:
+def _as_dict(value: object, _: object) -> Any:
     """Convert pydantic models and dataclasses to dicts; return other values unchanged."""
     if hasattr(value, "model_dump"):
         return value.model_dump()
@@ -315,7 +317,7 @@ def _json_schema(what: Any) -> tuple[Any, Callable[[Any, Any], Any]]:
     )
 
 
-def _no_subject(_: Any, __: Any) -> None:
+def _no_subject(_: object, __: object) -> None:
     """Subject name strategy for decoders, which find schemas by id only."""
 
 

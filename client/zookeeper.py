@@ -72,7 +72,7 @@ class ZooKeeperSession:
         #: What was told last; kazoo's clients begin with it.
         self._state = "LOST"
         #: The client that has ended, until there is another one; the task that makes that.
-        self._ended: Any = None
+        self._ended: object = None
         self._renewer: asyncio.Task[None] | None = None
         self._waiting: set[asyncio.Future[Any]] = set()
         self.client = self._new_client(joined)
@@ -91,7 +91,7 @@ class ZooKeeperSession:
             def dispatch_callback(self, callback: Any) -> None:
                 self.completion_queue.put(lambda: callback.func(*callback.args))
 
-            def spawn(self, func: Any, *arguments: Any, **options: Any) -> Any:
+            def spawn(self, func: Any, *arguments: object, **options: object) -> Any:
                 def run() -> None:
                     try:
                         func(*arguments, **options)
@@ -134,7 +134,7 @@ class ZooKeeperSession:
         self._on_state = on_state
         await asyncio.to_thread(self.client.start_async)
 
-    def _state_changed(self, client: Any, state: str) -> None:
+    def _state_changed(self, client: object, state: str) -> None:
         # the threads of a client that has ended may tell of it for a while
         if client is self.client and client is not self._ended:
             self._report_state(state)
@@ -144,7 +144,7 @@ class ZooKeeperSession:
             self._state = state
             self._on_state(state)
 
-    def _client_ended(self, client: Any) -> None:
+    def _client_ended(self, client: object) -> None:
         """Called for each thread of a client that ends: nobody stopped it unless the session is closed."""
         if self._on_state is None or client is not self.client or client is self._ended:
             return
@@ -170,7 +170,7 @@ class ZooKeeperSession:
                 self._ended = self.client
                 self._log.error("no client of ZooKeeper could begin, which is tried again: %r", error)
 
-    def call(self, request: Callable[..., Any], *arguments: Any) -> asyncio.Future[Any]:
+    def call(self, request: Callable[..., Any], *arguments: object) -> asyncio.Future[Any]:
         """Call one of the client's asynchronous methods. The future has its result, or a KazooException."""
         future = self._loop.create_future()
         if self.client is self._ended:
@@ -223,14 +223,14 @@ class ZooKeeperSession:
         return (root if path == "/" else root + path) or "/"
 
     def _send_request(self, request: ReadMany | WatchAll) -> asyncio.Future[Any]:
-        def asked() -> Any:
+        def asked() -> object:
             result = self.client.handler.async_result()
             self.client._call(request, result)
             return result
 
         return self.call(asked)
 
-    def hand_over(self, call: Callable[..., None], *arguments: Any) -> None:
+    def hand_over(self, call: Callable[..., None], *arguments: object) -> None:
         """Call a function on the event loop, from any thread."""
         # the loop may be closed: then the call is not needed
         with suppress(RuntimeError):
