@@ -221,8 +221,8 @@ class Producer:
     async def send(
         self,
         topic: str,
-        value: Any = None,
-        key: Any = None,
+        value: object = None,
+        key: object = None,
         partition: int | None = None,
         timestamp_ms: int | None = None,
         headers: Headers = (),
@@ -268,7 +268,9 @@ class Producer:
                 await asyncio.sleep(0)  # so that requests are sent while the caller goes on sending records
         return future  # type: ignore[no-any-return]
 
-    async def _encode(self, encoders: Encoders, topic: str, value: Any, key: Any) -> tuple[Any, Any]:
+    async def _encode(
+        self, encoders: Encoders, topic: str, value: object, key: object
+    ) -> tuple[object, object]:
         if encoders.must_wait(topic):
             return await asyncio.to_thread(encoders.pair, topic, value, key)
         return encoders.pair(topic, value, key)
@@ -341,7 +343,7 @@ class Producer:
             await self._learn(topic, None)
         return len(self._topics[topic].queues)
 
-    def may_have_to_ask(self, topic: Any, partition: Any) -> bool:
+    def may_have_to_ask(self, topic: object, partition: object) -> bool:
         """Return whether ``send`` must request metadata, as the topic or partition is not known."""
         if type(topic) is not str or not isinstance(partition, int | None):
             return False

@@ -125,9 +125,9 @@ class Handler:
 
     function: HandlerFunction
     topics: tuple[str, ...]
-    model: Any = None
-    decode: Any = None
-    key_decode: Any = None
+    model: object = None
+    decode: object = None
+    key_decode: object = None
     lanes: Lanes = "partition"
     concurrency: int = 16
     retry: Retry = ONCE
@@ -141,12 +141,12 @@ class Handler:
     held: bool = False
     counters: Counters = field(default_factory=Counters)
     #: Determined at registration; the parameters after the records are filled by type at a start.
-    validate: Callable[[bytes], Any] | None = None
+    validate: Callable[[bytes], object] | None = None
     value_decoder: Decoder | None = None
     key_decoder: Decoder | None = None
     is_async: bool = False
     wants: tuple[Wanted, ...] = ()
-    values: dict[str, Any] = field(default_factory=dict)
+    values: dict[str, object] = field(default_factory=dict)
     #: With their delays in ms.
     retry_topics: Mapping[str, int] = field(default_factory=dict)
     #: Set for the time of a run.
@@ -194,7 +194,7 @@ class Handler:
         return (*self.topics, *self.retry_topics)
 
     @property
-    def key_of(self) -> Callable[[Any], Hashable] | None:
+    def key_of(self) -> Callable[[object], Hashable] | None:
         """Function from a record to its queue in the partition; None if the partition has a single queue."""
         if self.lanes == "partition":
             return None
@@ -268,7 +268,7 @@ class Handler:
 
     def _start_call(
         self, records: list[Record], given: list[Record], threads: DaemonThreads | None
-    ) -> Awaitable[Any]:
+    ) -> Awaitable[object]:
         """The awaitable of a call; for an async function its own, since a wrapper costs time.
 
         ``given`` are the records as the handler sees them.
@@ -285,18 +285,18 @@ class Handler:
         records: list[Record],
         given: list[Record],
         threads: DaemonThreads | None,
-    ) -> Awaitable[Any]:
+    ) -> Awaitable[object]:
         if not middlewares:
             return self._called_at_last(records, given, threads)
 
         inner: list[Any] = []
 
-        async def call_next(changed: Any) -> Any:
+        async def call_next(changed: Any) -> object:
             passed = list(changed) if self.takes_batches else [changed]
             inner.append(await self._call_through(middlewares[1:], records, passed, threads))
             return inner[-1]
 
-        async def call() -> Any:
+        async def call() -> object:
             result = await middlewares[0](given if self.takes_batches else given[0], call_next)
             if result is None and self.output is not None and inner and inner[-1]:
                 name = getattr(middlewares[0], "__qualname__", repr(middlewares[0]))
@@ -310,7 +310,7 @@ class Handler:
 
     def _called_at_last(
         self, records: list[Record], given: list[Record], threads: DaemonThreads | None
-    ) -> Awaitable[Any]:
+    ) -> Awaitable[object]:
         if self.is_async:
             if any(map(self._must_wait, given)):
                 assert threads is not None, "handlers whose decoders may wait have threads"
@@ -326,7 +326,7 @@ class Handler:
             return threads.call(functools.partial(self.once.run, records, handle))
         return threads.call(functools.partial(self._in_thread, given))
 
-    async def _in_time(self, called: Awaitable[Any], timeout_ms: int) -> Any:
+    async def _in_time(self, called: Awaitable[object], timeout_ms: int) -> object:
         # not asyncio.wait_for: a TimeoutError that the handler raises is not ours
         try:
             async with asyncio.timeout(timeout_ms / 1000) as bound:
@@ -343,7 +343,7 @@ class Handler:
             value is not None and value.must_wait(record.value)
         )
 
-    async def _with_arguments(self, arguments: Awaitable[tuple[Any, ...]]) -> Any:
+    async def _with_arguments(self, arguments: Awaitable[tuple[object, ...]]) -> object:
         called = self.function(*await arguments, **self.values)
         return await (_collect_results(called) if inspect.isasyncgen(called) else called)
 
@@ -358,20 +358,20 @@ class Handler:
         return list(result) if inspect.isgenerator(result) else result
 
     def _in_transaction(
-        self, given_for: Mapping[Record, Record], records: list[Record], connection: Any
+        self, given_for: Mapping[Record, Record], records: list[Record], connection: object
     ) -> None:
         self._in_thread([given_for[record] for record in records], **{self.connection: connection})
 
-    def _make_arguments(self, records: list[Record]) -> tuple[Any, ...]:
+    def _make_arguments(self, records: list[Record]) -> tuple[object, ...]:
         if self.takes_batches:
             return self._make_columns([self._decode_record(record) for record in records], records)
         return (*self._decode_record(records[0]), records[0])
 
-    def _make_columns(self, rows: list[tuple[Any, ...]], records: list[Record]) -> tuple[Any, ...]:
+    def _make_columns(self, rows: list[tuple[object, ...]], records: list[Record]) -> tuple[object, ...]:
         """Lists of the decoded keys and values, and the records."""
         return (*map(list, zip(*rows, strict=True)), records)
 
-    async def _arguments_in_turns(self, records: list[Record]) -> tuple[Any, ...]:
+    async def _arguments_in_turns(self, records: list[Record]) -> tuple[object, ...]:
         """The arguments, decoded on the event loop in short turns, because heartbeats share it."""
         now = asyncio.get_running_loop().time
         rows, until = [], now() + STRETCH_S
@@ -382,14 +382,14 @@ class Handler:
             rows.append(self._decode_record(record))
         return self._make_columns(rows, records)
 
-    def _decode_record(self, record: Record) -> tuple[Any, ...]:
+    def _decode_record(self, record: Record) -> tuple[object, ...]:
         """The record's key and value, decoded if the handler takes them."""
         key = () if self.key_decoder is None else (self.key_decoder(record.key),)
         if self.validate is not None:
             return (*key, self._validate_record(record))
         return key if self.value_decoder is None else (*key, self.value_decoder(record.value))
 
-    def _validate_record(self, record: Record) -> Any:
+    def _validate_record(self, record: Record) -> object:
         assert self.validate is not None, "only called for handlers with a model"
         try:
             # a tombstone is JSON's null: a model such as "Order | None" takes it

@@ -32,7 +32,7 @@ ONE_BY_ONE: Final = "one by one"
 class Partly:
     """These records of a call are finished; ``rest`` is the outcome of the others, or what they raised."""
 
-    finished: Sequence[Any]
+    finished: Sequence[Waiting]
     rest: float | Exception | None
 
 
@@ -91,7 +91,7 @@ class KeyQueue:
 
     partition: PartitionQueues
     key: Hashable
-    waiting: deque[Any]
+    waiting: deque[Waiting]
     #: A list when there are any.
     taken: Any = ()
     attempt: int = 0
@@ -144,7 +144,7 @@ class QueueScheduler:
 
     run: Run
     _: KW_ONLY
-    key_of: Callable[[Any], Hashable] | None
+    key_of: Callable[[Waiting], Hashable] | None
     concurrency: int
     batch: int
     done: Callable[[Any, PartitionQueues], None]
@@ -183,7 +183,9 @@ class QueueScheduler:
         """When the oldest call that runs began, by the loop's clock; None if none runs."""
         return min((queue.began for queue in self.calls()), default=None)
 
-    def add(self, partition: TopicPartition, session: int, records: Sequence[Any]) -> PartitionQueues | None:
+    def add(
+        self, partition: TopicPartition, session: int, records: Sequence[Waiting]
+    ) -> PartitionQueues | None:
         """Append records of a partition, in order, to their queues; returns the partition's queues.
 
         Returns None and drops the records when the partition is being released. Records of an earlier session
@@ -242,7 +244,7 @@ class QueueScheduler:
             if partition not in partitions:
                 self._give_up_waiting(work)
 
-    def _begin_call(self, work: PartitionQueues, key: Hashable, records: deque[Any]) -> None:
+    def _begin_call(self, work: PartitionQueues, key: Hashable, records: deque[Waiting]) -> None:
         queue = work.queues[key] = KeyQueue(work, key, records)
         self._make_ready(queue)
 
@@ -403,13 +405,13 @@ class QueueScheduler:
         self._make_ready(queue)
         self._fill_slots()
 
-    def _take_records(self, queue: KeyQueue, slot: asyncio.Task[None]) -> list[Any]:
+    def _take_records(self, queue: KeyQueue, slot: asyncio.Task[None]) -> list[Waiting]:
         """The records of the queue's next call: new ones, or those to retry."""
         queue.slot = slot
         queue.began = queue.told = asyncio.get_running_loop().time()
         queue.attempt += 1
         if queue.taken:
-            again: list[Any] = queue.taken
+            again: list[Waiting] = queue.taken
             return again
         waiting = queue.waiting
         if self.batch == 1 or queue.one_by_one:
@@ -424,7 +426,7 @@ class QueueScheduler:
             queue.partition.begun = last
         return taken
 
-    def _finish_call(self, queue: KeyQueue, records: Sequence[Any]) -> None:
+    def _finish_call(self, queue: KeyQueue, records: Sequence[Waiting]) -> None:
         taken, work = queue.taken, queue.partition
         if records is taken:
             queue.taken = ()
@@ -460,7 +462,7 @@ class QueueScheduler:
             work.ended = asyncio.Event()
         self._drop_waiting(work, lambda record: record.offset <= work.begun)
 
-    def _drop_waiting(self, work: PartitionQueues, keep: Callable[[Any], bool]) -> None:
+    def _drop_waiting(self, work: PartitionQueues, keep: Callable[[Waiting], bool]) -> None:
         for queue in list(work.queues.values()):
             kept = deque(record for record in queue.waiting if keep(record))
             if not kept and not queue.taken:
@@ -499,7 +501,7 @@ class QueueScheduler:
         self._end_queue(queue)
 
     @staticmethod
-    def _forget_records(work: PartitionQueues, records: Iterable[Any]) -> None:
+    def _forget_records(work: PartitionQueues, records: Iterable[Waiting]) -> None:
         for record in records:
             work.records -= 1
             work.bytes -= size_of(record)

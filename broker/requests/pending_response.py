@@ -71,7 +71,7 @@ class KnownResponse(PendingResponse):
 
     _known: KnownCommit
 
-    def set(self, body: Any) -> None:
+    def set(self, body: object) -> None:
         """Take the answer; the one known in advance is sent as bytes that were made before."""
         known = self._known
         if body is not known.answer:
@@ -96,7 +96,7 @@ class TimedResponse(PendingResponse):
         if self.response is None:
             self._submitted_s = clock()
 
-    def set(self, body: Any) -> None:
+    def set(self, body: object) -> None:
         """Take the answer, and record how long the request waited and was worked on."""
         PendingResponse.set(self, body)
         now = clock()
@@ -111,7 +111,7 @@ class MeteredResponse(PendingResponse):
     _throttle: Throttle
     _gauge: Gauge
 
-    def set(self, body: Any) -> None:
+    def set(self, body: object) -> None:
         """Take the response. It cost the time that the connection has run since its last response."""
         now = clock()
         if delay_s := self._gauge.record(self._connection.lap(now) * 100.0, now):
