@@ -32,6 +32,9 @@ QUORUM_COMMAND = "org.apache.kafka.tools.MetadataQuorumCommand"
 CONSOLE_CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
 CONSOLE_PRODUCER = "org.apache.kafka.tools.ConsoleProducer"
 VERIFIABLE_CONSUMER = "org.apache.kafka.tools.VerifiableConsumer"
+SHARE_GROUP_COMMAND = "org.apache.kafka.tools.consumer.group.ShareGroupCommand"
+SHARE_CONSOLE = "org.apache.kafka.tools.consumer.ConsoleShareConsumer"
+VERIFIABLE_SHARE = "org.apache.kafka.tools.VerifiableShareConsumer"
 
 FETCH_TIMEOUT_S = 90.0
 
