@@ -34,6 +34,7 @@ from ..protocol.messages import (
 )
 from ..protocol.messages.find_coordinator import FindCoordinatorRequest
 from .errors import BrokerConnectionError
+from .pool import SURROUNDINGS
 from .requests import SHARE, Requests
 from .waiting import Backoff
 
@@ -89,7 +90,7 @@ class ShareStateClient:
         self._find = find
         self._ask = ask
         self._timeout_ms = timeout_ms
-        self._backoff = backoff or Backoff()
+        self._backoff = backoff or Backoff(rng=SURROUNDINGS.get().make_random())
 
     async def initialize_state(
         self, group_id: str, topics: Mapping[UUID, Sequence[initialize_share_group_state.PartitionData]]

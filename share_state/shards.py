@@ -174,7 +174,12 @@ ShareShard: TypeAlias = Shard[ShareStates]
 
 
 def handle_initialize(shard: ShareShard, request: Request, now_ms: int) -> None:
-    """Begin a state, or replace it, with a state epoch that is not lower."""
+    """Begin a state, or replace it, with a state epoch that is not lower.
+
+    A state that begins where its group's rule says (start offset -1) and is used already is not replaced by
+    one of the same epoch: that is the request of before, come late, and would give again what is done.
+    Apache Kafka replaces it.
+    """
     key, row, text = request.body
     assert isinstance(row, initialize.PartitionData), "the row of this API"
     kept = shard.state.by_key.get(key)
@@ -186,6 +191,8 @@ def handle_initialize(shard: ShareShard, request: Request, now_ms: int) -> None:
         return _refuse(shard, request, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     if row.start_offset < NONE:
         return _refuse(shard, request, ErrorCode.INVALID_REQUEST, "a start offset is 0 or more, or -1")
+    if kept is not None and _is_repeated(kept.now, row):
+        return shard.reply(request, initialize.PartitionResult(row.partition))
     snapshot = ShareSnapshot(
         key,
         0 if kept is None else kept.now.snapshot_epoch + 1,
@@ -198,6 +205,11 @@ def handle_initialize(shard: ShareShard, request: Request, now_ms: int) -> None:
     )
     answer = initialize.PartitionResult(row.partition)
     return shard.append(text, (snapshot,), answers=((request, answer),))
+
+
+def _is_repeated(now: ShareSnapshot, row: initialize.PartitionData) -> bool:
+    is_used = now.start_offset != NONE or bool(now.batches)
+    return row.start_offset == NONE and row.state_epoch == now.state_epoch and is_used
 
 
 def handle_read(shard: ShareShard, request: Request, now_ms: int) -> None:
@@ -239,7 +251,9 @@ def handle_summary(shard: ShareShard, request: Request, now_ms: int) -> None:
 
 
 def handle_write(shard: ShareShard, request: Request, now_ms: int) -> None:
-    """Put a leader's changes on top of the state."""
+    """Put a leader's changes on top of the state. One that comes late takes nothing back: its batches have
+    lower delivery counts, and its start offset is passed over, which Apache Kafka takes.
+    """
     key, row, text = request.body
     assert isinstance(row, write.PartitionData), "the row of this API"
     kept = shard.state.by_key.get(key)
@@ -254,10 +268,11 @@ def handle_write(shard: ShareShard, request: Request, now_ms: int) -> None:
         # Apache Kafka takes them, and gives them to the next leader
         return _refuse(shard, request, ErrorCode.INVALID_REQUEST, "no range of offsets, or no state")
     written = (read.StateBatch(*batch) for batch in row.state_batches)
-    batches = merge_batches((), written, row.start_offset)
-    update = ShareUpdate(
-        key, now.snapshot_epoch, now.leader_epoch, row.start_offset, batches, row.delivery_complete_count
-    )
+    start, count = row.start_offset, row.delivery_complete_count
+    if NONE != start < now.start_offset:
+        start, count = now.start_offset, now.delivery_complete_count
+    batches = merge_batches((), written, start)
+    update = ShareUpdate(key, now.snapshot_epoch, now.leader_epoch, start, batches, count)
     if why := _too_large(shard.state, now, update):
         shard.tell(StateWriteRefused("", text, why))
         return _refuse(shard, request, ErrorCode.UNKNOWN_SERVER_ERROR, why)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .simulation import SimulationFailed, simulate
     from .simulation.cluster import simulate_cluster
     from .simulation.services import simulate_service
+    from .simulation.share_groups import simulate_share_groups
     from .simulation.transactions import simulate_transactions
 
 _LAZY = {
@@ -33,6 +34,7 @@ _LAZY = {
     "simulate": "simulation",
     "simulate_service": "simulation.services",
     "simulate_cluster": "simulation.cluster",
+    "simulate_share_groups": "simulation.share_groups",
     "simulate_transactions": "simulation.transactions",
 }
 
@@ -56,5 +58,6 @@ __all__ = [
     "simulate",
     "simulate_cluster",
     "simulate_service",
+    "simulate_share_groups",
     "simulate_transactions",
 ]

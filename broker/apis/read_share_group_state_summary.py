@@ -6,6 +6,20 @@ The group's coordinator sends it; it fences nobody. Version 1 adds the number of
 from __future__ import annotations
 
 from ...protocol import ApiKey
-from ._share_state import serve_share_state
+from ...protocol.messages.read_share_group_state_summary import (
+    ReadShareGroupStateSummaryRequest,
+    ReadShareGroupStateSummaryResponse,
+)
+from ..node import Node
+from ._api import Request
+from ._share_state import answer_share_state, serve_share_state
 
-API = serve_share_state(ApiKey.READ_SHARE_GROUP_STATE_SUMMARY, versions=(0, 1), reads_only=True)
+
+async def _handle(
+    node: Node, request: Request[ReadShareGroupStateSummaryRequest]
+) -> ReadShareGroupStateSummaryResponse:
+    """Answer for the partitions whose state this broker keeps; for others NOT_COORDINATOR."""
+    return await answer_share_state(node, request, ReadShareGroupStateSummaryResponse)
+
+
+API = serve_share_state(ApiKey.READ_SHARE_GROUP_STATE_SUMMARY, _handle, versions=(0, 1), reads_only=True)

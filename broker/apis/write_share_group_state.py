@@ -6,6 +6,18 @@ The leader of the partition sends it. Version 1 adds the number of offsets that 
 from __future__ import annotations
 
 from ...protocol import ApiKey
-from ._share_state import serve_share_state
+from ...protocol.messages.write_share_group_state import (
+    WriteShareGroupStateRequest,
+    WriteShareGroupStateResponse,
+)
+from ..node import Node
+from ._api import Request
+from ._share_state import answer_share_state, serve_share_state
 
-API = serve_share_state(ApiKey.WRITE_SHARE_GROUP_STATE, versions=(0, 1), reads_only=False)
+
+async def _handle(node: Node, request: Request[WriteShareGroupStateRequest]) -> WriteShareGroupStateResponse:
+    """Answer for the partitions whose state this broker keeps; for others NOT_COORDINATOR."""
+    return await answer_share_state(node, request, WriteShareGroupStateResponse)
+
+
+API = serve_share_state(ApiKey.WRITE_SHARE_GROUP_STATE, _handle, versions=(0, 1), reads_only=False)

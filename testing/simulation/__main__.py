@@ -11,6 +11,7 @@ from typing import Any, Final
 from . import SimulationFailed, SimulationReport, simulate, trace
 from .cluster import simulate_cluster, trace_cluster
 from .services import simulate_service, trace_service
+from .share_groups import simulate_share_groups, trace_share_groups
 from .transactions import simulate_transactions, trace_transactions
 
 #: What runs the schedules of an option, and what shows one of them.
@@ -18,6 +19,7 @@ KINDS: Final[dict[str, tuple[Callable[..., SimulationReport], Callable[..., Any]
     "services": (simulate_service, trace_service),
     "transactions": (simulate_transactions, trace_transactions),
     "cluster": (simulate_cluster, trace_cluster),
+    "share_groups": (simulate_share_groups, trace_share_groups),
 }
 
 
@@ -43,14 +45,15 @@ def main() -> int:
     )
     parser.add_argument("--transactions", action="store_true", help="schedules of transactions")
     parser.add_argument("--cluster", action="store_true", help="schedules of several brokers")
+    parser.add_argument("--share-groups", action="store_true", help="the same with a share group")
     given = parser.parse_args()
-    if given.crashes and (given.services or given.transactions or given.cluster):
+    if given.crashes and any(getattr(given, kind) for kind in KINDS):
         parser.error("--crashes are of the coordinator's schedules: give no other kind")
     if given.protocol in (("mixed",) if given.services else ("consumer", "registry")):
         parser.error("--protocol consumer and registry go with --services, mixed goes without")
     left_out = [name for name in given.without.split(",") if name]
     run, show = next((KINDS[name] for name in KINDS if getattr(given, name)), (simulate, trace))
-    options: dict[str, Any] = {} if given.transactions or given.cluster else {"protocol": given.protocol}
+    options: dict[str, Any] = {"protocol": given.protocol} if run in (simulate, simulate_service) else {}
     if given.crashes:
         options["crashes"] = given.crashes
     if given.seed is not None:

@@ -25,8 +25,8 @@ class Model:
     offsets: dict[int, tuple[int, int]] = field(default_factory=dict)
 
     def write(self, batches: list[tuple[int, int, int, int]], start: int) -> None:
-        if start >= 0:
-            self.start = start
+        # a write that comes late takes nothing back
+        self.start = max(self.start, start)
         for first, last, state, count in batches:
             for offset in range(first, last + 1):
                 known = self.offsets.get(offset, (count, state))
@@ -102,7 +102,10 @@ def initialize(
         assert error == ErrorCode.NONE
         # every leader reads a state before it writes it
         bottle.read(0 if known is None else known.leader, key)
-        models[key] = Model(epoch, start, 0 if known is None else known.leader)
+        # a start of -1 at the same epoch is the request of before: it does not replace what is used
+        used = known is not None and (known.start != -1 or bool(known.offsets))
+        if known is None or start != -1 or epoch > known.state_epoch or not used:
+            models[key] = Model(epoch, start, 0 if known is None else known.leader)
 
 
 def write(

@@ -56,6 +56,24 @@ def test_a_lower_state_epoch_replaces_nothing_an_equal_one_does() -> None:
     assert (state(bottle).start_offset, state(bottle).batches) == (3, ())
 
 
+def test_an_initialization_that_comes_late_does_not_replace_a_state_that_is_used() -> None:
+    bottle = Bottle()
+    bottle.initialize(5)
+    bottle.write(5, 0, (0, 2, 2, 1), start=3)
+    assert bottle.initialize(5) == (0, 0, None)
+    assert state(bottle).start_offset == 3
+    assert bottle.initialize(6) == (0, 0, None)
+    assert state(bottle).start_offset == -1
+
+
+def test_a_write_that_comes_late_does_not_take_the_start_offset_back() -> None:
+    bottle = Bottle()
+    bottle.initialize(5)
+    bottle.write(5, 0, (0, 2, 2, 1), start=3)
+    assert bottle.write(5, 0, (0, 1, 2, 1), start=0).error_code == _E.NONE
+    assert (state(bottle).start_offset, state(bottle).batches) == (3, ())
+
+
 def test_a_leader_that_reads_fences_those_before_it() -> None:
     bottle = Bottle()
     bottle.initialize(1, 0)

@@ -215,6 +215,8 @@ class ClusterWorld(BrokerWorld[ClusterPlan]):
         ends = {(p.log_end_offset, p.high_watermark, p.last_stable_offset) for p in there.values()}
         if len(ends) > 1:
             return "B8", f"{name} ends at {sorted(ends)}"
+        if len(starts := {p.log_start_offset for p in there.values()}) > 1:
+            return "B8", f"{name} begins at {sorted(starts)}"
         end, *others = next(iter(ends))
         return None if {end} == set(others) else ("B8", f"{name} ends at {end}, and is read to {others}")
 

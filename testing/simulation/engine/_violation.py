@@ -53,6 +53,11 @@ INVARIANTS: Final[dict[str, str]] = {
     "B8": "when the faults are over, all brokers serve, all replicas get in sync, and clients get on",
     "B9": "a coordinator knows the members of the last generation that was handed out, under their ids, and "
     "puts none out before its session is over; nobody gets what another member has not given up",
+    "Q1": "a record of a share group is not given again once an acknowledgement that ends it was answered",
+    "Q2": "no record of a share group has two owners at one leader",
+    "Q3": "the stored start offset of a share partition never goes back",
+    "Q4": "a record of a share group is given no more often than its limit",
+    "Q5": "every record of a topic is given to a member of its share group",
     "L1": "when the faults are over, all members are in one Stable generation within a rebalance timeout, a "
     "session timeout and two heartbeats",
     "L2": "then no request is left unanswered",
