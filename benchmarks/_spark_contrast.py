@@ -30,7 +30,7 @@ def frame(spark: SparkSession, bootstrap: str, topic: str) -> DataFrame:
 async def _whole(bootstrap: str, topic: str) -> list[OffsetRange]:
     async with Cluster(bootstrap) as cluster:
         await cluster.metadata([topic])
-        places = cluster.known.partitions(topic)
+        places = cluster.known_metadata.partitions(topic)
         first = await cluster.list_offsets(dict.fromkeys(places, EARLIEST))
         last = await cluster.list_offsets(dict.fromkeys(places, LATEST))
     return [OffsetRange(*place, first[place].offset, last[place].offset) for place in sorted(places)]

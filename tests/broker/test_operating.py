@@ -29,17 +29,17 @@ import kohort
 kohort.__version__ = "99.1"
 from kohort.cluster import _zookeeper_store as store
 
-stamped, unstamped = store.stamped, store.unstamped
+add_stamp, remove_stamp = store.add_stamp, store.remove_stamp
 
 def stamp(value):
-    return stamped({**value, "later": {"field": [1]}} if isinstance(value, dict) else value)
+    return add_stamp({**value, "later": {"field": [1]}} if isinstance(value, dict) else value)
 
 def unstamp(path, stored):
     if isinstance(stored, dict):
         stored.pop("later", None)
-    return unstamped(path, stored)
+    return remove_stamp(path, stored)
 
-store.stamped, store.unstamped = stamp, unstamp
+store.add_stamp, store.remove_stamp = stamp, unstamp
 from kohort.cli import main
 raise SystemExit(main())
 """

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
 from kohort.admin import group_file
 from kohort.assignors import AssignorError, registry
@@ -48,6 +49,8 @@ from tests.records import header_of, require_same_readers
 MAX_FRAME_BYTES = 1_000
 
 _VERSIONS = versions()
+#: Of which of them, in front of a response.
+_NUMBER_BYTES: Final = 2
 
 
 def frames(data: bytes) -> None:
@@ -89,11 +92,12 @@ def request(data: bytes) -> None:
 
 
 def response(data: bytes) -> None:
-    """As clients read them; the first byte says which answer it is."""
-    if not data:
+    """As clients read them; the first two bytes say which answer it is."""
+    if len(data) < _NUMBER_BYTES:
         return
     try:
-        decode_response(*_VERSIONS[data[0] % len(_VERSIONS)], data[1:])
+        number = int.from_bytes(data[:_NUMBER_BYTES]) % len(_VERSIONS)
+        decode_response(*_VERSIONS[number], data[_NUMBER_BYTES:])
     except ProtocolError:
         return
 

@@ -49,4 +49,4 @@ def test_damaged_responses_of_every_api_and_version(rng: random.Random) -> None:
     for number in rng.choices(numbers, k=INPUTS // 10):
         right = response(*versions()[number], rng)
         for _ in range(10):
-            TARGETS["response"](bytes([number]) + damage(right, rng))
+            TARGETS["response"](number.to_bytes(2) + damage(right, rng))

@@ -195,8 +195,8 @@ SERVICE_BUGS = (
     _Bug(
         "who leaves does not tell the group",
         "consumer.run.driver:Driver.leave",
-        "self._request_answer(effect) if",
-        "asyncio.sleep(0) if",
+        "self._request_answer(effect)\n",
+        "asyncio.sleep(0)\n",
     ),
     _Bug(
         "the leader does not see that a topic has grown",
@@ -219,8 +219,8 @@ SERVICE_BUGS = (
     _Bug(
         "a member commits what is delivered, done or not",
         "consumer.done.partition_session:PartitionSession.to_commit",
-        "CommittedOffset(self.first,",
-        "CommittedOffset(self.position,",
+        "self.first, self.leader_epoch",
+        "self.position, self.leader_epoch",
     ),
     _Bug(
         "a member says that all behind a gap is done",

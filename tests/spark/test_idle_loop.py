@@ -33,6 +33,9 @@ class Clock:
     def monotonic(self) -> float:
         return self.now
 
+    def time(self) -> float:
+        return self.now
+
     def process_time(self) -> float:
         return self.worked
 

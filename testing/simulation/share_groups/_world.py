@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ....broker.partitions.partition import Partition
+from ....broker.share.led_partition import LedPartition
 from ....coordinator.engine.runner import ShardRunner
 from ....protocol import TopicPartition
 from ..brokers._process import BrokerProcess
@@ -34,10 +35,16 @@ class ShareWorld(ClusterWorld):
             partition = self.replica(broker, *place)
             if broker.parts is None or partition is None or not self._is_newest(broker, partition):
                 continue
-            found = (led for led in broker.parts.node.shares.all_led() if led.partition is partition)
-            led = next((led for led in found if led.key.group == group), None)
+            led = self.led_share_partition(broker, group, partition)
             return None if led is None or led.records is None else led.records.start_offset
         return None
+
+    def led_share_partition(
+        self, broker: BrokerProcess, group: str, partition: Partition
+    ) -> LedPartition | None:
+        """Return what a broker has of a share partition in memory, from one load to the next."""
+        led = () if broker.parts is None else broker.parts.node.shares.all_led()
+        return next((each for each in led if (each.key.group, each.partition) == (group, partition)), None)
 
     def stored_start_offsets(self, broker: BrokerProcess, partition: Partition) -> Iterator[tuple[str, int]]:
         """Share partitions with their start offsets, as the newest leader of their state has them."""

@@ -158,9 +158,11 @@ class ShareMember(ClientProcess):
 
     async def _beat(self, cluster: Cluster) -> None:
         """Join, and beat until the group does not know the member."""
-        epoch = 0
+        epoch, is_known = 0, False
         while True:
-            topics = [self._topic] if epoch == 0 else None
+            # after an answer that did not come, all is said again, and so all is answered
+            topics = None if is_known else [self._topic]
+            is_known = False
             body = ShareGroupHeartbeatRequest(QUEUE, self._member_id, epoch, None, topics)
             interval_ms = 50
             try:
@@ -174,11 +176,12 @@ class ShareMember(ClientProcess):
                 ):
                     epoch, self._assigned = 0, frozenset()
                 elif not answer.error_code:
+                    is_known = True
                     epoch, interval_ms = answer.member_epoch, answer.heartbeat_interval_ms
                     if answer.assignment is not None:
                         given = answer.assignment.topic_partitions
                         self._assigned = frozenset(index for topic in given for index in topic.partitions)
-                elif not _E(answer.error_code).retriable:
+                elif not (_E(answer.error_code).retriable or answer.error_code == _E.UNSUPPORTED_VERSION):
                     self.world.found(
                         "S0", f"{self} is refused {_E(answer.error_code).name}: {answer.error_message}"
                     )

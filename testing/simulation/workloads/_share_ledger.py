@@ -16,8 +16,6 @@ from ..engine._network import SimulatedCall
 
 _T = AcknowledgeType
 _Batches: TypeAlias = "Sequence[AcknowledgementBatch]"
-#: The life of a broker, the partition and its leader epoch.
-_Key: TypeAlias = "tuple[int, int, int]"
 _FINAL: Final = frozenset({_T.GAP, _T.ACCEPT, _T.REJECT})
 
 
@@ -26,6 +24,9 @@ class ShareView(Protocol):
 
     def leads_newest(self, broker: BrokerProcess, partition: Partition, /) -> bool:
         """Return whether nobody has led a partition after this broker."""
+
+    def led_share_partition(self, broker: BrokerProcess, group: str, partition: Partition, /) -> object:
+        """Return what a broker has of a share partition in memory, from one load to the next."""
 
     def share_start_offset(self, group: str, place: TopicPartition, /) -> int | None:
         """Return below which offset all is done, as the leader of a partition has it; None if it has not."""
@@ -49,8 +50,8 @@ class ShareLedger:
         # offsets of which an acknowledgement that ends them was answered, and those that were ever given
         self._done: dict[int, set[int]] = {}
         self._given: dict[int, set[int]] = {}
-        # who has an offset, since when, by which connection
-        self._owners: dict[_Key, dict[int, tuple[str, int, Any, int]]] = {}
+        # by what a leader has in memory: who has an offset, since when, by which connection
+        self._owners: dict[object, dict[int, tuple[str, int, Any, int]]] = {}
         # the highest stored start offset of each share partition
         self._stored: dict[str, int] = {}
 
@@ -58,8 +59,9 @@ class ShareLedger:
         """Note what a member releases: others may have it before the answer, which waits for records."""
         for index, batches in _said_in(call).items():
             partition = self._world.replica(broker, self._topic, index)
-            key = id(broker.parts), index, -1 if partition is None else partition.leader_epoch
-            owners = self._owners.get(key, {})
+            if partition is None:
+                continue
+            owners = self._owners.get(self._view.led_share_partition(broker, self._group, partition), {})
             for offset, kind in _said_of(batches):
                 if kind == _T.RELEASE and owners.get(offset, ("",))[0] == call.body.member_id:
                     del owners[offset]
@@ -73,9 +75,9 @@ class ShareLedger:
             partition = self._world.replica(broker, self._topic, index)
             if partition is None:
                 continue
-            key = id(broker.parts), index, partition.leader_epoch
+            led = self._view.led_share_partition(broker, self._group, partition)
             if index in said and not row.acknowledge_error_code:
-                self._acknowledged(key, said[index])
+                self._acknowledged(led, index, said[index])
             # one that does not know its successor yet may give what that one has stored as done
             newest = self._view.leads_newest(broker, partition)
             for acquired in row.acquired_records:
@@ -83,21 +85,21 @@ class ShareLedger:
                     range(acquired.first_offset, acquired.last_offset + 1)
                 )
                 if newest:
-                    self._gave(broker, call, key, acquired)
+                    self._gave(broker, call, led, index, acquired)
 
-    def _acknowledged(self, key: _Key, batches: _Batches) -> None:
-        _, index, _ = key
-        owners = self._owners.get(key, {})
+    def _acknowledged(self, led: object, index: int, batches: _Batches) -> None:
+        owners = self._owners.get(led, {})
         for offset, kind in _said_of(batches):
             if kind in _FINAL:
                 owners.pop(offset, None)
                 self._done.setdefault(index, set()).add(offset)
                 self._world.stats.commits += 1
 
-    def _gave(self, broker: BrokerProcess, call: SimulatedCall, key: _Key, acquired: AcquiredRecords) -> None:
-        _, index, _ = key
+    def _gave(
+        self, broker: BrokerProcess, call: SimulatedCall, led: object, index: int, acquired: AcquiredRecords
+    ) -> None:
         now, member = self._world.heap.now, call.body.member_id
-        owners, done = self._owners.setdefault(key, {}), self._done.setdefault(index, set())
+        owners, done = self._owners.setdefault(led, {}), self._done.setdefault(index, set())
         settings = self._world.plan.settings
         lock_ms = settings["group_share_record_lock_duration_ms"]
         for offset in range(acquired.first_offset, acquired.last_offset + 1):
