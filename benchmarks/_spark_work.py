@@ -203,7 +203,9 @@ def _topics(bootstrap: str, topics: Mapping[str, int]) -> Iterator[list[str]]:
 
     async def create() -> None:
         async with Cluster(bootstrap, default_api_timeout_ms=_TIMEOUT_S * 1000) as cluster:
-            await cluster.create_topics(topics)
+            # one at a time: Apache Kafka creates no more than 10,000 partitions by one request
+            for topic, count in topics.items():
+                await cluster.create_topics({topic: count})
 
     async def delete() -> None:
         async with Cluster(bootstrap, default_api_timeout_ms=_TIMEOUT_S * 1000) as cluster:
