@@ -60,9 +60,11 @@ LOOKS: Final = 5
 #: Topics that are the broker's own.
 OWN_TOPICS: Final = (KNOWN, OFFSETS_TOPIC, TRANSACTIONS_TOPIC)
 
-#: Bytes that asyncio takes for each read, and that reading a version for the first time keeps.
+#: Bytes that asyncio takes for each read, and that reading a version for the first time keeps; what other
+#: tasks take at the time is not taken in each of the tries.
 READ_BUFFER: Final = 256 << 10
 FIRST_USE: Final = 32_000
+TRIES: Final = 3
 
 #: A request may take so many times its bytes and those of its answer, and so much for each element: 100
 #: bytes, but more where one becomes an error in words, or a topic.
@@ -262,8 +264,10 @@ async def test_memory_for_a_request_grows_with_it_and_its_answer_alone(tmp_path:
                     count = FEW_LARGE if case.naming.largest else FEW
                     frame = case.frame(count, broker.topic_id)
                     # the first time may also load code
-                    excess = await excess_of(broker, case, frame, count)
-                    excess = excess and await excess_of(broker, case, frame, count)
+                    for _ in range(TRIES):
+                        excess = await excess_of(broker, case, frame, count)
+                        if not excess:
+                            break
                     wrong += [f"{api.name} {case}: {excess}"] if excess else []
         finally:
             tracemalloc.stop()
