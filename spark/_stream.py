@@ -80,6 +80,8 @@ class SourceOffsets:
         self._initial: Offsets | None = None
         #: Whether the start will be the same when another process chooses it.
         self._is_kept = True
+        #: Whether this process has begun a batch: the driver commits what this run has done.
+        self._has_begun = False
         #: Start and end of the first batch, if an earlier process has planned it.
         self._first_batch: tuple[Offsets, Offsets] | None = None
         self._planned: _Planned | None = None
@@ -169,6 +171,7 @@ class SourceOffsets:
 
         Raises DataLossError, StartStateError, UnknownTopicError.
         """
+        self._has_begun = True
         # a batch that an earlier process planned is checked again
         planned = self._planned if self._planned is not None and self._planned.ends == end else None
         state = self._group.look() if planned is None else planned.state
@@ -213,12 +216,10 @@ class SourceOffsets:
         """Commit what Spark has finished. Errors are logged or, with ``failOnCommitError``, raised."""
         if not self._options.commits or self._options.group_mode != "standalone":
             return
-        commits = {p: keep_log(Committed(at), self._seen.get(p)) for p, at in done.items()}
-        if self._reports is not None and not self._options.fail_on_commit_error:
-            # the driver will commit it with the batch's row: a commit from here might come later, with an
-            # older log
-            commits = {p: commit for p, commit in commits.items() if not commit.metadata}
-        self._attempt_commit(commits)
+        if self._has_begun and self._reports is not None and not self._options.fail_on_commit_error:
+            # the driver commits it, with the batch's row: a commit from here might come later, without it
+            return
+        self._attempt_commit({p: keep_log(Committed(at), self._seen.get(p)) for p, at in done.items()})
 
     # tasks
 

@@ -320,19 +320,32 @@ def test_a_log_of_batches_stays_in_the_commits_of_a_plain_query(
         assert {find_log(at.metadata) for at in found.values()} == {"eJyr"}
 
 
-def test_the_commit_with_the_log_is_left_to_the_driver_if_that_follows(
+def test_what_this_run_has_done_is_left_to_the_driver_if_that_follows(
     side: Side, source: Make, new_topic: NewTopic, group: Named, tmp_path: Path
 ) -> None:
-    """The source may have looked before the driver wrote the newest log, and commit after it."""
-    orders, etl = new_topic("orders", partitions=2), group("etl")
-    side.produce(orders, {0: 10, 1: 10})
-    side.commit(etl, orders, {0: 2, 1: 2})
-    side.commit(etl, orders, {0: 2}, metadata=add_log('{"b":4}', "eJyr"))
-    for strict, carried in (("", 2), ("true", 10)):
+    """The source may have looked before the driver committed with the batch's row, and commit after it."""
+    orders, etl = new_topic("orders", partitions=1), group("etl")
+    side.produce(orders, {0: 10})
+    only = TopicPartition(orders, 0)
+    for strict, committed in (("", 4), ("true", 10)):
+        side.commit(etl, orders, {0: 2})
         offsets = source(etl, orders, reportFolder=str(tmp_path), failOnCommitError=strict)
-        end = offsets.latest({TopicPartition(orders, number): 2 for number in (0, 1)}, None, all_of_it=True)
+        # a run before this one ended between Spark's log and the commit
+        begun = {only: 4}
+        end = offsets.latest(begun, None, all_of_it=True)
+        assert side.committed(etl, orders) == {0: 4}
+        offsets.ranges(begun, end)
         offsets.latest(end, None, all_of_it=True)
-        assert side.committed(etl, orders) == {0: carried, 1: 10}
-        offsets.follow(end)
-        assert side.committed(etl, orders) == {0: carried, 1: 10}
-        side.commit(etl, orders, {1: 2})
+        assert side.committed(etl, orders) == {0: committed}
+
+
+def test_a_log_of_batches_stays_when_a_former_run_is_committed(
+    side: Side, source: Make, new_topic: NewTopic, group: Named, tmp_path: Path
+) -> None:
+    orders, etl = new_topic("orders", partitions=1), group("etl")
+    side.produce(orders, {0: 10})
+    side.commit(etl, orders, {0: 2}, metadata=add_log('{"b":4}', "eJyr"))
+    offsets = source(etl, orders, reportFolder=str(tmp_path))
+    offsets.latest({TopicPartition(orders, 0): 4}, None, all_of_it=True)
+    (found,) = commits_of(side, etl).values()
+    assert (found.offset, find_log(found.metadata)) == (4, "eJyr")
