@@ -21,7 +21,13 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from kohort.testing import simulate, simulate_cluster, simulate_service, simulate_transactions
+from kohort.testing import (
+    simulate,
+    simulate_cluster,
+    simulate_service,
+    simulate_share_groups,
+    simulate_transactions,
+)
 from kohort.testing.simulation import SimulationReport, Stats
 from tests.log import test_crashes, test_every_byte
 from tests.reliability_report import table, write_section
@@ -88,6 +94,7 @@ KINDS: Final = {
     "services, registry": Kind(partial(simulate_service, protocol="registry", go_on=True), 2, 20),
     "transactions": Kind(partial(simulate_transactions, go_on=True), 3, 50),
     "brokers": Kind(partial(simulate_cluster, go_on=True), 8, 10),
+    "share groups": Kind(partial(simulate_share_groups, go_on=True), 4, 10),
     "logs cut at every byte": Kind(cut_logs, 1, 1),
     "logs, each operation fails": Kind(fail_operations, 1, 1),
 }

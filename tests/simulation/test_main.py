@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from kohort import testing
 from kohort.testing.simulation import SimulationReport, Stats
 from tests.simulation import __main__ as soak
+
+#: What a long run really has.
+KINDS = soak.KINDS
 
 
 def run_some(seeds: range) -> SimulationReport:
@@ -44,3 +49,8 @@ def test_the_section_of_the_report_is_written_and_a_broken_schedule_fails_the_ru
         monkeypatch.setattr(sys, "argv", ["", *arguments, "--seed", str(first)])
         assert soak.main() == failed
         assert row in report.read_text()
+
+
+def test_the_long_run_has_schedules_of_every_simulator() -> None:
+    run = {kind.run.func for kind in KINDS.values() if isinstance(kind.run, partial)}
+    assert run == {getattr(testing, name) for name in testing.__all__ if name.startswith("simulate")}
