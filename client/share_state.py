@@ -55,9 +55,15 @@ _Rows: TypeAlias = "Mapping[SharePlace, Any]"
 _Results: TypeAlias = "dict[SharePlace, Any]"
 
 _E = ErrorCode
-#: Errors that end by themselves: the state moves to another broker, or is still being loaded there.
+#: Errors that end by themselves: the state moves to another broker, or is still being loaded there. The last
+#: one is of a broker that has not heard yet that share groups were switched on.
 _PASSING: Final = frozenset(
-    {_E.NOT_COORDINATOR, _E.COORDINATOR_NOT_AVAILABLE, _E.COORDINATOR_LOAD_IN_PROGRESS}
+    {
+        _E.NOT_COORDINATOR,
+        _E.COORDINATOR_NOT_AVAILABLE,
+        _E.COORDINATOR_LOAD_IN_PROGRESS,
+        _E.UNSUPPORTED_VERSION,
+    }
 )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from ...coordinator.share_groups import SHARE_VERSION
 from ...protocol import ApiKey
 from ..authorizer import Operation, ResourceType, right
 from ..node import Node
@@ -40,6 +41,7 @@ def serve_share_state(
             Level("topics", "results", same_fields("topic_id")),
             Level("partitions", "partitions", same_fields("partition")),
         ),
+        feature=SHARE_VERSION,
         reads_only=reads_only,
         # what a leader has sent is written, even if its connection is gone by then
         carried_out=not reads_only,

@@ -1,7 +1,8 @@
 """FindCoordinator (10), v0-6: the broker that leads the partition of a group or transactional id; a single
 broker leads all of them (KIP-699: many keys at once).
 
-Version 6 adds share partitions, whose keys are ``group:topic-id:partition`` (KIP-932).
+Version 6 adds share partitions, whose keys are ``group:topic-id:partition`` (KIP-932), where
+their feature is on.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from ...client.share_state import Found
+from ...coordinator.share_groups import SHARE_VERSION
 from ...offsets_topic import partition_for
 from ...protocol import ApiKey, ErrorCode, KafkaError, SharePartitionKey
 from ...protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
@@ -58,6 +60,9 @@ async def _find_share_coordinators(
     node: Node, request: Request[FindCoordinatorRequest]
 ) -> FindCoordinatorResponse:
     """The share coordinators of share partitions."""
+    if not node.features.levels[SHARE_VERSION]:
+        off = ErrorCode.UNSUPPORTED_VERSION, f"share groups are off: {SHARE_VERSION} is at level 0"
+        return _answer_keys(request, lambda key: _no_coordinator(key, *off))
     wrong: dict[str, str] = {}
     for key in request.body.coordinator_keys:
         try:

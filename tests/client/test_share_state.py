@@ -66,6 +66,7 @@ async def test_each_coordinator_gets_one_request_with_all_of_its_partitions() ->
         ErrorCode.NOT_COORDINATOR,
         ErrorCode.COORDINATOR_NOT_AVAILABLE,
         ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.UNSUPPORTED_VERSION,
         BrokerConnectionError("a", "it went away"),
     ],
 )

@@ -19,12 +19,21 @@ from uuid import UUID
 import pytest
 
 from kohort.protocol import ApiKey, ErrorCode, SharePartitionKey
+from kohort.testing import running_broker
+from tests.broker.share_requests import raise_share_version
 from tests.broker.wire import Wire, batch, create_topic, produce
 
 pytestmark = pytest.mark.kafka
 
 _E = ErrorCode
 SHARE = 2
+OF_COORDINATOR = [
+    (ApiKey.INITIALIZE_SHARE_GROUP_STATE, 0),
+    (ApiKey.READ_SHARE_GROUP_STATE, 0),
+    (ApiKey.WRITE_SHARE_GROUP_STATE, 1),
+    (ApiKey.DELETE_SHARE_GROUP_STATE, 0),
+    (ApiKey.READ_SHARE_GROUP_STATE_SUMMARY, 1),
+]
 READ_FIRST = "Read operation on uninitialized share partition not allowed."
 WRITE_FIRST = "Write operation on uninitialized share partition not allowed."
 STATE_FENCED = "The share coordinator rejected the request because the share-group state epoch did not match."
@@ -85,6 +94,7 @@ class Asking:
 @pytest.fixture
 def asking(link: Wire, name: str) -> Iterator[Asking]:
     """A share partition that is not initialized yet, at a coordinator that serves."""
+    raise_share_version(link)
     topic_id = create_topic(link, name, 2).topic_id
     found = Asking(link, f"g:{uuid.uuid4().hex[:10]}", topic_id)
     keys = [str(SharePartitionKey(found.group, topic_id, 0))]
@@ -193,16 +203,7 @@ def test_a_partition_that_does_not_exist_gets_no_state(asking: Asking) -> None:
     assert asking.initialize(1, 0).error_code == _E.UNKNOWN_TOPIC_OR_PARTITION
 
 
-@pytest.mark.parametrize(
-    ("api", "version"),
-    [
-        (ApiKey.INITIALIZE_SHARE_GROUP_STATE, 0),
-        (ApiKey.READ_SHARE_GROUP_STATE, 0),
-        (ApiKey.WRITE_SHARE_GROUP_STATE, 1),
-        (ApiKey.DELETE_SHARE_GROUP_STATE, 0),
-        (ApiKey.READ_SHARE_GROUP_STATE_SUMMARY, 1),
-    ],
-)
+@pytest.mark.parametrize(("api", "version"), OF_COORDINATOR)
 def test_without_a_group_or_a_partition_there_is_nothing_to_answer(
     asking: Asking, api: ApiKey, version: int
 ) -> None:
@@ -215,3 +216,22 @@ def test_without_a_group_or_a_partition_there_is_nothing_to_answer(
 def test_clients_cannot_write_to_the_topic_of_the_states(asking: Asking) -> None:
     told = produce(asking.wire, "__share_group_state", batch())
     assert told.error_code == _E.INVALID_TOPIC_EXCEPTION
+
+
+@pytest.mark.parametrize(("api", "version"), OF_COORDINATOR)
+def test_while_share_groups_are_off_nothing_is_kept_and_no_topic_made(api: ApiKey, version: int) -> None:
+    """Apache Kafka 4.3.1 serves brokers, or whoever says to be one, at level 0 too."""
+    with running_broker() as broker, Wire(broker.bootstrap) as wire:
+        topic_id = create_topic(wire, "t").topic_id
+        key = str(SharePartitionKey("g", topic_id, 0))
+        found = wire.call(ApiKey.FIND_COORDINATOR, 6, key_type=SHARE, coordinator_keys=[key, "x"])
+        assert [row.error_code for row in found.coordinators] == [_E.UNSUPPORTED_VERSION] * 2
+        told = Asking(wire, "g", topic_id).ask(api, version, {"partition": 0})
+        assert told.error_code == _E.UNSUPPORTED_VERSION
+        topics = {topic.name for topic in wire.call(ApiKey.METADATA, 8, topics=None).topics}
+        assert "__share_group_state" not in topics
+        raise_share_version(wire)
+        (row,) = wire.call(ApiKey.FIND_COORDINATOR, 6, key_type=SHARE, coordinator_keys=[key]).coordinators
+        assert row.error_code == _E.NONE
+        told = Asking(wire, "g", topic_id).ask(api, version, {"partition": 0})
+        assert told.error_code != _E.UNSUPPORTED_VERSION
