@@ -15,6 +15,7 @@ from ..assignors.server import load_server_assignor
 from ..client import Cluster
 from . import _assignor_report as tables
 from ._errors import with_advice
+from .assignor_page import comparison_page
 from .connection import open_cluster
 from .group_file import read_group
 from .group_snapshot import read_topics, take_snapshot, weights_of
@@ -83,7 +84,7 @@ async def _compare_assignors(options: argparse.Namespace, screen: Screen) -> int
     trials = scene.try_all(options.assignors)
     if options.html is not None:
         try:
-            Path(options.html).write_text(tables.report_page(scene.now, scene.then, trials), encoding="utf-8")
+            Path(options.html).write_text(comparison_page(scene.now, scene.then, trials), encoding="utf-8")
         except OSError as error:
             raise WorkbenchError(f"{options.html} cannot be written: {error.strerror or error}") from error
     if screen.as_json:

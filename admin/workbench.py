@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean, pstdev
 
@@ -27,6 +27,7 @@ from ..assignors.server import load_server_assignor
 from ..assignors.simulation import MakeAssignor, run_rounds, with_owned
 from ..protocol import KohortError, Subscription, TopicPartition
 from .results import PartitionMove
+from .tables import short
 
 Assignment = Mapping[str, Sequence[TopicPartition]]
 Weights = Mapping[TopicPartition, float]
@@ -232,6 +233,22 @@ def moves_between(
         for partition, m in sorted(gets.items())
         if had.get(partition) != m
     )
+
+
+def name_owners(now: GroupSnapshot, then: GroupSnapshot, move: PartitionMove) -> tuple[str, str]:
+    """Who gives the partition and who gets it, by the names that people read."""
+    old = "nobody" if move.from_owner is None else short(now.name(move.from_owner))
+    return old, short(then.name(move.to_owner or ""))
+
+
+def moves_by_pair(
+    now: GroupSnapshot, then: GroupSnapshot, moves: Iterable[PartitionMove]
+) -> dict[tuple[str, str], list[TopicPartition]]:
+    """The partitions that move, by :func:`name_owners`."""
+    pairs: dict[tuple[str, str], list[TopicPartition]] = {}
+    for move in moves:
+        pairs.setdefault(name_owners(now, then, move), []).append(TopicPartition(move.topic, move.partition))
+    return pairs
 
 
 def _member_loads(now: GroupSnapshot, then: GroupSnapshot, answer: GroupAssignment) -> tuple[MemberLoad, ...]:

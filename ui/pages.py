@@ -12,16 +12,14 @@ from starlette.responses import HTMLResponse
 
 from ..admin import ListedGroup, ResetPlan, lanes_page
 from ..admin.assignor_actions import Scene
+from ..admin.assignor_page import balance_table, trial_sections
 from ..admin.cluster_commands import ClusterStatus
 from ..admin.lanes import Lanes, headline
 from ..admin.markup import Html, asset, join, number, table, tag
 from ..admin.notation import utc
-from ..admin.results import PartitionMove
 from ..admin.spark_commands import BATCH_HEADINGS, batch_cells, describe_announced
-from ..admin.tables import assignment, short
 from ..admin.topics import DescribedTopic, ListedTopic
 from ..admin.workbench import Trial, named_limits
-from ..protocol import TopicPartition
 from ..spark.status import BatchHistory
 from .views import Detail
 
@@ -353,53 +351,16 @@ def what_if(
 ) -> Html:
     """Balance before and after, and partitions that would move, as ``kohort assignors try`` shows them."""
     now, then = scene.now, scene.then
-    after = trial.after
-    if after is None:
-        failed = trial.error or "; ".join(trial.problems[:5])
-        return join(
-            (_what_if(name, assignors, given), tag("p", f"{trial.assignor}: {failed}", class_="trouble"))
-        )
-    rows = [
-        (label, number(b.members), number(b.least), number(b.most), f"{b.mean:.1f}", f"{b.deviation:.2f}")
-        for label, b in ((f"now: {now.protocol or 'as it is'}", trial.before), (trial.assignor, after))
-    ]
-    balance = table("Balance", ["Assignor", "Members", "Least", "Most", "Mean", "Deviation"], rows)
-    loads = table(
-        "Loads",
-        ["Member", "Before", "After"],
-        ((short(row.name), number(row.before), number(row.after)) for row in trial.loads[:_MOST_ROWS]),
-    )
-    pairs: dict[tuple[str, str], list[TopicPartition]] = {}
-
-    def names(move: PartitionMove) -> tuple[str, str]:
-        old = "nobody" if move.from_owner is None else short(now.name(move.from_owner))
-        return old, short(then.name(move.to_owner or ""))
-
-    for move in trial.moves:
-        pairs.setdefault(names(move), []).append(TopicPartition(move.topic, move.partition))
-    moves = table(
-        "Moves",
-        ["From", "To", "Count", "Partitions"],
-        ((*pair, number(len(pairs[pair])), assignment(pairs[pair])) for pair in sorted(pairs)),
-    )
     limits = [str(limit) for limit in named_limits(then)]
-    told = (
-        f"{trial.moved:,} would move, {trial.placed:,} would be placed; settled after {trial.rounds} rounds, "
-        f"computed in {trial.duration_ms:,.0f} ms."
-    )
     return join(
         (
             tag("p", tag("a", f"Group {name}", href=group_address(name))),
             _what_if(name, assignors, given),
             tag("h2", "Balance"),
-            tag("p", told),
-            balance,
+            balance_table(now, [trial]),
             tag("p", "Why it cannot be better:") if limits else None,
             tag("ul", (tag("li", each) for each in limits)),
-            tag("h2", "Moves"),
-            moves if trial.moves else tag("p", "Nothing would move."),
-            tag("h2", "Loads"),
-            loads,
+            trial_sections(now, then, trial),
         )
     )
 
