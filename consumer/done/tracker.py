@@ -7,10 +7,10 @@ order; what is done beyond the first gap is part of the commit's metadata (``don
 
 from __future__ import annotations
 
-import secrets
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
+from secrets import randbits
 
 from ...client.offsets import CommittedOffset
 from ...protocol import TopicPartition
@@ -64,7 +64,7 @@ class Tracker:
         if committed is not None and committed.offset != position:
             committed = None
         # random, so that no record of another consumer fits, in this process or its parent
-        session = PartitionSession(partition, secrets.randbits(62) + 1, position, committed, leader_epoch)
+        session = PartitionSession(partition, randbits(62) + 1, position, committed, leader_epoch)
         session.assignment = session.session_id if before is None else before.assignment
         if committed is not None:
             session.done_earlier(done_ahead.decode(position, committed.metadata))

@@ -10,8 +10,8 @@ be incomplete. Checksums are always verified. Needs numpy and pyarrow (``pip ins
 from __future__ import annotations
 
 import bisect
-import threading
 from collections.abc import Iterator, Sequence
+from threading import local
 
 import numpy as np
 import numpy.typing as npt
@@ -59,7 +59,7 @@ _MICROS_PER_MILLI = 1000
 _AT_ONCE = 1024
 
 
-class _ArrowScratch(threading.local):
+class _ArrowScratch(local):
     """Memory in which a thread decodes runs: new memory would cost more than the work in it."""
 
     room = bytearray()
