@@ -7,8 +7,8 @@ what is new and revoke what moves to other members, for which COOPERATIVE has a 
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterable, Mapping, Sequence
+from random import Random
 from uuid import UUID
 
 from ...assignors import Assignor, MeasuringAssignor, RebalanceProtocol, TopicInfo
@@ -29,7 +29,7 @@ from ..config import ConsumerConfig
 from ..events import AssignmentRefused, RebalanceCompleted, RebalanceRetried, RebalanceStarted
 from . import messages as group_messages
 from .assignment import ANOTHER_ROUND, LISTENING, LedGroup, MemberAssignors, size_in
-from .effects import Assign, ForgetCoordinator, NeedTopics, Send
+from .effects import Assign, ForgetCoordinator, NeedTopics, Request, Send
 from .errors import Reaction, mismatch_text, reaction_to
 from .heartbeat import interval_ms
 from .member import MOVES, GroupMember
@@ -50,7 +50,7 @@ class Membership(GroupMember):
 
     life = MEMBER
 
-    def __init__(self, config: ConsumerConfig, assignors: Sequence[Assignor], rng: random.Random) -> None:
+    def __init__(self, config: ConsumerConfig, assignors: Sequence[Assignor], rng: Random) -> None:
         super().__init__(config, rng)
         #: Name of the assignor the group agreed on; empty before the first generation.
         self.protocol = ""
@@ -167,7 +167,7 @@ class Membership(GroupMember):
 
     # what happens
 
-    def on_answer(self, request: Send, response: object, now: float) -> None:
+    def on_answer(self, request: Request, response: object, now: float) -> None:
         """Handle a response to JoinGroup, SyncGroup, Heartbeat or LeaveGroup."""
         match response:
             case DescribeGroupsResponse() if request is self._describe:
@@ -186,7 +186,7 @@ class Membership(GroupMember):
                 self._request = None
                 self._refused_by(response.groups[0])
 
-    def on_failure(self, request: Send, error: Exception, now: float) -> None:
+    def on_failure(self, request: Request, error: Exception, now: float) -> None:
         """Handle a request without a response: look for the coordinator, or join again."""
         if request is self._describe:
             self._describe = None  # asked again with the next heartbeat

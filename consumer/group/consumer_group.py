@@ -12,9 +12,9 @@ those that tell nothing until the next one is due, and answers as soon as there 
 
 from __future__ import annotations
 
-import random
 from collections.abc import Collection, Iterable, Mapping
 from collections.abc import Set as AbstractSet
+from random import Random
 from typing import NamedTuple
 from uuid import UUID
 
@@ -30,7 +30,7 @@ from ...statemachine import CONSUMER_MEMBER, MemberState, MemberTrigger
 from ..config import ConsumerConfig
 from ..events import RebalanceCompleted, RebalanceRetried, RebalanceStarted
 from . import messages as group_messages
-from .effects import Assign, ForgetCoordinator, NeedTopics, ResolvePattern, Send, SpeakClassic
+from .effects import Assign, ForgetCoordinator, NeedTopics, Request, ResolvePattern, Send, SpeakClassic
 from .errors import NO_COORDINATOR_FOR_US, Reaction, reaction_to
 from .heartbeat import FIRST_PAUSE_MS, MEMBER_MS, interval_ms
 from .member import MOVES, GroupMember
@@ -85,7 +85,7 @@ class ConsumerMembership(GroupMember):
 
     life = CONSUMER_MEMBER
 
-    def __init__(self, config: ConsumerConfig, rng: random.Random, *, takes_patterns: bool = True) -> None:
+    def __init__(self, config: ConsumerConfig, rng: Random, *, takes_patterns: bool = True) -> None:
         super().__init__(config, rng)
         self.member_id = str(UUID(int=rng.getrandbits(128), version=4))
         self.takes_patterns = takes_patterns
@@ -200,7 +200,7 @@ class ConsumerMembership(GroupMember):
 
     # what happens
 
-    def on_answer(self, request: Send, response: object, now: float) -> None:
+    def on_answer(self, request: Request, response: object, now: float) -> None:
         """Handle a response to ConsumerGroupHeartbeat or ConsumerGroupDescribe."""
         match response:
             case ConsumerGroupDescribeResponse() if request is self._describe:
@@ -220,7 +220,7 @@ class ConsumerMembership(GroupMember):
                 # an error also counts as the next response
                 self.do_due(now)
 
-    def on_failure(self, request: Send, error: Exception, now: float) -> None:
+    def on_failure(self, request: Request, error: Exception, now: float) -> None:
         """Handle a request without a response: the next heartbeat has all fields."""
         if request is self._describe:
             self._on_description(None, now)

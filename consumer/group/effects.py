@@ -21,9 +21,20 @@ class Effect:
         dataclass(frozen=True, eq=eq)(cls)
 
 
-class Send(Effect, eq=False):
-    """Send ``body`` to the coordinator; report the outcome to ``answered`` or ``failed``, with this
-    object. It goes out in the loop's next turn, behind what comes of the effects before it; or ``at_once``.
+class Request(Effect, eq=False):
+    """Ask the coordinator or the registry; report the outcome to ``on_answer`` or ``on_failure``, with this
+    object.
+    """
+
+    @property
+    def subject(self) -> str:
+        """Its name in events."""
+        return "asking ZooKeeper"
+
+
+class Send(Request, eq=False):
+    """Send ``body`` to the coordinator: in the loop's next turn, behind what comes of the effects before it;
+    or ``at_once``.
     """
 
     api_key: ApiKey
@@ -31,6 +42,11 @@ class Send(Effect, eq=False):
     channel: Channel
     timeout_ms: float
     at_once: bool = False
+
+    @property
+    def subject(self) -> str:
+        """The API's name."""
+        return self.api_key.name
 
 
 class ForgetCoordinator(Effect):

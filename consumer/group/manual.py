@@ -8,7 +8,7 @@ from uuid import UUID
 from ...assignors import TopicInfo
 from ...protocol import ErrorCode, TopicPartition
 from ...statemachine import MEMBER
-from .effects import Assign, Send
+from .effects import Assign, Request
 from .member import GroupMember
 
 
@@ -80,11 +80,11 @@ class ManualAssignment(GroupMember):
         """Return False: there is no group to tell."""
         return False
 
-    def on_answer(self, request: Send, response: object, now: float) -> None:  # noqa: ARG002 - never called
+    def on_answer(self, request: Request, response: object, now: float) -> None:  # noqa: ARG002 - never called
         """Not called: no request is sent."""
         raise AssertionError("manual assignment sends no requests")
 
-    def on_failure(self, request: Send, error: Exception, now: float) -> None:  # noqa: ARG002 - never called
+    def on_failure(self, request: Request, error: Exception, now: float) -> None:  # noqa: ARG002 - never called
         """Not called: no request is sent."""
         raise AssertionError("manual assignment sends no requests")
 

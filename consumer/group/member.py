@@ -1,7 +1,7 @@
 """The common part of all memberships: the driver's interface, and the handling of owned partitions. No I/O.
 
-Requests go out as :class:`~.effects.Send`; responses and the time come in. All times are milliseconds of one
-monotonic clock. After each call, take the effects; call ``do_due`` when ``next_deadline`` has come.
+Requests go out as :class:`~.effects.Request`; responses and the time come in. All times are milliseconds of
+one monotonic clock. After each call, take the effects; call ``do_due`` when ``next_deadline`` has come.
 
 Nothing is owned without a generation. When the group has gone on without this member, everything it owned is
 revoked as lost, in whatever state that news arrives.
@@ -9,9 +9,9 @@ revoked as lost, in whatever state that news arrives.
 
 from __future__ import annotations
 
-import random
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping
+from random import Random
 from uuid import UUID
 
 from ...assignors import MeasuringAssignor, TopicInfo
@@ -22,7 +22,7 @@ from ...statemachine import LifeCycle, MemberState, MemberTrigger
 from ..config import ConsumerConfig
 from ..errors import FatalGroupError
 from ..events import BrokerUnavailable, Event, StateChanged
-from .effects import Effect, Fail, ForgetCoordinator, ReportEvent, Revoke, Send
+from .effects import Effect, Fail, ForgetCoordinator, ReportEvent, Request, Revoke
 from .errors import NO_COORDINATOR_FOR_US, fatal_text
 from .heartbeat import Heartbeats
 
@@ -36,7 +36,7 @@ class GroupMember(ABC):
     #: The legal moves of ``state``.
     life: LifeCycle[MemberState, MemberTrigger]
 
-    def __init__(self, config: ConsumerConfig, rng: random.Random) -> None:
+    def __init__(self, config: ConsumerConfig, rng: Random) -> None:
         self.state = MemberState.UNJOINED
         #: Generation, or member epoch; -1 without one.
         self.generation = -1
@@ -152,12 +152,12 @@ class GroupMember(ABC):
     # what happens
 
     @abstractmethod
-    def on_answer(self, request: Send, response: object, now: float) -> None:
-        """A Send was answered. Ignored if the request is no longer the pending one."""
+    def on_answer(self, request: Request, response: object, now: float) -> None:
+        """A request was answered. Ignored if the request is no longer the pending one."""
 
     @abstractmethod
-    def on_failure(self, request: Send, error: Exception, now: float) -> None:
-        """A Send was not answered: the coordinator cannot be reached, or the connection broke."""
+    def on_failure(self, request: Request, error: Exception, now: float) -> None:
+        """A request was not answered: the coordinator cannot be reached, or the connection broke."""
 
     def revocation_done(self, now: float) -> None:
         """A Revoke has been carried out."""
@@ -216,13 +216,13 @@ class GroupMember(ABC):
         self._forget_generation(reason)
         self._revoke_partitions(lost, lost=True, reason=reason)
 
-    def _on_unreachable(self, request: Send, error: Exception) -> bool:
+    def _on_unreachable(self, request: Request, error: Exception) -> bool:
         """Look for the coordinator, which did not answer; returns False if that would be of no use."""
         if isinstance(error, KafkaError) and error.code in NO_COORDINATOR_FOR_US:
             self._fail_member(error.code)
             return False
         self._emit_effect(ForgetCoordinator())
-        self._report_event(BrokerUnavailable(request.api_key.name, error))
+        self._report_event(BrokerUnavailable(request.subject, error))
         return True
 
     def _may_wait_for_seat(self, now: float, session_ms: float = 0) -> bool:

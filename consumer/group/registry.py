@@ -11,16 +11,23 @@ one owner at a time.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterable, Mapping
+from random import Random
 from uuid import UUID
 
 from ...assignors import TopicInfo
 from ...protocol import ErrorCode, TopicPartition
 from ...statemachine import MEMBER, MemberState, MemberTrigger
 from ..config import ConsumerConfig
-from ..events import RebalanceCompleted, RebalanceRetried, RebalanceStarted, SessionInDoubt, SessionResumed
-from .effects import Assign, Effect, NeedTopics, Send, SessionAtRisk
+from ..events import (
+    BrokerUnavailable,
+    RebalanceCompleted,
+    RebalanceRetried,
+    RebalanceStarted,
+    SessionInDoubt,
+    SessionResumed,
+)
+from .effects import Assign, NeedTopics, Request, SessionAtRisk
 from .member import MOVES, GroupMember
 
 #: Partitions that become free within this time are claimed together: each claim is for all that are missing.
@@ -40,9 +47,9 @@ _NAMED = 3
 Topics = Mapping[str, int]
 
 
-class RegistryEffect(Effect, eq=False):
-    """An action on the registry. Carry them out one after another, and report each to ``done`` or
-    ``on_uncertain``.
+class RegistryEffect(Request, eq=False):
+    """An action on the registry. Carry them out one after another; after a failure it is uncertain whether
+    they were carried out.
     """
 
 
@@ -109,7 +116,7 @@ class RegistryMembership(GroupMember):
 
     life = MEMBER
 
-    def __init__(self, config: ConsumerConfig, rng: random.Random, member_id: str) -> None:
+    def __init__(self, config: ConsumerConfig, rng: Random, member_id: str) -> None:
         super().__init__(config, rng)
         self.member_id = self._id = member_id
         #: Subscriptions before this one; -1 before the first.
@@ -238,44 +245,38 @@ class RegistryMembership(GroupMember):
         if robbed:
             self._on_lost("this member was removed from its partitions in ZooKeeper")
 
-    def on_done(self, effect: RegistryEffect, outcome: frozenset[TopicPartition], now: float) -> None:
-        """An effect was carried out; ``outcome`` are the partitions of a Claim that this member owns."""
-        if effect is not self._asking:
+    def on_answer(self, request: Request, response: object, now: float) -> None:
+        """An effect was carried out; ``response`` are the partitions of a Claim that this member owns."""
+        if request is not self._asking:
             return
+        assert isinstance(response, frozenset), "the registry answers with partitions"
         self._asking = None
         self._heard_at = self._asked_at
-        match effect:
+        match request:
             case Register(member_id) if member_id == self.member_id and not self.paused:
                 self._registered = self._session
                 self._follow_share("registered again" if self._rounds else "first join", now)
             case ClaimPartitions(partitions):
-                self._on_claimed(frozenset(partitions), outcome, now)
+                self._on_claimed(frozenset(partitions), response, now)
             case Release(partitions):
                 self._held -= frozenset(partitions)
             case Withdraw():
                 self._present, self._held = False, frozenset()
             case CheckRegistry(partitions):
-                self._on_robbed(frozenset(partitions) - outcome)
+                self._on_robbed(frozenset(partitions) - response)
                 if self._session:
                     self._on_doubt(False, now)
         self._go_on(now)
 
-    def on_uncertain(self, effect: RegistryEffect, error: Exception, now: float) -> None:
+    def on_failure(self, request: Request, error: Exception, now: float) -> None:
         """An effect may have been carried out or not: the connection broke, or it was refused."""
-        if effect is self._asking:
+        self._report_event(BrokerUnavailable(request.subject, error))
+        if request is self._asking:
             self._asking = None
             self._heard_at = self._asked_at
             self._again_at = now + self._pause_ms(str(error))
 
     # what happens otherwise
-
-    def on_answer(self, request: Send, response: object, now: float) -> None:  # noqa: ARG002 - never called
-        """Not called: no request goes to brokers."""
-        raise AssertionError("this member sends no requests to brokers")
-
-    def on_failure(self, request: Send, error: Exception, now: float) -> None:  # noqa: ARG002 - never called
-        """Not called: no request goes to brokers."""
-        raise AssertionError("this member sends no requests to brokers")
 
     def on_topics(
         self,

@@ -17,11 +17,11 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import random
 import re
 import socket
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from random import Random
 from typing import Any, NamedTuple, TypeVar
 
 from ...client.errors import ConfigError, ZooKeeperConnectionError
@@ -30,11 +30,11 @@ from ...client.pool import SURROUNDINGS
 from ...client.waiting import now_ms
 from ...client.zookeeper import ZooKeeperSession, ZooKeeperSettings, outage_error
 from ...protocol import ErrorCode, TopicPartition
+from .effects import Request
 from .registry import (
     CheckRegistry,
     ClaimPartitions,
     Register,
-    RegistryEffect,
     RegistryMembership,
     Release,
     Topics,
@@ -89,7 +89,7 @@ async def read_registry(address: str, group: str, timeout_ms: int) -> Registered
         registry.close()
 
 
-def new_member_id(group: str, rng: random.Random) -> str:
+def new_member_id(group: str, rng: Random) -> str:
     """A member id like those of Kafka 0.8's clients: group, host, milliseconds, eight hex digits."""
     time_ms = SURROUNDINGS.get().time_ms()
     return f"{group}_{socket.gethostname()}-{time_ms}-{rng.getrandbits(32):08x}"
@@ -321,7 +321,7 @@ class ZooKeeperRegistry:
 
     # -- what a member does ----------------------------------------------------------------------------------
 
-    async def carry_out(self, effect: RegistryEffect) -> frozenset[TopicPartition]:
+    async def carry_out(self, effect: Request) -> frozenset[TopicPartition]:
         """Carry out a membership's effects, in the order of the calls; return the partitions that are owned
         after a Claim, or at a Check. Raises BrokerConnectionError.
         """

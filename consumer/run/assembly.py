@@ -99,7 +99,7 @@ class ConsumerAssembly:
             failed=failed,
             polled=wake,
             turn_classic=lambda: self._take_membership(self._classic_member()),
-            registry=None if self.registry is None else self.registry.carry_out,
+            ask_registry=None if self.registry is None else self.registry.carry_out,
         )
         reading = ReadingContext(
             self.cluster,

@@ -16,7 +16,7 @@ from ...client.cluster import Cluster
 from ...client.errors import BrokerConnectionError, ConsumerClosedError
 from ...client.metadata import ClusterMetadata
 from ...client.waiting import Backoff, Signal, now_ms
-from ...protocol import ErrorCode, KafkaError, KohortError, TopicPartition
+from ...protocol import ErrorCode, KafkaError, KohortError
 from ..config import ConsumerConfig
 from ..events import (
     BrokerUnavailable,
@@ -34,6 +34,7 @@ from ..group.effects import (
     ForgetCoordinator,
     NeedTopics,
     ReportEvent,
+    Request,
     ResolvePattern,
     Revoke,
     Send,
@@ -43,7 +44,6 @@ from ..group.effects import (
 from ..group.manual import ManualAssignment
 from ..group.member import GroupMember
 from ..group.partition_weights import tell_weights
-from ..group.registry import RegistryEffect, RegistryMembership
 from ..reading.delivery import Delivery
 from ..reading.first_seen import FirstSeen
 from ..topic_selection import Selection
@@ -77,7 +77,7 @@ class Driver:
     #: Called to replace the membership by one of the classic protocol.
     turn_classic: Callable[[], None] = lambda: None
     #: Carries out the effects of a member of a group without a coordinator.
-    registry: Callable[[RegistryEffect], Awaitable[frozenset[TopicPartition]]] | None = None
+    ask_registry: Callable[[Request], Awaitable[object]] | None = None
     handover: Handover = field(init=False)
     first_seen: FirstSeen = field(default_factory=FirstSeen)
     #: The error of a topic that this client may not read; polls raise it while it lasts.
@@ -160,14 +160,10 @@ class Driver:
         self.membership.leave(reason)
         effects = self.membership.take_effects()
         for effect in effects:
-            if isinstance(effect, Send | RegistryEffect):
+            if isinstance(effect, Request):
                 try:
                     async with asyncio.timeout(timeout_ms / 1000):
-                        await (
-                            self._request_answer(effect)
-                            if isinstance(effect, Send)
-                            else self._ask_registry(effect)
-                        )
+                        await self._request_answer(effect)
                 except (TimeoutError, KohortError) as error:
                     self.report(BrokerUnavailable("leaving the group", error))
             elif isinstance(effect, ReportEvent):
@@ -218,8 +214,8 @@ class Driver:
                     self._send_request(effect)
                 else:
                     asyncio.get_running_loop().call_soon(self._send_request, effect)
-            case RegistryEffect():
-                self._start(self._ask_registry(effect), "kohort registry")
+            case Request():
+                self._start(self._ask_in_task(effect), "kohort registry")
             case ForgetCoordinator():
                 self.cluster.forget_coordinator(self.config.group)
             case NeedTopics(names, ids):
@@ -265,7 +261,7 @@ class Driver:
                 group, send.body, channel=send.channel, timeout_ms=send.timeout_ms
             )
         if answer is None:
-            self._start(self._send_in_task(send), f"kohort {send.api_key.name}")
+            self._start(self._ask_in_task(send), f"kohort {send.api_key.name}")
         else:
             self._tasks.add(answer)
             answer.add_done_callback(partial(self._on_request, send))
@@ -282,43 +278,33 @@ class Driver:
         except Exception as unexpected:
             self.failed(unexpected)
 
-    async def _send_in_task(self, send: Send) -> None:
+    async def _ask_in_task(self, request: Request) -> None:
         try:
-            response = await self._request_answer(send)
+            response = await self._request_answer(request)
         except ConsumerClosedError:
             return
         except KohortError as error:
-            self._on_response(send, error)
+            self._on_response(request, error)
         else:
-            self._on_response(send, None, response)
+            self._on_response(request, None, response)
 
-    def _on_response(self, send: Send, error: BaseException | None, response: object = None) -> None:
+    def _on_response(self, request: Request, error: BaseException | None, response: object = None) -> None:
         """Tell the membership of a response, or of an expected error; raises others."""
         if error is None:
-            self.membership.on_answer(send, response, now_ms())
+            self.membership.on_answer(request, response, now_ms())
         elif isinstance(error, KohortError):
-            self.membership.on_failure(send, error, now_ms())
+            self.membership.on_failure(request, error, now_ms())
         else:
             raise error
         self.carry_out()
 
-    async def _ask_registry(self, effect: RegistryEffect) -> None:
-        member = self.membership
-        assert isinstance(member, RegistryMembership), "others emit no such effects"
-        assert self.registry is not None, "it comes with such a member"
-        try:
-            outcome = await self.registry(effect)
-        except KohortError as error:
-            self.report(BrokerUnavailable("asking ZooKeeper", error))
-            member.on_uncertain(effect, error, now_ms())
-        else:
-            member.on_done(effect, outcome, now_ms())
-        self.carry_out()
-
-    async def _request_answer(self, send: Send) -> object:
-        return await self.cluster.request_coordinator(
-            self.config.group, send.body, channel=send.channel, timeout_ms=send.timeout_ms
-        )
+    async def _request_answer(self, request: Request) -> object:
+        if isinstance(request, Send):
+            return await self.cluster.request_coordinator(
+                self.config.group, request.body, channel=request.channel, timeout_ms=request.timeout_ms
+            )
+        assert self.ask_registry is not None, "it comes with a member that asks it"
+        return await self.ask_registry(request)
 
     # topics
 

@@ -166,13 +166,13 @@ class Registry:
             return
         effect = self.waiting[number].pop(0)
         if self.there[number]:
-            self.members[number].on_done(effect, self._change(number, effect), self.now)
+            self.members[number].on_answer(effect, self._change(number, effect), self.now)
             self.take(number)
 
     def refuse(self, number: int) -> None:
         """The next effect of a member is refused."""
         if self.waiting[number] and self.there[number] and self.linked[number]:
-            self.members[number].on_uncertain(self.waiting[number].pop(0), OSError("no rights"), self.now)
+            self.members[number].on_failure(self.waiting[number].pop(0), OSError("no rights"), self.now)
             self.take(number)
 
     def _change(self, number: int, effect: RegistryEffect) -> frozenset[TopicPartition]:
@@ -204,7 +204,7 @@ class Registry:
         for at, effect in enumerate(asked):
             if at < made:
                 self._change(number, effect)
-            member.on_uncertain(effect, ConnectionError("cut"), self.now)
+            member.on_failure(effect, ConnectionError("cut"), self.now)
         member.on_suspended(self.now)
         self.take(number)
 
@@ -488,7 +488,7 @@ def test_an_answer_that_was_lost_is_asked_for_again_in_the_next_connection() -> 
     # it was carried out, and nobody heard of it
     registry.owners = dict.fromkeys(claim.partitions, registry.sessions[0])
     registry.waiting[0].clear()
-    member.on_uncertain(claim, ConnectionError("cut"), registry.now)
+    member.on_failure(claim, ConnectionError("cut"), registry.now)
     member.on_suspended(registry.now)
     member.on_connected(registry.now)
     registry.take(0)
@@ -538,7 +538,7 @@ def test_partitions_that_were_claimed_and_move_meanwhile_are_given_back(known: b
     else:
         registry.owners = dict.fromkeys(claim.partitions, registry.sessions[0])
         registry.waiting[0].clear()
-        registry.members[0].on_uncertain(claim, ConnectionError("cut"), registry.now)
+        registry.members[0].on_failure(claim, ConnectionError("cut"), registry.now)
     registry.settle()
     assert [len(share) for share in registry.reading] == [4, 3, 0, 0]
 
@@ -774,7 +774,7 @@ def test_a_connection_that_comes_back_in_time_loses_nothing_later_and_waits_for_
     member = registry.members[0]
     while registry.waiting[0]:
         registry.carry_out(0)
-    member.on_uncertain(CheckRegistry(()), ConnectionError("not the pending one"), registry.now)
+    member.on_failure(CheckRegistry(()), ConnectionError("not the pending one"), registry.now)
     registry.pass_time(50)
     assert registry.waiting[0]
     registry.cut(0)
@@ -938,7 +938,7 @@ def test_nothing_is_asked_without_a_session_or_by_a_member_that_stays_away() -> 
     (register,) = member.take_effects()
     assert isinstance(register, Register)
     member.on_expired(0.0)
-    member.on_uncertain(register, ConnectionError("it is over"), 0.0)
+    member.on_failure(register, ConnectionError("it is over"), 0.0)
     member.do_due(SESSION_MS)
     assert not any(isinstance(effect, RegistryEffect) for effect in member.take_effects())
     assert not member.announce_leave("it is over", 0.0)
@@ -986,7 +986,7 @@ def test_a_member_says_whether_it_registers_for_the_first_time() -> None:
         registry.waiting[0].clear()
         registry._change(0, register)
         registry.members[0].members_changed(registry.seen(), registry.now)  # before the response
-        registry.members[0].on_done(register, frozenset(), registry.now)
+        registry.members[0].on_answer(register, frozenset(), registry.now)
         registry.take(0)
         assert registry.events(0, RebalanceStarted)[-1].reason == reason
         registry.settle()
