@@ -132,17 +132,7 @@ async def handle(node: Node, request: Request[FetchRequest]) -> FetchResponse:
             found = await _read_partitions(fetch, session.partitions_due(), most)
         if session.epoch != epoch:
             return FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH)
-    if replica is None:
-        for _, partition, data in found.rows:
-            if partition is not None:
-                traffic = partition.topic.traffic
-                traffic.fetch_requests += 1
-                if data.records:
-                    traffic.bytes_out += len(data.records)
-    elif node.cluster is not None:
-        for _, partition, data in found.rows:
-            if partition is not None and _is_throttled(node.cluster, partition):
-                node.cluster.leader_throttle.record(_size_of(data), clock())
+    _count_traffic(node, found.rows, by_broker=replica is not None)
     if epoch == NO_SESSION_EPOCH:
         return FetchResponse(responses=_by_topic(found.rows))
     news = []
@@ -163,6 +153,21 @@ async def handle(node: Node, request: Request[FetchRequest]) -> FetchResponse:
     if not session.id:
         session.end()
     return FetchResponse(session_id=session.id, responses=_by_topic(told))
+
+
+def _count_traffic(node: Node, rows: list[_Row], *, by_broker: bool) -> None:
+    """Count what consumers get for their topics, and what followers get for their throttle."""
+    if not by_broker:
+        for _, partition, data in rows:
+            if partition is not None:
+                traffic = partition.topic.traffic
+                traffic.fetch_requests += 1
+                if data.records:
+                    traffic.bytes_out += len(data.records)
+    elif node.cluster is not None:
+        for _, partition, data in rows:
+            if partition is not None and _is_throttled(node.cluster, partition):
+                node.cluster.leader_throttle.record(_size_of(data), clock())
 
 
 def _by_topic(rows: list[_Row]) -> list[FetchableTopicResponse]:
@@ -328,29 +333,13 @@ def _read_partition(
         and (nearest := _nearest_replica(fetch.cluster, fetch, partition, wanted.fetch_offset)) != NO_LEADER
     ):
         found.urgent = True
-        return partition, PartitionData(
-            wanted.partition,
-            ErrorCode.NONE,
-            partition.high_watermark,
-            partition.last_stable_offset,
-            partition.log_start_offset,
-            aborted_transactions=None,
-            preferred_read_replica=nearest,
-        )
+        return partition, _without_records(partition, wanted, nearest=nearest)
     if (
         wanted.last_fetched_epoch != NO_EPOCH
         and (diverging := _find_divergence(partition, wanted)) is not None
     ):
         found.urgent = True
-        return partition, PartitionData(
-            wanted.partition,
-            ErrorCode.NONE,
-            partition.high_watermark,
-            partition.last_stable_offset,
-            partition.log_start_offset,
-            diverging,
-            aborted_transactions=None,
-        )
+        return partition, _without_records(partition, wanted, diverging=diverging)
     if replica is not None and partition.leadership is not None:
         _note_fetch(partition, wanted, *replica)
     held_back = fetch.by_broker and _is_held_back(fetch.node, request, partition)
@@ -374,6 +363,26 @@ def _read_partition(
         info.log_start_offset,
         aborted_transactions=[AbortedTransaction(*one) for one in info.aborted] if fetch.committed else None,
         records=records,
+    )
+
+
+def _without_records(
+    partition: Partition,
+    wanted: FetchPartition,
+    *,
+    diverging: EpochEndOffset | None = None,
+    nearest: int = NO_LEADER,
+) -> PartitionData:
+    """The answer that has a reader go on elsewhere: where its log still agreed, or at a nearer replica."""
+    return PartitionData(
+        wanted.partition,
+        ErrorCode.NONE,
+        partition.high_watermark,
+        partition.last_stable_offset,
+        partition.log_start_offset,
+        diverging,
+        aborted_transactions=None,
+        preferred_read_replica=nearest,
     )
 
 

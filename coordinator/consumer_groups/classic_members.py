@@ -22,7 +22,7 @@ from ...protocol import (
     decode_subscription,
 )
 from ...protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from ...protocol.messages.join_group import JoinGroupResponse
+from ...protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from ...protocol.messages.leave_group import LeaveGroupResponse, MemberResponse
 from ...protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from ...statemachine import AssignmentState, ConsumerGroupState
@@ -64,6 +64,8 @@ from .reconciliation import Owned
 
 #: From this version on a dynamic member joins in two steps.
 _MEMBER_ID_REQUIRED_VERSION: Final = 4
+#: Of a member that has not joined before.
+_NEW: Final = MemberMetadata(None, None, "", "", (), "", -1)
 _UNREVOKED = AssignmentState.UNREVOKED_PARTITIONS.value
 _UNRELEASED = AssignmentState.UNRELEASED_PARTITIONS.value
 
@@ -158,19 +160,11 @@ def handle_leave(shard: GroupShard, group: ConsumerGroup, request: Request, now_
 
 
 def _join_group(shard: GroupShard, group: ConsumerGroup, request: Request, now_ms: int) -> None:
-    body, context = request.body, request.context
+    body: JoinGroupRequest = request.body
     check_size(shard, group, body.member_id)
     known = group.members.get(body.member_id)
     before = None if known is None else known.current
-    protocols = tuple((protocol.name, bytes(protocol.metadata or b"")) for protocol in body.protocols)
-    policy = shard.state.settings.group_consumer_migration_policy
-    fits = (
-        body.protocol_type == CONSUMER
-        and protocols
-        and common_protocol([name for name, _ in protocols], group, known)
-    )
-    if not fits or policy == "disabled":
-        raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+    protocols = _protocols_in(shard, group, body, known)
     instance_id = body.group_instance_id
     if not body.member_id and instance_id is None and request.version >= _MEMBER_ID_REQUIRED_VERSION:
         raise KafkaError(ErrorCode.MEMBER_ID_REQUIRED, chosen_id(shard))
@@ -191,18 +185,8 @@ def _join_group(shard: GroupShard, group: ConsumerGroup, request: Request, now_m
     if known is not None and known.member_id != member_id:
         replace_member(changes, known, member_id, epoch=known.current.epoch)
         known = group.members[member_id]
-    old = MemberMetadata(None, None, "", "", (), "", -1) if known is None else known.metadata
-    metadata = MemberMetadata(
-        old.instance_id if instance_id is None else instance_id,
-        subscription.rack or old.rack_id,
-        context.client_id,
-        context.client_host,
-        tuple(sorted(set(subscription.topics))),
-        "",
-        body.session_timeout_ms if request.version == 0 else body.rebalance_timeout_ms,
-        old.assignor,
-        ClassicMetadata(body.session_timeout_ms, protocols),
-    )
+    old = _NEW if known is None else known.metadata
+    metadata = _join_metadata(old, request, subscription, protocols)
     if known is None or metadata != old:
         changes.set_member(member_id, metadata)
     member = group.members[member_id]
@@ -243,6 +227,43 @@ def _become_classic(shard: GroupShard, group: ConsumerGroup, request: Request, n
     classic = shard.state.groups[group.group_id] = ClassicGroup(group.group_id, state_timestamp_ms=now_ms)
     write_records(shard, group.group_id, (*group.tombstones(), classic.to_record()))
     join_classic_group(shard, request, now_ms)
+
+
+def _protocols_in(
+    shard: GroupShard, group: ConsumerGroup, body: JoinGroupRequest, known: ConsumerGroupMember | None
+) -> tuple[tuple[str, bytes], ...]:
+    """The protocols of a classic member. Raises KafkaError if the group takes none like it."""
+    protocols = tuple((protocol.name, bytes(protocol.metadata or b"")) for protocol in body.protocols)
+    fits = (
+        body.protocol_type == CONSUMER
+        and protocols
+        and common_protocol([name for name, _ in protocols], group, known)
+    )
+    if not fits or shard.state.settings.group_consumer_migration_policy == "disabled":
+        raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+    return protocols
+
+
+def _join_metadata(
+    old: MemberMetadata,
+    request: Request,
+    subscription: Subscription,
+    protocols: tuple[tuple[str, bytes], ...],
+) -> MemberMetadata:
+    """The metadata that a JoinGroup gives a member."""
+    body: JoinGroupRequest = request.body
+    instance_id = body.group_instance_id
+    return MemberMetadata(
+        old.instance_id if instance_id is None else instance_id,
+        subscription.rack or old.rack_id,
+        request.context.client_id,
+        request.context.client_host,
+        tuple(sorted(set(subscription.topics))),
+        "",
+        body.session_timeout_ms if request.version == 0 else body.rebalance_timeout_ms,
+        old.assignor,
+        ClassicMetadata(body.session_timeout_ms, protocols),
+    )
 
 
 def _subscription_of(protocols: Sequence[tuple[str, bytes]]) -> Subscription:
