@@ -5,11 +5,11 @@ known.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
-from typing import Any, Final
+from typing import Final, Protocol
 
 from ...coordinator.offsets.commit import CommitRequest
 from ...protocol import CommitLayout, MessageCodec, commit_layout
+from ...protocol.messages.offset_commit import OffsetCommitRequest
 
 #: Longest body that is remembered: each connection may hold one, and decoding makes it 30 times as large.
 _LONGEST: Final = 1_024
@@ -20,10 +20,17 @@ _HEAD: Final = struct.Struct(">ii")
 _LENGTH_BYTES: Final = 4
 
 
+class CommitResolver(Protocol):
+    """The group coordinator, as far as it resolves commits."""
+
+    def resolve(self, version: int, body: OffsetCommitRequest, /) -> CommitRequest:
+        """The commit with its topics and partitions looked up."""
+
+
 class KnownCommit:
     """A commit whose partitions all exist; ``topics`` is the version of the broker's topics at that time."""
 
-    __slots__ = ("_layout", "_length", "_tail", "answer", "codec", "partitions", "request", "topics", "used")
+    __slots__ = ("_length", "_tail", "answer", "codec", "numbers", "partitions", "request", "topics", "used")
 
     def __init__(
         self, codec: MessageCodec, layout: CommitLayout, request: CommitRequest, topics: object
@@ -37,13 +44,9 @@ class KnownCommit:
         frame = codec.response_frame(0, self.answer)
         self._tail = bytes(frame[_HEAD.size :])
         self._length = len(frame) - _LENGTH_BYTES
-        self._layout = layout
+        #: Offset and leader epoch of each partition, of a body that differs only in these; else None.
+        self.numbers = layout.numbers
         self.used = False
-
-    def again(self, data: bytes) -> CommitRequest | None:
-        """The request with this body, if it differs only in its offsets; else None."""
-        numbers = self._layout.numbers(data)
-        return None if numbers is None else self.request.again(numbers)
 
     def response_frame(self, correlation_id: int) -> bytes:
         """Return the frame that says that every offset was stored."""
@@ -60,13 +63,28 @@ class KnownCommits:
         self.known: KnownCommit | None = None
         self._pause = self._wait = 1
 
-    def learn(
+    def read_commit(
+        self, codec: MessageCodec, frame: bytes, at: int, topics: object, coordinator: CommitResolver
+    ) -> tuple[OffsetCommitRequest | CommitRequest, KnownCommit | None]:
+        """Read the body at this place of a request frame; ``topics`` is the version of the broker's topics.
+
+        If it repeats the known commit, return it resolved, and the known one. Raises ProtocolError.
+        """
+        data, known = frame[at:], self.known
+        if known is not None and known.codec is codec and known.topics is topics:
+            numbers = known.numbers(data)
+            if numbers is not None:
+                return known.request.again(numbers), known
+        body: OffsetCommitRequest = codec.request(frame, at)
+        return self._learn(codec, data, body, topics, coordinator) or body, None
+
+    def _learn(
         self,
         codec: MessageCodec,
         data: bytes,
-        body: Any,
+        body: OffsetCommitRequest,
         topics: object,
-        resolve: Callable[[int, object], CommitRequest],
+        coordinator: CommitResolver,
     ) -> CommitRequest | None:
         """Learn a commit that may be repeated, if it is time to; return it resolved, or None."""
         if self._wait:
@@ -78,9 +96,11 @@ class KnownCommits:
         known, self.known = self.known, None
         self._pause = 1 if known is not None and known.used else min(2 * self._pause, _LONGEST_PAUSE)
         self._wait = self._pause
-        request = resolve(codec.version, body)
+        request = coordinator.resolve(codec.version, body)
         layout = commit_layout(codec, data, body) if request.repeats else None
-        if layout is None:
+        numbers = None if layout is None else layout.numbers(data)
+        if layout is None or numbers is None:
             return request
         self.known = KnownCommit(codec, layout, request, topics)
-        return self.known.again(data)
+        # a copy: the known one stays as it is
+        return request.again(numbers)

@@ -114,8 +114,7 @@ class Router:
         timed = not meter.count & SAMPLED
         begun_s = clock() if timed else 0.0
         known_commit = None
-        node, header = self._node, peer.header
-        key = codec.key
+        node, header, key = self._node, peer.header, codec.key
         try:
             (correlation_id,) = _CORRELATION_ID(frame, 4)
             if header is None or header[0] is not codec.flexible or not frame.startswith(header[1], 8):
@@ -129,20 +128,9 @@ class Router:
                     if len(frame) <= _SMALL_FRAME:
                         peer.heartbeat = codec, frame[at:], body
             elif key is _COMMIT:
-                data = frame[at:]
-                known_commit = peer.commits.known
-                if known_commit is not None and (
-                    known_commit.codec is not codec
-                    or known_commit.topics is not node.topics.image
-                    or (body := known_commit.again(data)) is None
-                ):
-                    known_commit = None
-                if known_commit is None:
-                    body = codec.request(frame, at)
-                    body = (
-                        peer.commits.learn(codec, data, body, node.topics.image, node.coordinator.resolve)
-                        or body
-                    )
+                body, known_commit = peer.commits.read_commit(
+                    codec, frame, at, node.topics.image, node.coordinator
+                )
             else:
                 body = codec.request(frame, at)
         except ProtocolError:
@@ -174,13 +162,15 @@ class Router:
         try:
             node.coordinator.submit(key, codec.version, body, context, call)
         except Exception:
-            self._failures.fail("%s v%d failed: answered UNKNOWN_SERVER_ERROR", codec.api.name, codec.version)
-            if call.response is None:
-                request = Request(api, codec.version, body, context, peer.endpoint)
-                call.set(request.error_answer(ErrorCode.UNKNOWN_SERVER_ERROR))
+            self._on_failed(Request(api, codec.version, body, context, peer.endpoint), call)
         if timed and type(call) is TimedResponse:
             call.on_submitted()
         return True
+
+    def _on_failed(self, request: AnyRequest, call: PendingResponse) -> None:
+        self._failures.fail("%s v%d failed: answered UNKNOWN_SERVER_ERROR", request.api.name, request.version)
+        if call.response is None:
+            call.set(request.error_answer(ErrorCode.UNKNOWN_SERVER_ERROR))
 
     def _learn(self, start: bytes) -> Route | None:
         """The route of requests that begin with an API number and version."""

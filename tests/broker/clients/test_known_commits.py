@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import tracemalloc
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -153,24 +153,27 @@ def test_many_that_are_sent_together_are_answered_in_their_order(wire: Wire, nam
     assert committed(wire, name, name) == {0: (499, 500, ""), 1: (-499, -498, "")}
 
 
+class Resolver(NamedTuple):
+    directory: TopicDirectory
+    max_partitions: int
+
+    def resolve(self, version: int, body: OffsetCommitRequest, /) -> CommitRequest:
+        return resolve_commit(version, body, self.directory, self.max_partitions)
+
+
 def test_where_learning_is_of_no_use_less_is_learnt() -> None:
     repeats, learnt = KnownCommits(), 0
     for number in range(3_000):
         request = body(f"g{number}", "t", 0)
-        assert repeats.known is None or repeats.known.again(frame_of(request)) is None
-        resolved = repeats.learn(
-            CODEC, frame_of(request), request, "topics", lambda v, b: resolve_commit(v, b, DIRECTORY, 10)
-        )
-        learnt += resolved is not None
+        commit, known = repeats.read_commit(CODEC, frame_of(request), 0, "topics", Resolver(DIRECTORY, 10))
+        assert known is None
+        learnt += isinstance(commit, CommitRequest)
     assert learnt == 11
 
 
 def learn(repeats: KnownCommits, request: OffsetCommitRequest) -> CommitRequest | None:
-    data = frame_of(request)
-    known = None if repeats.known is None else repeats.known.again(data)
-    return known or repeats.learn(
-        CODEC, data, request, "topics", lambda v, b: resolve_commit(v, b, LARGE, 1_000)
-    )
+    commit, _ = repeats.read_commit(CODEC, frame_of(request), 0, "topics", Resolver(LARGE, 1_000))
+    return commit if isinstance(commit, CommitRequest) else None
 
 
 def test_one_that_is_too_long_or_names_a_topic_without_partitions_keeps_no_other_from_being_learnt() -> None:
