@@ -24,6 +24,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Self
 
 from ..protocol import KohortError
+from ..settings import MAX_LONG
 
 #: Longest text of a log. Marks beside it, and what else future versions note, fit into 4,096 bytes.
 MAX_LOG_CHARS = 3_900
@@ -37,6 +38,9 @@ _MAX_JSON_BYTES = 65_536
 
 #: Longest name of an application that is kept; Spark's own ids have 40 characters at most.
 _MAX_APPLICATION_CHARS = 100
+
+#: The last time that has a date, in ms since 1970: 9999-12-31.
+_LAST_MS = 253_402_300_799_999
 
 _FORMAT = 1
 _PER_MILLE = 1_000
@@ -260,11 +264,18 @@ def _from_document(document: Mapping[str, Any]) -> BatchLog:
     now = document["n"]
     return BatchLog(
         rows=tuple(_from_cells(document["d"])),
-        under_way=None if now is None else UnderWay(*(_count(each) for each in now)),
+        under_way=None if now is None else _under_way(*now),
         writes=_count(document["w"]),
         runs=_count(document["r"]),
-        applications={int(run): str(name) for run, name in document["a"].items()},
+        # JSON may have halves of surrogate pairs, which cannot be printed
+        applications={
+            int(run): str(name).encode(errors="replace").decode() for run, name in document["a"].items()
+        },
     )
+
+
+def _under_way(number: object, started_ms: object, replays: object) -> UnderWay:
+    return UnderWay(_count(number), _count(started_ms, most=_LAST_MS), _count(replays))
 
 
 def _from_cells(rows: Iterable[Sequence[object]]) -> Iterator[BatchRow]:
@@ -273,14 +284,14 @@ def _from_cells(rows: Iterable[Sequence[object]]) -> Iterator[BatchRow]:
         named = dict(zip(_COLUMNS, cells, strict=True))
         for name, value in named.items():
             if name in _KNOWN or value is not None:
-                named[name] = _count(value, least=-(2**63) if name in ("started_ms", "first") else 0)
-        before += named["started_ms"]  # type: ignore[operator]
+                named[name] = _count(value, least=-MAX_LONG if name in ("started_ms", "first") else 0)
+        before = _count(before + named["started_ms"], most=_LAST_MS)  # type: ignore[operator]
         first = _count(named["number"] - named["first"])  # type: ignore[operator]
         _count(named["batches"], least=1)
         yield BatchRow(**named | {"started_ms": before, "first": first})  # type: ignore[arg-type]
 
 
-def _count(value: object, least: int = 0) -> int:
-    if type(value) is not int or value < least:
-        raise ValueError(f"{value!r} is no number that a log can have")
+def _count(value: object, least: int = 0, most: int = MAX_LONG) -> int:
+    if type(value) is not int or not least <= value <= most:
+        raise ValueError(f"{value!r:.40} is no number that a log can have")
     return value

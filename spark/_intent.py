@@ -14,16 +14,22 @@ the mark: commits are compared without it.
 from __future__ import annotations
 
 import json
+import re
 import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ..protocol import TopicPartition
+from ..settings import MAX_LONG
 from ._offsets import Commits, Committed, OffsetRange, Plan
 
 #: Key of the log of batches.
 _LOG = "l"
 _BEFORE_LOG = f'"{_LOG}":"'
+_LOG_TEXT = re.compile(r"[A-Za-z0-9+/=]*")
+
+#: Tokens become parts of keys, of which users make names of folders. Anybody may write to a group.
+_TOKEN = re.compile(r"[A-Za-z0-9_-]{0,64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +67,15 @@ def parse_mark(metadata: str | None) -> Mark | None:
     if not isinstance(document, dict) or document.keys() - {_LOG} not in ({"b"}, {"b", "e", "k"}):
         return None
     batch, end, token = document["b"], document.get("e"), document.get("k", "")
-    if type(batch) is not int or batch < 0 or not isinstance(token, str):
+    if not (_is_count(batch) and (end is None or _is_count(end))):
         return None
-    if not (end is None or (type(end) is int and end >= 0)):
+    if not (isinstance(token, str) and _TOKEN.fullmatch(token)):
         return None
     return Mark(batch, end, token)
+
+
+def _is_count(value: object) -> bool:
+    return type(value) is int and 0 <= value <= MAX_LONG
 
 
 def add_log(metadata: str, log: str) -> str:
@@ -83,7 +93,8 @@ def find_log(metadata: str | None) -> str | None:
     except (ValueError, RecursionError):
         return None
     log = document.get(_LOG) if isinstance(document, dict) else None
-    return log if isinstance(log, str) else None
+    # it is written into other commits as it is
+    return log if isinstance(log, str) and _LOG_TEXT.fullmatch(log) else None
 
 
 def remove_log(commit: Committed) -> Committed:

@@ -24,12 +24,13 @@ from kohort.spark._batch_log import (
     sum_up,
 )
 
-NUMBERS = st.integers(0, 2**62)
+NUMBERS = st.integers(0, 2**52)
+TIMES = st.integers(0, 253_402_300_799_999)
 KNOWN_OR_NOT = st.none() | NUMBERS
 ROWS = st.builds(
     BatchRow,
     number=NUMBERS,
-    started_ms=NUMBERS,
+    started_ms=TIMES,
     offsets=NUMBERS,
     partitions=st.integers(1, 2**31),
     largest_part=st.integers(0, 1000),
@@ -67,7 +68,7 @@ def test_a_log_of_any_batches_fits_and_counts_all_of_them(
             log = log.begin_run(applications[nth // 30 % len(applications)] if applications else None)
         log = log.end(each)
     if under_way:
-        log = log.announce(2**62, 2**62, replayed=False)
+        log = log.announce(2**62, 2**47, replayed=False)
     text = encode_log(log)
     assert len(text) <= MAX_LOG_CHARS
     read = decode_log(text)
@@ -206,6 +207,7 @@ def test_the_format_is_as_documented() -> None:
         (text_of({"v": 1}), "wrong value"),
         (text_of(GOOD | {"w": -1}), "wrong value"),
         (text_of(GOOD | {"w": True}), "wrong value"),
+        (text_of(GOOD | {"w": 2**63}), "wrong value"),
         (text_of(GOOD | {"a": {"x": "y"}}), "wrong value"),
         (text_of(GOOD | {"a": []}), "wrong value"),
         (text_of(GOOD | {"n": [1]}), "wrong value"),

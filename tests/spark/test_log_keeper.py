@@ -9,7 +9,7 @@ import pytest
 from kohort.protocol import TopicPartition
 from kohort.spark import BatchCommitted, OffsetRange
 from kohort.spark._batch_log import BatchLog, BatchRow, decode_log, encode_log
-from kohort.spark._intent import add_log, find_log, remove_log
+from kohort.spark._intent import add_log, find_log, parse_mark, remove_log
 from kohort.spark._log_keeper import LogKeeper, find_newest, keep_log, row_of
 from kohort.spark._offsets import Commits, Committed
 
@@ -66,7 +66,7 @@ def test_partitions_that_carried_the_log_before_are_cleared_of_it() -> None:
 
 
 def test_a_log_that_cannot_be_read_is_said_and_a_new_one_begins(caplog: pytest.LogCaptureFixture) -> None:
-    garbage = {A: Committed(1, add_log("", "by hand"))}
+    garbage = {A: Committed(1, add_log("", "byhand"))}
     found = find_newest(garbage)
     assert found is not None
     assert "cannot be decoded" in found.trouble
@@ -94,6 +94,11 @@ def test_a_commit_keeps_the_log_of_the_one_before() -> None:
         assert remove_log(kept) == commit
         assert loaded({A: kept}).log.rows == (ROW,)
         assert keep_log(commit, Committed(1, '{"b":3}')) == keep_log(commit, None) == commit
+
+
+def test_a_reset_writes_nothing_of_a_stranger_s_log_that_would_be_a_mark() -> None:
+    forged = Committed(1, '{"l":"x\\",\\"b\\":5,\\"e\\":9,\\"k\\":\\"f00d"}')
+    assert parse_mark(keep_log(Committed(0), forged).metadata) is None
 
 
 def test_a_row_has_the_figures_of_the_batch_in_milliseconds() -> None:

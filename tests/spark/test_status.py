@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 from pathlib import Path
 
 import pytest
 
+from kohort.admin import spark_commands
+from kohort.admin.screen import Screen
 from kohort.admin.spark_commands import BATCH_HEADINGS, batch_cells, describe_announced
 from kohort.cli import main
 from kohort.protocol import TopicPartition
@@ -21,10 +24,14 @@ from kohort.spark.status import (
     history_in,
     read_checkpoint,
 )
+from kohort.ui import pages
 from tests.spark.conftest import Side
 from tests.spark.loops import Driver, Named, NewTopic, next_of
+from tests.spark.test_batch_log import CELLS, GOOD, text_of
 
 A, B = TopicPartition("orders", 0), TopicPartition("orders", 1)
+#: The last time that has a date.
+LAST_MS = 253_402_300_799_999
 
 
 def checkpoint(folder: Path, topic: str) -> Path:
@@ -78,11 +85,39 @@ def test_the_log_in_a_commit_is_the_job_s_history() -> None:
 def test_a_history_that_cannot_be_known_is_unknown_with_the_reason() -> None:
     without = batch_history({A: Committed(10, '{"b":3}')})
     assert without == BatchHistory(unknown="no commit of the group carries a log of batches")
-    garbage = batch_history({A: Committed(10, add_log('{"b":3}', "by hand"))})
+    garbage = batch_history({A: Committed(10, add_log('{"b":3}', "byhand"))})
     assert (garbage.batches, garbage.announced) == ((), None)
     assert "cannot be decoded" in garbage.unknown
     assert history_in({A: '{"b":3}'}) == without
     assert history_in({A: "of another program", B: ""}) is history_in({}) is None
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        # of each kind of cell the largest one that a log can have, and one that is larger
+        *(
+            GOOD | {"d": [[1, at, 2**63 - 1, 1, 2**63 - 1, *[2**63 - 1] * 9, 1, 0]]}
+            for at in (LAST_MS, LAST_MS + 1)
+        ),
+        GOOD | {"d": [[1, 0, 10**400, 1, 10**400, *[10**400] * 9, 1, 0]]},
+        GOOD | {"d": [[1, -(2**62), *CELLS[2:]]]},
+        GOOD | {"n": [1, LAST_MS, 2**63 - 1]},
+        GOOD | {"n": [1, LAST_MS + 1, 0]},
+        GOOD | {"d": [[*CELLS[:13], 7, 1, 0]], "r": 7, "a": {"7": "\ud800\x1b[2J"}},
+    ],
+)
+def test_whatever_log_a_stranger_commits_is_shown_or_said_to_be_none(
+    log: dict[str, object], capsys: pytest.CaptureFixture[str]
+) -> None:
+    committed = {A: Committed(10, add_log('{"b":1,"e":40,"k":"f00d"}', text_of(log)))}
+    status = described("etl", committed, {A: (0, 50)})
+    assert bool(status.history.unknown) != bool(status.history.batches or status.history.announced)
+    pages.batches(status.history).encode()
+    for as_json in (False, True):
+        options = argparse.Namespace(watch=False, json=as_json)
+        assert spark_commands._print_status(status, options, Screen(as_json=as_json)) == 0
+    assert "\x1b[2J" not in capsys.readouterr().out
 
 
 def test_cells_say_what_is_known_and_how_many_batches_a_sum_has() -> None:
