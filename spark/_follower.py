@@ -260,7 +260,7 @@ class OffsetMirror:
     """A thread that commits a query's progress to its group. A newer batch replaces one that waits, and takes
     over its rows.
 
-    If ``commit`` raises a KohortError, it is called again later. After ``close`` a pending commit is tried
+    If ``commit`` raises an error, it is called again later. After ``close`` a pending commit is tried
     once more, then ``closed`` is called.
     """
 
@@ -322,8 +322,10 @@ class OffsetMirror:
             rows, self._rows = self._rows, ()
         try:
             self._commit(replace(done, rows=rows))
-        except KohortError as error:
-            log.warning("batch %d is done and not committed yet: %s", done.number, error)
+        except Exception as error:
+            # also what a user's listener raises, who is told of refusals: nobody else would go on with this
+            unexpected = None if isinstance(error, KohortError) else error
+            log.warning("batch %d is done and not committed yet: %s", done.number, error, exc_info=unexpected)
             with self._changed:
                 self._rows = sum_up((*rows, *self._rows))
             return False

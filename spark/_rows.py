@@ -114,8 +114,9 @@ def _timestamp_column(column: pa.Array | None) -> TimestampColumn | None:
     if column is None or column.null_count == len(column):
         return None
     us = column.cast(pa.timestamp("us", tz="UTC")).cast(pa.int64())
-    # a quotient below 0 would be rounded up
-    ms = pc.divide(pc.if_else(pc.less(us, 0), pc.subtract(us, 999), us), 1_000)
+    # a quotient below 0 would be rounded up, and the first time that there is has none before it
+    before_1970 = pc.subtract(pc.divide(pc.add(us, 1), 1_000), 1)
+    ms = pc.if_else(pc.less(us, 0), before_1970, pc.divide(us, 1_000))
     validity, data = ms.buffers()
     return TimestampColumn(_view(data), _bits(ms, validity), ms.offset)
 

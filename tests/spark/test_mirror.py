@@ -51,6 +51,24 @@ def test_a_refused_commit_is_tried_again_and_a_newer_batch_takes_its_place() -> 
     assert attempts.count(1) == 1
 
 
+def test_an_error_of_a_listener_ends_neither_the_commits_nor_the_mirror() -> None:
+    attempts: list[int] = []
+    again, closed = threading.Event(), threading.Event()
+
+    def commit(one: Done) -> None:
+        attempts.append(one.number)
+        if len(attempts) == 1:
+            raise ZeroDivisionError("a listener that was told of a refusal")
+        again.set()
+
+    mirror = OffsetMirror(commit, closed.set)
+    mirror.tell(done(0, 10))
+    assert again.wait(5)
+    mirror.close()
+    assert closed.wait(5)
+    assert attempts == [0, 0]
+
+
 def test_closing_gives_what_waits_a_last_try_and_then_ends() -> None:
     closed = threading.Event()
 

@@ -58,7 +58,7 @@ ROWS = st.fixed_dictionaries(
         "partition": st.none() | st.integers(0, 4),
         "headers": st.none()
         | st.lists(st.fixed_dictionaries({"key": st.text(max_size=2), "value": CONTENTS}), max_size=2),
-        "timestamp": st.none() | st.integers(-3_000, 3_000) | st.integers(0, 2**53),
+        "timestamp": st.none() | st.integers(-3_000, 3_000) | st.integers(0, 2**53) | st.just(-(2**63)),
     }
 )
 WIDE = SCHEMA.set(1, pa.field("key", pa.large_string())).set(2, pa.field("value", pa.large_binary()))
