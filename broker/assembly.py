@@ -40,6 +40,7 @@ from .metrics import (
 )
 from .network._server import Server
 from .node import Node
+from .partitions.partition import Partition
 from .partitions.topic_names import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
 from .quotas import ClientQuotas, QuotaTable, QuotaWindows, Throttle
 from .reporting.event_log import WAIT_S, EventLogWriter
@@ -133,39 +134,38 @@ class BrokerAssembly:
         fetch_sessions = FetchSessions(settings.max_incremental_fetch_session_cache_slots)
         self._moving: dict[str, MovingShards] = {}
         self._replicas: Replicas | None = None
+        may_be_replaced = _is_alone
         if cluster is None:
             offsets = topics.logs.topic(OFFSETS_TOPIC)
             assert offsets is not None, "LoneControl.open creates it"
             offsets_log = OffsetsStore(offsets.partitions, load_bytes=settings.offsets_load_buffer_size)
         else:
-            from .replicas.replicas import MovingShards, Replicas, replicated_log
+            from .replicas.replicas import LeaderDoubts, MovingShards, Replicas, replicated_log
 
             loop = asyncio.get_running_loop()
+            doubts = LeaderDoubts(cluster.hears_of_leaders, settings, fetch_sessions)
+            may_be_replaced = doubts.may_be_replaced
             self._moving = {
                 OFFSETS_TOPIC: MovingShards(
                     OFFSETS_TOPIC,
                     topics.logs,
-                    settings,
-                    cluster.hears_of_leaders,
-                    fetch_sessions,
+                    doubts,
                     lambda partition: self.coordinator.load(partition),
                     lambda partition: self.coordinator.unload(partition),
+                    timeout_ms=settings.offsets_commit_timeout_ms,
                 ),
                 TRANSACTIONS_TOPIC: MovingShards(
                     TRANSACTIONS_TOPIC,
                     topics.logs,
-                    settings,
-                    cluster.hears_of_leaders,
-                    fetch_sessions,
+                    doubts,
                     lambda partition: self.transactions.load(partition),
                     lambda partition: self.transactions.unload(partition),
+                    timeout_ms=settings.offsets_commit_timeout_ms,
                 ),
                 SHARE_STATE_TOPIC: MovingShards(
                     SHARE_STATE_TOPIC,
                     topics.logs,
-                    settings,
-                    cluster.hears_of_leaders,
-                    fetch_sessions,
+                    doubts,
                     lambda partition: self.share_states.load(partition),
                     lambda partition: self.share_states.unload(partition),
                     timeout_ms=settings.share_coordinator_write_timeout_ms,
@@ -258,6 +258,7 @@ class BrokerAssembly:
             self.node.long_work.run,
             now_ms,
             metrics.shares,
+            may_be_replaced,
         )
         if cluster is not None:
             self.transactions.start_replicated(
@@ -429,6 +430,12 @@ def _make_authorizer(metadata: MetadataStore, settings: BrokerSettings) -> Autho
     )
     file.follow(authorizer.replace)
     return authorizer
+
+
+def _is_alone(partition: Partition) -> bool:
+    """Of a single broker's partitions: no other one may lead them."""
+    del partition
+    return False
 
 
 def _replica_figures(node: Node) -> ReplicaFigures:

@@ -369,6 +369,33 @@ class Replicas:
             self._place_again()
 
 
+class LeaderDoubts:
+    """Tells whether others may lead by now what this broker leads. A metadata store in reach tells of new
+    leaders. While it is not, the followers show that none of them leads: each fetches again within
+    ``replica.fetch.wait.max.ms``.
+    """
+
+    def __init__(
+        self, hears_of_leaders: Callable[[], bool], settings: BrokerSettings, fetch_sessions: FetchSessions
+    ) -> None:
+        self._hears_of_leaders = hears_of_leaders
+        self._settings = settings
+        self._fetch_sessions = fetch_sessions
+
+    def may_be_replaced(self, partition: Partition) -> bool:
+        """Return whether another broker may lead a partition by now, without this one knowing."""
+        if self._hears_of_leaders():
+            return False
+        if partition.leadership is None:
+            return True
+        since_s = (
+            asyncio.get_running_loop().time() - _FETCHES * self._settings.replica_fetch_wait_max_ms / 1_000
+        )
+        silent = partition.leadership.replication.silent(int(since_s * 1_000))
+        # a request of a session does not name partitions without news
+        return not silent <= self._fetch_sessions.followers(partition.topic.id, partition.index, since_s)
+
+
 class MovingShards:
     """Shards of one coordinator, which follow the leadership of its topic's partitions. Also tells them which
     records all in-sync replicas have.
@@ -378,20 +405,16 @@ class MovingShards:
         self,
         topic: str,
         logs: LocalLogs,
-        settings: BrokerSettings,
-        hears_of_leaders: Callable[[], bool],
-        fetch_sessions: FetchSessions,
+        doubts: LeaderDoubts,
         load: Callable[[int], Awaitable[None]],
         unload: Callable[[int], object],
         *,
-        timeout_ms: int | None = None,
+        timeout_ms: int,
     ) -> None:
-        self.timeout_s = (timeout_ms or settings.offsets_commit_timeout_ms) / 1_000
+        self.timeout_s = timeout_ms / 1_000
         self._topic = topic
         self._logs = logs
-        self._settings = settings
-        self._hears_of_leaders = hears_of_leaders
-        self._fetch_sessions = fetch_sessions
+        self._doubts = doubts
         self._load = load
         self._unload = unload
         self._loads: dict[int, asyncio.Task[None]] = {}
@@ -436,20 +459,9 @@ class MovingShards:
         return found.leadership.when(lambda replication: replication.in_sync_end >= end_offset, then)
 
     def may_be_replaced(self, partition: int) -> bool:
-        """See the engine's ``Replicas``. A metadata store in reach tells of new leaders. While it is not, the
-        followers show that none of them leads: each fetches again within ``replica.fetch.wait.max.ms``.
-        """
-        if self._hears_of_leaders():
-            return False
+        """See the engine's ``Replicas``."""
         found = self._find_partition(partition)
-        if found is None or found.leadership is None:
-            return True
-        since_s = (
-            asyncio.get_running_loop().time() - _FETCHES * self._settings.replica_fetch_wait_max_ms / 1_000
-        )
-        silent = found.leadership.replication.silent(int(since_s * 1_000))
-        # a request of a session does not name partitions without news
-        return not silent <= self._fetch_sessions.followers(found.topic.id, found.index, since_s)
+        return found is None or self._doubts.may_be_replaced(found)
 
     def _find_partition(self, partition: int) -> Partition | None:
         topic = self._logs.topic(self._topic)

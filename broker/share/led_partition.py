@@ -76,6 +76,8 @@ class Leader(Protocol):
     #: The wall clock, in ms.
     now_ms: Callable[[], int]
     counters: ShareCounters
+    #: Whether another broker may lead a partition by now, without this one knowing.
+    may_be_replaced: Callable[[Partition], bool]
 
     def give_up(self, led: LedPartition) -> None:
         """Forget a share partition that is not led any more."""
@@ -164,9 +166,12 @@ class LedPartition:
         )
 
     def has_news(self) -> bool:
-        """Return whether a fetch may be given something. Raises KafkaError once it is not led any more."""
+        """Return whether a fetch may be given something. Raises KafkaError once it is not led any more.
+
+        Acquiring writes nothing that could be fenced: so nothing is given that a successor may have given.
+        """
         self.check()
-        if self.records is None:
+        if self.records is None or self._leader.may_be_replaced(self.partition):
             return False
         if self.records.follow_log_start(self.partition.log_start_offset):
             self._wake()

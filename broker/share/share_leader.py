@@ -57,8 +57,8 @@ class ShareLink:
 
 
 class ShareLeader:
-    """The share partitions of a broker. ``persister``, ``rules_of``, ``run_long``, ``now_ms`` and
-    ``counters`` are as ``led_partition.Leader`` has them.
+    """The share partitions of a broker. ``persister``, ``rules_of``, ``run_long``, ``now_ms``, ``counters``
+    and ``may_be_replaced`` are as ``led_partition.Leader`` has them.
     """
 
     def __init__(
@@ -68,6 +68,7 @@ class ShareLeader:
         run_long: Callable[[Steps[tuple[int, int, int] | None]], Awaitable[tuple[int, int, int] | None]],
         now_ms: Callable[[], int],
         counters: ShareCounters,
+        may_be_replaced: Callable[[Partition], bool],
     ) -> None:
         self.persister = persister
         self.rules_of = rules_of
@@ -75,6 +76,7 @@ class ShareLeader:
         self.now_ms = now_ms
         self.sessions = ShareSessions()
         self.counters = counters
+        self.may_be_replaced = may_be_replaced
         self._led: dict[ShareKey, LedPartition] = {}
         self._by_group: dict[str, dict[ShareKey, None]] = {}
         self._links: dict[ShareSession, ShareLink] = {}

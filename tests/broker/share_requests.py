@@ -28,6 +28,16 @@ def raise_share_version(wire: Wire) -> None:
         assert answer.error_code == 0, answer
 
 
+def wait_for_share_version(*bootstraps: str) -> None:
+    """Wait until every broker knows that share groups are on."""
+    deadline = time.monotonic() + TIMEOUT_S
+    for bootstrap in bootstraps:
+        with Wire(bootstrap) as wire:
+            while not any(row.name == SHARE_VERSION for row in _versions(wire).finalized_features):
+                assert time.monotonic() < deadline, bootstrap
+                time.sleep(0.02)
+
+
 def _versions(wire: Wire) -> Any:
     return wire.call(ApiKey.API_VERSIONS, 4, client_software_name="x", client_software_version="1")
 

@@ -41,12 +41,14 @@ class World:
         self.node = broker._require_running().node
         self.persister = MemoryPersister()
         self.rules = EARLIEST
+        self.in_doubt = False
         self.leader = ShareLeader(
             self.persister,
             lambda _group: self.rules,
             self.node.long_work.run,
             self.node.now_ms,
             ShareCounters(),
+            lambda _partition: self.in_doubt,
         )
         self.link = ShareLink(self.leader)
 
@@ -366,6 +368,18 @@ def test_another_leader_epoch_is_another_leader() -> None:
         again = await world.load()
         assert again is not led
         assert take(again, "n") == [(0, 3, 1)], "nothing was stored of the first delivery"
+
+    on_broker(body)
+
+
+def test_nothing_is_given_while_another_broker_may_lead() -> None:
+    async def body(world: World) -> None:
+        world.write(3)
+        led = await world.load()
+        world.in_doubt = True
+        assert (led.has_news(), led.measure(1_000), take(led, "m")) == (False, 0, [])
+        world.in_doubt = False
+        assert take(led, "m") == [(0, 2, 1)]
 
     on_broker(body)
 
