@@ -1,6 +1,6 @@
 """A share group on several brokers through drawn faults: no schedule breaks an invariant.
 
-Covers: testing/simulation/share_groups/_simulate.py.
+Covers: testing/simulation/share_groups/_world.py.
 """
 
 from __future__ import annotations

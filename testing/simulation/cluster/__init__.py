@@ -2,7 +2,13 @@
 and consumers as they ship.
 """
 
-from ._plan import faults_table
-from ._simulate import simulate_cluster, trace_cluster
+from ..engine._runs import ScheduleKind
+from ._plan import draw_cluster_plan, faults_table
+from ._world import ClusterWorld
 
 __all__ = ["faults_table", "simulate_cluster", "trace_cluster"]
+
+_KIND = ScheduleKind(" --cluster", draw_cluster_plan, ClusterWorld)
+simulate_cluster = _KIND.simulate
+"""Run schedules of brokers by seed: see :meth:`~..engine._runs.ScheduleKind.simulate`."""
+trace_cluster = _KIND.trace

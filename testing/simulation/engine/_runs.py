@@ -67,37 +67,43 @@ class ScheduleKind:
     options: str
     draw_plan: Callable[[int], SchedulePlan]
     make_world: Callable[..., Phases[Any]]
-    checked: bool = True
 
     def simulate(
-        self, seeds: int | Iterable[int], left_out: Collection[str], *, go_on: bool
+        self,
+        seeds: int | Iterable[int] = 100,
+        *,
+        left_out: Collection[str] = (),
+        checked: bool = True,
+        go_on: bool = False,
     ) -> SimulationReport:
-        """Run a schedule of each seed. Raises SimulationFailed with the shrunk first failure; with ``go_on``
-        failures are counted instead.
+        """Run schedules; ``seeds`` is how many, or which. ``left_out`` are faults, incidents or members not
+        to take part; with ``checked`` False nothing is compared.
+
+        Raises SimulationFailed with the shrunk first failure; with ``go_on`` failures are counted instead.
         """
         report = SimulationReport()
         with _own_loop():
             for number, seed in enumerate(range(seeds) if isinstance(seeds, int) else seeds):
                 if number % _COLLECT_EVERY == 0:
                     gc.collect(0)
-                world, violation = self._run(seed, left_out)
+                world, violation = self._run(seed, left_out, checked=checked)
                 report.stats.add(world.stats)
                 if violation is not None:
                     report.failed[seed] = violation.name
                     if not go_on:
-                        raise self._shrink(seed, violation, left_out)
+                        raise self._shrink(seed, violation, left_out, checked=checked)
         return report
 
-    def trace(self, seed: int, left_out: Collection[str]) -> tuple[list[str], Violation | None]:
+    def trace(self, seed: int, *, left_out: Collection[str] = ()) -> tuple[list[str], Violation | None]:
         """The trace of a schedule, line by line, and the violation that ends it."""
         with _own_loop():
             world, violation = self._run(seed, left_out, traced=True)
         return world.trace or [], violation
 
     def _run(
-        self, seed: int, left_out: Collection[str], *, traced: bool = False
+        self, seed: int, left_out: Collection[str], *, checked: bool = True, traced: bool = False
     ) -> tuple[Phases[Any], Violation | None]:
-        world = self.make_world(self.draw_plan(seed).leave_out(left_out), checked=self.checked, traced=traced)
+        world = self.make_world(self.draw_plan(seed).leave_out(left_out), checked=checked, traced=traced)
         for name, what in world.describe().items() if traced else ():
             world.say(f"{name}: {what}")
         try:
@@ -111,16 +117,18 @@ class ScheduleKind:
             world.close()
         return world, None
 
-    def _shrink(self, seed: int, violation: Violation, left_out: Collection[str]) -> SimulationFailed:
+    def _shrink(
+        self, seed: int, violation: Violation, left_out: Collection[str], *, checked: bool
+    ) -> SimulationFailed:
         """Find the least that fails alike: faults, incidents and members are left out in turn."""
         out = list(left_out)
         for name in self.draw_plan(seed).leave_out(left_out).names():
             if name in out:
                 continue
-            _, found = self._run(seed, [*out, name])
+            _, found = self._run(seed, [*out, name], checked=checked)
             if found is not None and found.name == violation.name:
                 out.append(name)
-        world, found = self._run(seed, out, traced=True)
+        world, found = self._run(seed, out, checked=checked, traced=True)
         left = self.draw_plan(seed).leave_out(left_out).names()
         kept = tuple(name for name in out if name in left or name in left_out)
         return SimulationFailed(seed, found or violation, kept, world.trace or [], self.options)

@@ -35,8 +35,8 @@ def simulate(
     members speak the classic protocol or that of consumer groups, and change. ``checked`` False compares
     nothing. With ``go_on`` failures are counted instead of raised.
     """
-    kind = _groups(assignors, application, crashes, protocol, checked=checked)
-    return kind.simulate(seeds, left_out, go_on=go_on)
+    kind = _groups(assignors, application, crashes, protocol)
+    return kind.simulate(seeds, left_out=left_out, checked=checked, go_on=go_on)
 
 
 def trace(
@@ -49,7 +49,7 @@ def trace(
     protocol: Protocol = "classic",
 ) -> tuple[list[str], Violation | None]:
     """The trace of a schedule, line by line, and the violation that ends it."""
-    return _groups(assignors, application, crashes, protocol).trace(seed, left_out)
+    return _groups(assignors, application, crashes, protocol).trace(seed, left_out=left_out)
 
 
 def _groups(
@@ -57,8 +57,6 @@ def _groups(
     application: MakeApplication | None,
     crashes: int,
     protocol: Protocol,
-    *,
-    checked: bool = True,
 ) -> ScheduleKind:
     """Schedules of groups of light members."""
 
@@ -70,6 +68,4 @@ def _groups(
     options = f" --crashes {crashes}" if crashes else ""
     options += "" if protocol == "classic" else f" --protocol {protocol}"
     mixed = protocol == "mixed"
-    return ScheduleKind(
-        options, lambda seed: draw_plan(seed, assignors, crashes, mixed=mixed), make_world, checked=checked
-    )
+    return ScheduleKind(options, lambda seed: draw_plan(seed, assignors, crashes, mixed=mixed), make_world)

@@ -33,8 +33,8 @@ def simulate_service(
     one of the three raises fails the schedule. Raises SimulationFailed with the shrunk first failure; with
     ``go_on`` failures are counted instead.
     """
-    kind = _services(service, record, settled, protocol, checked=checked)
-    return kind.simulate(seeds, left_out, go_on=go_on)
+    kind = _services(service, record, settled, protocol)
+    return kind.simulate(seeds, left_out=left_out, checked=checked, go_on=go_on)
 
 
 def trace_service(
@@ -47,7 +47,7 @@ def trace_service(
     protocol: str = "classic",
 ) -> tuple[list[str], Violation | None]:
     """The trace of a schedule, line by line, and the violation that ends it."""
-    return _services(service, record, settled, protocol).trace(seed, left_out)
+    return _services(service, record, settled, protocol).trace(seed, left_out=left_out)
 
 
 def _services(
@@ -55,8 +55,6 @@ def _services(
     record: MakeRecord | None,
     settled: Settled | None,
     protocol: str,
-    *,
-    checked: bool = True,
 ) -> ScheduleKind:
     users = None if service is None else UsersService(service, record, settled)
 
@@ -73,4 +71,4 @@ def _services(
         return world
 
     spoken = "" if protocol == "classic" else f" --protocol {protocol}"
-    return ScheduleKind(f" --services{spoken}", draw_plan, make_world, checked=checked)
+    return ScheduleKind(f" --services{spoken}", draw_plan, make_world)

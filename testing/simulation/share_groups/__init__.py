@@ -1,5 +1,12 @@
 """Simulates several brokers with a share group under faults (KIP-932)."""
 
-from ._simulate import simulate_share_groups, trace_share_groups
+from ..engine._runs import ScheduleKind
+from ._plan import draw_share_plan
+from ._world import ShareWorld
 
 __all__ = ["simulate_share_groups", "trace_share_groups"]
+
+_KIND = ScheduleKind(" --share-groups", draw_share_plan, ShareWorld)
+simulate_share_groups = _KIND.simulate
+"""Run schedules of share groups by seed: see :meth:`~..engine._runs.ScheduleKind.simulate`."""
+trace_share_groups = _KIND.trace

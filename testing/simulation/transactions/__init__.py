@@ -2,7 +2,13 @@
 records.
 """
 
-from ._plan import faults_table
-from ._simulate import simulate_transactions, trace_transactions
+from ..engine._runs import ScheduleKind
+from ._plan import draw_transaction_plan, faults_table
+from ._world import TransactionWorld
 
 __all__ = ["faults_table", "simulate_transactions", "trace_transactions"]
+
+_KIND = ScheduleKind(" --transactions", draw_transaction_plan, TransactionWorld)
+simulate_transactions = _KIND.simulate
+"""Run schedules of transactions by seed: see :meth:`~..engine._runs.ScheduleKind.simulate`."""
+trace_transactions = _KIND.trace
