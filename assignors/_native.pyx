@@ -6,7 +6,8 @@
 * ``balanced``: ``_balanced_loads``
 * ``least_moves``: ``_min_cost_flow``
 
-All give the same answers, down to ties. Indexes that come from outside are checked here, since C does not.
+All give the same answers, down to ties. Indexes that come from outside are checked here, since C does not. The
+layout of claims: ``user_data``.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize

@@ -1,9 +1,13 @@
 """User data that the sticky assignors of all clients put into a subscription (KIP-54, KIP-341, KIP-429).
 
-* ``sticky`` v0: owned partitions. v1: the same and an int32 generation. The bytes do not begin with a
-  version, except those of kafka-python (int16).
-* ``cooperative-sticky`` v0: an int32 generation; owned partitions have a field of their own in the
-  subscription.
+==================  =====  ============================================================
+assignor            type   field; nothing says the version
+==================  =====  ============================================================
+sticky              int16  0, before all others in what kafka-python writes
+                    array  owned partitions, (string topic, array of int32)
+                    int32  generation in which they were owned: not in v0
+cooperative-sticky  int32  generation; the subscription itself has the owned partitions
+==================  =====  ============================================================
 
 The bytes come from other clients: unreadable ones mean "owns nothing".
 """

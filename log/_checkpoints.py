@@ -1,4 +1,14 @@
-"""Kafka's small text files: offset checkpoints, leader epochs, a partition's topic id, properties."""
+"""Kafka's small text files: offset checkpoints, leader epochs, a partition's topic id, properties.
+
+===========================  ================================================================================
+file                         lines
+===========================  ================================================================================
+``*-offset-checkpoint``      ``0``, the number of the others, and in each of these ``TOPIC PARTITION OFFSET``
+``leader-epoch-checkpoint``  the same with ``EPOCH FIRST_OFFSET``, both in rising order
+``partition.metadata``       ``version: 0`` and ``topic_id:`` with base64url of its 16 bytes, without padding
+``meta.properties``          ``KEY=VALUE``; lines that begin with ``#`` or ``!`` are comments
+===========================  ================================================================================
+"""
 
 from __future__ import annotations
 

@@ -1,19 +1,24 @@
 """The indexes of a segment: offset to position, time to offset, aborted transactions.
 
-Offset index: the positions of a segment's batches in its .log, an entry every ``index.interval.bytes``. An
-entry is 8 bytes: int32 last offset of a batch minus the segment's base offset, int32 position of that batch.
+An index is a file of entries of one size, as Apache Kafka writes it. Numbers are big-endian:
 
-Time index: the offset at which the segment reached a timestamp. An entry is 12 bytes: int64 largest timestamp
-so far, in milliseconds, int32 last offset of its batch minus the segment's base offset. An entry is written
-with each entry of the offset index, at the roll and at the close, so that the last one has the segment's
-newest timestamp.
+=======  ======  =====  =========================================================
+index    offset  type   field
+=======  ======  =====  =========================================================
+offset   0       int32  last offset of a batch, minus the segment's base offset
+         4       int32  position of that batch in the .log
+time     0       int64  largest timestamp so far, in milliseconds
+         8       int32  last offset of its batch, minus the segment's base offset
+aborted  0       int16  version 0
+         2       int64  producer id
+         10      int64  first offset of the transaction
+         18      int64  last offset: the marker, which lies in the segment
+         26      int64  last stable offset once the marker was written
+=======  ======  =====  =========================================================
 
-Transaction index: the aborted transactions whose marker lies in the segment. An entry is 34 bytes: int16
-version 0, int64 producer id, int64 first offset, int64 last offset (the marker), int64 last stable offset
-once the marker was written.
-
-The entries of the offset and time index are in rising order. Look-ups search the file itself, so these
-indexes take no memory.
+The offset index has an entry every ``index.interval.bytes``. The time index has one with each of these, at
+the roll and at the close, so that the last one has the segment's newest timestamp. The entries of both are in
+rising order. Look-ups search the file itself, so these indexes take no memory.
 """
 
 from __future__ import annotations

@@ -1,4 +1,19 @@
-"""Names of Kafka's files and folders."""
+"""Names of Kafka's files and folders.
+
+=======================  =========================================================================
+in TOPIC-NUMBER          content, and the module that has its layout
+=======================  =========================================================================
+BASE.log                 batches from offset BASE on, one behind the other: ``protocol/_batch.py``
+BASE.index               positions by offset: ``_indexes.py``
+BASE.timeindex           offsets by timestamp: ``_indexes.py``
+BASE.txnindex            aborted transactions: ``_indexes.py``
+OFFSET.snapshot          producers as they were before OFFSET: ``_producers.py``
+leader-epoch-checkpoint  where each leader epoch began: ``_checkpoints.py``
+partition.metadata       id of the topic: ``_checkpoints.py``
+=======================  =========================================================================
+
+BASE and OFFSET have 20 digits.
+"""
 
 from __future__ import annotations
 

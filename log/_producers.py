@@ -9,7 +9,23 @@ producer whose first batch met a disk error has to begin with that batch, since 
 A snapshot holds only the last batch of each producer. After a start from a snapshot the earlier batches are
 searched for in the log, once, when a producer sends an unexpected sequence number: it may repeat one of them.
 
-A snapshot is int16 version 1, uint32 CRC-32C of the bytes after it, int32 count, then 46 bytes per producer.
+The file is that of Apache Kafka's ProducerStateManager. Numbers are big-endian, -1 is none:
+
+======  ======  ===============================================
+offset  type    field
+======  ======  ===============================================
+0       int16   version 1
+2       uint32  CRC-32C of all that follows
+6       int32   number of producers; then 46 bytes for each:
+0       int64   producer id
+8       int16   producer epoch
+10      int32   sequence number of its last record
+14      int64   offset of that record
+22      int32   that offset minus the base offset of its batch
+26      int64   newest timestamp of that batch, in milliseconds
+34      int32   coordinator epoch of its last marker
+38      int64   first offset of its open transaction
+======  ======  ===============================================
 """
 
 from __future__ import annotations

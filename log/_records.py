@@ -2,6 +2,17 @@
 
 Uncompressed batches are walked in place; others are decompressed once, within a limit, and in a thread if
 they grow large.
+
+A marker is the one record of a control batch. Of longer keys and values, only this is read:
+
+=======  =====  ==================================================
+offset   type   field
+=======  =====  ==================================================
+key 0    int16  version 0
+key 2    int16  type: 0 abort, 1 commit; others end no transaction
+value 0  int16  version 0
+value 2  int32  epoch of the transaction coordinator
+=======  =====  ==================================================
 """
 
 from __future__ import annotations

@@ -6,6 +6,20 @@ value is kept as bytes, all checked to be well formed. Values are decoded when t
 is never. Compiled (``_native.pyx``), all plain commits that lie behind each other are entered at once.
 
 All other records are returned whole.
+
+======  ========  ===========================================
+offset  type      field of a plain commit's value
+======  ========  ===========================================
+0       int16     version 3 or 4
+2       int64     offset
+10      int32     leader epoch
+14      int16     version 3: length of the metadata, 0
+16      int64     version 3: time of the commit; that is all
+14      int8      version 4: length of the metadata plus 1: 1
+15      int64     version 4: time of the commit
+23      3 * int8  version 4: one tag, number 0, 16 bytes
+26      16 bytes  version 4: id of the topic
+======  ========  ===========================================
 """
 
 from __future__ import annotations

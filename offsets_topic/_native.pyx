@@ -2,7 +2,7 @@
 """Plain commits of a batch, in C: ``_encoded._take_plain_commits``.
 
 The bytes come from a file. Each is looked at only after a check that it is there, and whatever is not exactly
-a plain commit is left to the careful reader.
+a plain commit is left to the careful reader. Layouts: ``protocol/records.py``, ``records.py`` and ``_encoded.py``.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize

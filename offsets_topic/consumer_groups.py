@@ -1,7 +1,28 @@
 """Records of consumer groups (KIP-848) in ``__consumer_offsets``: key types 3 to 8 and 16.
 
-A group is stored in many records: its epoch, the target epoch, each member, each member's target and current
-assignment, and the topics that regular expressions match. Values have version 0, which is flexible (KIP-482).
+A group is stored in many records. Keys have the group and, where the table says so, a name: a member's id or
+a regular expression. Values have version 0, which is flexible (KIP-482): strings and arrays are compact, and
+tags end each struct. The schemas are Kafka's ConsumerGroup..., each with a Key and a Value.
+
+=============================  =======  ===================================================================
+type, schema                   name     value
+=============================  =======  ===================================================================
+3 ...Metadata                           int32 group epoch; tag 0: int64 hash of the topics' metadata
+4 ...PartitionMetadata                  of early versions of Apache Kafka; only tombstones count
+5 ...MemberMetadata            member   nullable strings instance id, rack; strings client id, host; array
+                                        of topics; string regular expression; int32 rebalance timeout;
+                                        nullable string assignor; tag 0, of members with the classic
+                                        protocol: int8 1, int32 session timeout, array of (string protocol,
+                                        bytes metadata)
+6 ...TargetAssignmentMetadata           int32 epoch of the target; tag 0: int64 time of computation
+7 ...TargetAssignmentMember    member   array of (uuid topic, array of int32 partitions)
+8 ...CurrentMemberAssignment   member   int32 epoch; int32 previous epoch; int8 state; arrays of assigned
+                                        and of revoked: (uuid topic, array of int32 partitions, tag 0:
+                                        array of their int32 epochs)
+16 ...RegularExpression        pattern  array of topics; int64 version of the metadata; int64 time
+=============================  =======  ===================================================================
+
+Times are in milliseconds since 1970.
 """
 
 from __future__ import annotations

@@ -5,11 +5,38 @@ and 16 belong to consumer groups (KIP-848, see ``consumer_groups``), 10 to 15 to
 ``share_groups``). Other types, such as those of streams groups, are kept and ignored. A type of groups with
 records of its own has a file, and a row in ``_FORMATS``.
 A value begins with its int16 version; a record without a value is a tombstone.
-Numbers are big-endian; strings are UTF-8 with an int16 length in front.
+Numbers are big-endian; strings are UTF-8 with an int16 length in front. Values of version 4 are flexible
+(KIP-482): compact strings and arrays, tags behind each struct.
 
-Read: OffsetCommitValue 0 to 4, GroupMetadataValue 0 to 4 (4 is flexible, KIP-482; Apache Kafka does not write
-it yet). Written: OffsetCommitValue 4, which has the topic's id, 3 for a topic whose id is not known, or 1 for
-a commit with an expiry of its own; GroupMetadataValue 3.
+==================  ======  ==========================================================
+                    type    field, and the versions that have it
+==================  ======  ==========================================================
+OffsetCommitKey     string  group
+                    string  topic
+                    int32   partition
+OffsetCommitValue   int64   offset
+                    int32   leader epoch: 3, 4
+                    string  metadata
+                    int64   time of the commit, in milliseconds since 1970
+                    int64   time at which it expires: 1
+                    tag 0   id of the topic, 16 bytes: 4
+GroupMetadataKey    string  group
+GroupMetadataValue  string  protocol type
+                    int32   generation
+                    string  protocol; null for none
+                    string  member id of the leader; null for none
+                    int64   time of the last change of state: 2 to 4
+                    array   members:
+a member            string  member id
+                    string  instance id; null for none: 3, 4
+                    string  client id, then client host
+                    int32   rebalance timeout in milliseconds: 1 to 4
+                    int32   session timeout in milliseconds
+                    bytes   subscription, then assignment, with int32 lengths in front
+==================  ======  ==========================================================
+
+Read: all versions. Written: OffsetCommitValue 4, 3 for a topic whose id is not known, or 1 for a commit with
+an expiry of its own; GroupMetadataValue 3, as Apache Kafka does not write its 4 yet.
 """
 
 from __future__ import annotations

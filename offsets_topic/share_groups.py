@@ -1,8 +1,20 @@
 """Records of share groups (KIP-932) in ``__consumer_offsets``: key types 10 to 15.
 
-A group is stored in many records: its epoch, the target epoch, each member, each member's target and current
-assignment, and the topics whose share partitions have state at the share coordinator. Values have version 0,
-which is flexible (KIP-482).
+A group is stored in many records, laid out as those of consumer groups (``consumer_groups``). The keys of 10,
+13 and 14 have the member id behind the group.
+
+==============================  ========================================================================
+type, schema                    value
+==============================  ========================================================================
+10 ShareGroupMemberMetadata     nullable string rack; strings client id and host; array of topics
+11 ShareGroupMetadata           int32 group epoch; int64 hash of the topics' metadata
+12 ...TargetAssignmentMetadata  int32 epoch of the target; tag 0: int64 time of its computation
+13 ...TargetAssignmentMember    array of (uuid topic, array of int32 partitions)
+14 ...CurrentMemberAssignment   int32 epoch; int32 previous epoch; int8 state; partitions as in 13
+15 ...StatePartitionMetadata    topics whose state at the share coordinator is being initialized, those
+                                whose is: (uuid, string name, array of int32 partitions); those whose is
+                                being deleted: (uuid, string name)
+==============================  ========================================================================
 """
 
 from __future__ import annotations

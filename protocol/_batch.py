@@ -2,7 +2,27 @@
 
 A broker stores a batch byte for byte as the producer sent it, except for the base offset and the leader
 epoch, which the checksum does not cover, and for the timestamps under LogAppendTime, which need a new
-checksum.
+checksum. Numbers are big-endian:
+
+======  ======  =================  ========================================================================
+offset  type    field              meaning
+======  ======  =================  ========================================================================
+0       int64   base_offset        of the first record; the broker writes it
+8       int32   length             bytes of all that follows
+12      int32   leader_epoch       the broker writes it
+16      int8    magic              2
+17      uint32  crc                CRC-32C of all that follows
+21      int16   attributes         bits 0-2 codec, 3 LogAppendTime, 4 transactional, 5 control, 6 see below
+23      int32   last_offset_delta  of the last record, also after compaction: minus the base offset
+27      int64   base_timestamp_ms  records have differences to it; bit 6: the delete horizon (KIP-534)
+35      int64   max_timestamp_ms   of the records; bit 3: the time of the append, for all of them
+43      int64   producer_id        -1: of no idempotent producer, like the next two
+51      int16   producer_epoch
+53      int32   base_sequence      of the first record
+57      int32   record_count       of those that are in the batch
+======  ======  =================  ========================================================================
+
+The records follow from byte 61 on (``records.py``), compressed together.
 """
 
 from __future__ import annotations

@@ -1,6 +1,21 @@
 """Compression of record batches with every codec, and decompression with limits on memory.
 
-Why kafka-python's codecs are not used: docs/architecture.md, "Libraries".
+Why kafka-python's codecs are not used: docs/architecture.md, "Libraries". Gzip and zstd data are those of the
+libraries. Around blocks of snappy and LZ4 there is:
+
+======  =========  =====================================================================================
+        type       field
+======  =========  =====================================================================================
+snappy  8 bytes    magic; without it the data are one block and nothing else (other clients than Java's)
+        2 * int32  version 1, oldest version that can read it 1
+        int32      length of a block, which follows; this and the block again and again
+LZ4     4 bytes    magic
+        2 * int8   flags, code of the largest block
+        int64      only with a flag: size of the content, little-endian
+        int8       checksum of the header
+        uint32     length of a block, little-endian; the top bit says that it is not compressed
+                   the block, and with a flag 4 bytes of checksum; after the last one 4 zero bytes
+======  =========  =====================================================================================
 """
 
 from __future__ import annotations

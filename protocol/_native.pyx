@@ -3,7 +3,7 @@
 what ``rows`` makes of the rows of a table.
 
 The bytes come from outside. Each is looked at only after a check that it is there. What is wrong with records that
-are not whole is for Python to find out, and times that add up to more than 64 bits are left to it.
+are not whole is for Python to find out, and times that add up to more than 64 bits are left to it. Layouts: ``records.py`` and ``rows.py``.
 """
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer

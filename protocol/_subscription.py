@@ -1,10 +1,21 @@
 """Subscriptions and assignments of classic consumer groups (protocol type "consumer").
 
-Coordinators pass these bytes on between members. Layouts (KIP-341, KIP-429, KIP-792, KIP-881), after an int16
-version; none is flexible:
+Coordinators pass these bytes on between members. Numbers are big-endian, no version is flexible; the schemas
+are Kafka's ConsumerProtocolSubscription.json and ConsumerProtocolAssignment.json:
 
-* Subscription: topics; user data; from v1 owned partitions; from v2 generation; from v3 rack.
-* Assignment: partitions; user data; the same in all versions.
+============  ======  =====================================================================
+              type    field, and the versions that have it
+============  ======  =====================================================================
+Subscription  int16   version
+              array   strings: topics
+              bytes   user data of the assignor; null for none
+              array   owned partitions, (string topic, array of int32): from 1 on (KIP-429)
+              int32   generation in which they were owned; -1 for none: from 2 on (KIP-792)
+              string  rack; null for none: from 3 on (KIP-881)
+Assignment    int16   version; all have the same fields
+              array   partitions, (string topic, array of int32)
+              bytes   user data of the assignor; null for none
+============  ======  =====================================================================
 
 New versions only append fields, so a newer version is read as the newest known one, without what follows.
 The bytes come from other clients: counts and lengths are checked against the bytes left.

@@ -8,9 +8,19 @@ broker, and is where the job's position is. Brokers take 4,096 bytes of metadata
 The newest SINGLE_BATCHES batches have a row each. Older ones are summed up in rows of 1, 2, 4, 8, ...
 batches, at most two of each size: figures of long ago become coarse, and no batch is left out of the counts.
 
-The text is base64 of deflated JSON:
+The text is base64 of deflated JSON with these fields:
 
-    {"v": 1, "w": writes, "r": runs, "a": {run: application}, "n": batch under way, "d": rows}
+=====  ===========================================================================================
+field  content
+=====  ===========================================================================================
+``v``  1: the format
+``w``  how many texts were made of the log before
+``r``  how often the job has started
+``a``  Spark's application of the runs that have a row, by number of the run
+``n``  the batch under way: its number, when it was announced, how often again; null
+``d``  rows, the fields of :class:`BatchRow` in their order, but: ``started_ms`` is the difference
+       to the row before, ``first`` how far it is below ``number``
+=====  ===========================================================================================
 """
 
 from __future__ import annotations

@@ -8,7 +8,19 @@ its metadata:
     {"b":"3-9f86d081884c7d65","s":"partial","n":1,"u":..,"z":..}    some are committed, the others are gone
 
 ``z`` lists the parts of the batch, compressed. If they are too many for one commit, ``n`` - 1 more, on the
-partitions from 1 on, continue the list. ``u`` is the checksum of the whole list.
+partitions from 1 on, continue the list. ``u`` is the checksum of the whole list. It is base85
+of deflated columns, each with the big-endian numbers of all parts:
+
+======  =============================================================
+type    column
+======  =============================================================
+int32   task; the first, then differences, which zlib makes small
+int8    slot of the transactional id; -1: the part has no transaction
+int64   producer id; the first, then differences
+int16   producer epoch
+int8    whether there is a digest
+uint32  digest of the rows
+======  =============================================================
 """
 
 from __future__ import annotations
@@ -29,8 +41,7 @@ from ..protocol import KohortError
 _MAX_METADATA = 4_096
 #: Parts in one commit: as many as always fit, and as many as always fit with their digests.
 MAX_PARTS, _ROOMY_PARTS = 400, 225
-#: Columns of the list of parts, as formats of ``struct``: task, slot (-1: no transaction), producer id,
-#: epoch, whether there is a digest, digest. Of tasks and ids it has the differences, which zlib makes small.
+#: Columns of the list of parts, as formats of ``struct``.
 _COLUMNS = "ibqh?I"
 _ROW_BYTES = sum(struct.calcsize(f">{column}") for column in _COLUMNS)
 

@@ -13,19 +13,19 @@ figures = script("house_figures")
 
 #: Above is worse. A limit comes down with its figure; one that goes up needs a reason in the change.
 AT_MOST = {
-    "source lines": 118_450,
+    "source lines": 118_600,
     "longest function": 70,
     "functions named by one word, %": 36,
     "functions named by a lone participle, %": 1.2,
     "class names used twice or more": 10,
-    "lines with Any": 705,
+    "lines with Any": 700,
     "private modules imported from another room": 0,
 }
 #: Below is worse.
 AT_LEAST = {
     "median length of a function's name": 10,
     "function names defined in one file only, %": 82,
-    "lines of comments and docstrings, %": 13.4,
+    "lines of comments and docstrings, %": 13.5,
     "public functions with a docstring, %": 91.5,
 }
 

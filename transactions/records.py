@@ -1,9 +1,27 @@
 """Records of ``__transaction_state``: one for each transactional id, in Apache Kafka's format.
 
-The schemas are Kafka's TransactionLogKey.json and TransactionLogValue.json. A key is an int16 version 0 and
-the id. A value begins with an int16 version: 0, or 1 (flexible, KIP-482). Both are read. Like Apache Kafka,
-the coordinator writes version 0 while transaction.version is 0, so that a downgrade stays possible. A record
-without a value is a tombstone. Numbers are big-endian.
+The schemas are Kafka's TransactionLogKey.json and TransactionLogValue.json. Numbers are big-endian:
+
+=====  ======  =============================================================================================
+       type    field
+=====  ======  =============================================================================================
+key    int16   version 0
+       string  transactional id
+value  int16   version: 0, or 1 (flexible, KIP-482: compact strings and arrays, tags behind each struct)
+       int64   producer id
+       int16   producer epoch
+       int32   timeout of its transactions, in milliseconds
+       int8    state: 0 Empty, 1 Ongoing, 2 PrepareCommit, 3 PrepareAbort, 4 and 5 CompleteCommit and -Abort
+       array   topics, null in Empty: string name, array of int32 partitions
+       int64   time of the last change, in milliseconds since 1970
+       int64   start of the transaction; -1 for none
+tag 0  int64   previous producer id
+tag 1  int64   next producer id; left out if there is none
+tag 2  int16   transaction.version of the client; left out if it is 0
+=====  ======  =============================================================================================
+
+Both versions are read. Like Apache Kafka, the coordinator writes version 0 while transaction.version is 0, so
+that a downgrade stays possible. A record without a value is a tombstone.
 """
 
 from __future__ import annotations
