@@ -70,10 +70,14 @@ def _default(setting: Setting, names: Scope) -> str:
     return f"`{text}` {setting.unit}".rstrip()
 
 
-def _of(cls: type[Any]) -> str:
-    """Return the table of a class, without the settings of connections, which have a page of their own."""
+def _own_settings(cls: type[Any]) -> list[Setting]:
+    """Return the settings of a class, without those of connections, which have a page of their own."""
     shared = {row.name for row in fields(ClientRows)}
-    return settings_table((s for s in settings_of(cls).values() if s.name not in shared), cls.SCOPE)
+    return [setting for setting in settings_of(cls).values() if setting.name not in shared]
+
+
+def _of(cls: type[Any]) -> str:
+    return settings_table(_own_settings(cls), cls.SCOPE)
 
 
 def connection_settings() -> str:
@@ -86,18 +90,17 @@ def connection_settings() -> str:
     return _table("name | Java's name | default | allowed | what it does", rows)
 
 
-def _of_broker(names: Iterable[str]) -> str:
-    known = settings_of(BrokerSettings)
-    return settings_table((known[name] for name in names), BrokerSettings.SCOPE)
-
-
 def broker_settings() -> str:
-    return _of_broker(sorted(settings_of(BrokerSettings)))
+    known = settings_of(BrokerSettings)
+    return settings_table((known[name] for name in sorted(known)), BrokerSettings.SCOPE)
 
 
 def live_settings() -> str:
+    """The names of the settings that change while the broker runs; they are in its table."""
     known = settings_of(BrokerSettings)
-    return _of_broker(name for name in sorted(known) if known[name].row.dynamic)
+    return ", ".join(
+        _name(known[each], BrokerSettings.SCOPE) for each in sorted(known) if known[each].row.dynamic
+    )
 
 
 #: Limits that keep one client from starving the others.
@@ -127,11 +130,23 @@ _LIMITS = (
 
 
 def limits() -> str:
-    return _of_broker(_LIMITS)
+    """The limits with their defaults; what they mean is in the broker's table."""
+    known, names = settings_of(BrokerSettings), BrokerSettings.SCOPE
+    return _table(
+        "limit | default", ((_name(known[each], names), _default(known[each], names)) for each in _LIMITS)
+    )
 
 
 def topic_configs() -> str:
-    return _of(TopicConfig)
+    """The configs that have their default from a setting of the broker, and the others."""
+    broker, known = settings_of(BrokerSettings), settings_of(TopicConfig).values()
+    rows = (
+        (_name(each, TopicConfig.SCOPE), _name(broker[each.row.default_from], BrokerSettings.SCOPE))
+        for each in known
+        if each.row.default_from
+    )
+    own = settings_table((each for each in known if not each.row.default_from), TopicConfig.SCOPE)
+    return f"{_table('config | its default, and what it does', rows)}\n\n{own}"
 
 
 def consumer_settings() -> str:
@@ -157,16 +172,27 @@ def spark_loop_options() -> str:
     return _of(GroupBatchesOptions)
 
 
+def _of_spark(cls: type[Any]) -> str:
+    """The options that the loop has too, by name, and the table of the others."""
+    from kohort.spark._options import GroupBatchesOptions
+
+    shared = {(each.name, each.row) for each in settings_of(GroupBatchesOptions).values()}
+    alike = [each for each in _own_settings(cls) if (each.name, each.row) in shared]
+    names = ", ".join(_name(each, cls.SCOPE) for each in alike)
+    table = settings_table((each for each in _own_settings(cls) if each not in alike), cls.SCOPE)
+    return f"As [in a loop](#options): {names}.\n\n{table}"
+
+
 def spark_source_options() -> str:
     from kohort.spark._source_options import SourceOptions
 
-    return _of(SourceOptions)
+    return _of_spark(SourceOptions)
 
 
 def spark_sink_options() -> str:
     from kohort.spark._sink_options import SinkOptions
 
-    return _of(SinkOptions)
+    return _of_spark(SinkOptions)
 
 
 # --- the broker ---------------------------------------------------------------------------------------------

@@ -45,9 +45,18 @@ def test_every_setting_of_the_broker_is_described() -> None:
 
 
 def test_every_topic_config_is_described() -> None:
-    described = rows(tables.topic_configs())
-    assert len(described) == len(fields(TopicConfig))
-    assert all(row[2] and row[3] for row in described)
+    of_broker, own = map(rows, tables.topic_configs().split("\n\n"))
+    assert len(of_broker) + len(own) == len(fields(TopicConfig))
+    assert {row[1] for row in of_broker} < {row[0] for row in rows(tables.broker_settings())}
+    assert all(row[2] and row[3] for row in own)
+
+
+def test_options_that_the_loop_has_too_are_named_and_described_there() -> None:
+    alike, own = tables.spark_sink_options().split("\n\n")
+    assert alike == (
+        "As [in a loop](#options): `kafka.bootstrap.servers`, `kafka.client.id`, `kafka.request.timeout.ms`."
+    )
+    assert [row[0] for row in rows(own)][:2] == ["`topic`", "`kafka.compression.type`"]
 
 
 # --- the broker ---------------------------------------------------------------------------------------------
