@@ -38,9 +38,8 @@ from kohort.protocol.messages.elect_leaders import ElectLeadersRequest
 from kohort.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from kohort.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
-from . import _table
-from ._clusters import APACHE_KAFKA, KOHORT, NODES, Brokers, Contender, running
-from ._command import Begun, Command, effort_of, publish, say
+from ._clusters import APACHE_KAFKA, KOHORT, NODES, Brokers, running
+from ._comparison import compare
 from ._load import percentile
 from ._rows import Figures, Metric, Part
 
@@ -408,48 +407,24 @@ ROWS: tuple[Row, ...] = (
 )
 
 
-def measure(
-    contenders: list[Contender], options: argparse.Namespace
-) -> tuple[dict[str, dict[str, list[Figures]]], list[str]]:
-    """Every row in each round; one cluster after the other, each has the machine to itself."""
-    rows = [row for row in ROWS if row.name in options.wanted]
-    effort = effort_of(options, Effort())
-    measured: dict[str, dict[str, list[Figures]]] = {
-        each.name: {row.name: [] for row in rows} for each in contenders
-    }
-    versions = []
-    for each in contenders:
-        with each.start(effort.session_ms) as brokers:
-            versions.append(brokers.version)
-            for number in range(options.rounds):
-                for row in rows:
-                    figures = row.run(brokers, effort)
-                    measured[each.name][row.name].append(figures)
-                    shown = "  ".join(f"{key} {value:,.2f}" for key, value in figures.items())
-                    say(f"round {number + 1}  {row.name:10} {each.name:12} {shown}")
-    return measured, versions
-
-
 def main(argv: list[str] | None = None) -> int:
-    command = Command(
+    def facts(options: argparse.Namespace) -> dict[str, str]:
+        ms = options.session_ms
+        missed = f"{ms / 1_000:g} s" if ms else "9 s (Apache Kafka), 6 s (kohort)"
+        return {"clusters": f"3 replicas, min.insync.replicas 2; a broker is missed after {missed}"}
+
+    return compare(
         "cluster",
         __doc__,
-        [row.name for row in ROWS],
-        compare="with three brokers of Apache Kafka; needs Java, Maven once",
+        [APACHE_KAFKA, KOHORT],
+        ROWS,
+        Effort(),
+        argv,
+        start=lambda side, options: side.start(options.session_ms),
+        at_once=False,
+        needs="with three brokers of Apache Kafka; needs Java, Maven once",
+        facts=facts,
     )
-    command.takes(Effort())
-    options = command.parse(argv)
-    begun = Begun()
-    contenders = [APACHE_KAFKA, KOHORT] if options.compare else [KOHORT]
-    measured, versions = measure(contenders, options)
-    rows = [row for row in ROWS if row.name in options.wanted]
-    missed = f"{options.session_ms / 1_000:g} s" if options.session_ms else "9 s (Apache Kafka), 6 s (kohort)"
-    told = f"3 replicas, min.insync.replicas 2; a broker is missed after {missed}"
-    facts = _table.environment(versions) | {"clusters": told} | begun.facts()
-    peers = [each.name for each in contenders[:-1]]
-    table = _table.table(measured, rows, KOHORT.name, peers)
-    publish(table, measured, facts, options, "cluster")
-    return 0
 
 
 if __name__ == "__main__":

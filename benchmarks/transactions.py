@@ -8,19 +8,16 @@ an Apache Kafka too and measures both in turn.
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 import uuid
 from collections.abc import Callable
-from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from . import _table
-from ._brokers import APACHE_KAFKA, KOHORT, Contender
-from ._command import Begun, Command, effort_of, publish, say
+from ._brokers import APACHE_KAFKA, KOHORT, Running
+from ._comparison import compare
 from ._load import percentile
 from ._rows import Figures, Metric, Part
 
@@ -43,7 +40,7 @@ class Effort:
 class Row(Part):
     """Measured on a broker that serves."""
 
-    run: Callable[[str, Effort], Figures]
+    run: Callable[[Running, Effort], Figures]
 
 
 def new_topic(bootstrap: str, partitions: int = PARTITIONS) -> str:
@@ -65,9 +62,9 @@ def producer(bootstrap: str) -> Any:
     return made
 
 
-def transactions(records: int, bootstrap: str, effort: Effort) -> Figures:
+def transactions(records: int, broker: Running, effort: Effort) -> Figures:
     """One after another, of so many records over the partitions of a topic."""
-    topic, sender = new_topic(bootstrap), producer(bootstrap)
+    topic, sender = new_topic(broker.bootstrap), producer(broker.bootstrap)
     took_s: list[float] = []
     begun = 0.0
     # the first seconds are for what is made at the first use
@@ -89,10 +86,11 @@ def transactions(records: int, bootstrap: str, effort: Effort) -> Figures:
     }
 
 
-def loop(bootstrap: str, effort: Effort) -> Figures:
+def loop(broker: Running, effort: Effort) -> Figures:
     """Consume, transform, produce: each transaction has some records and their offsets."""
     from confluent_kafka import Consumer, Producer
 
+    bootstrap = broker.bootstrap
     source, target = new_topic(bootstrap), new_topic(bootstrap)
     plain = Producer({"bootstrap.servers": bootstrap, "queue.buffering.max.messages": 1_000_000})
     for number in range(effort.records):
@@ -147,45 +145,18 @@ ROWS: tuple[Row, ...] = (
 )
 
 
-def measure(
-    contenders: list[Contender], options: argparse.Namespace
-) -> tuple[dict[str, dict[str, list[Figures]]], list[str]]:
-    """Every row on every broker, the order of the brokers changing from round to round."""
-    rows = [row for row in ROWS if row.name in options.wanted]
-    effort = effort_of(options, Effort())
-    measured: dict[str, dict[str, list[Figures]]] = {
-        each.name: {row.name: [] for row in rows} for each in contenders
-    }
-    with ExitStack() as stack:
-        running = {each.name: stack.enter_context(each.start()) for each in contenders}
-        for number in range(options.rounds):
-            for row in rows:
-                for name in list(running)[:: 1 if number % 2 == 0 else -1]:
-                    figures = row.run(running[name].bootstrap, effort)
-                    measured[name][row.name].append(figures)
-                    shown = "  ".join(f"{key} {value:,.2f}" for key, value in figures.items())
-                    say(f"round {number + 1}  {row.name:8} {name:14} {shown}")
-        return measured, [each.version for each in running.values()]
-
-
 def main(argv: list[str] | None = None) -> int:
-    command = Command(
+    return compare(
         "transactions",
         __doc__,
-        [row.name for row in ROWS],
-        compare="with Apache Kafka; needs Java, Maven once",
+        [APACHE_KAFKA, KOHORT],
+        ROWS,
+        Effort(),
+        argv,
+        start=lambda side, _: side.start(),
+        at_once=True,
+        needs="with Apache Kafka; needs Java, Maven once",
     )
-    command.takes(Effort())
-    options = command.parse(argv)
-    begun = Begun()
-    contenders = [APACHE_KAFKA, KOHORT] if options.compare else [KOHORT]
-    measured, versions = measure(contenders, options)
-    rows = [row for row in ROWS if row.name in options.wanted]
-    facts = _table.environment(versions) | begun.facts()
-    peers = [each.name for each in contenders[:-1]]
-    table = _table.table(measured, rows, KOHORT.name, peers)
-    publish(table, measured, facts, options, "transactions")
-    return 0
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """The benchmark of clusters shows both sides' figures; what it measures with is not asked here.
 
-Covers: benchmarks/cluster.py, benchmarks/_clusters.py.
+Covers: benchmarks/cluster.py, benchmarks/_clusters.py, benchmarks/_comparison.py.
 """
 
 from __future__ import annotations
