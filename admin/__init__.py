@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         PartitionMove,
         PartitionOffsets,
         ResetPlan,
+        ShareOffsets,
     )
 
 _MODULES = {"GroupAdmin": "group_admin", "ResetKind": "reset", "ResetTo": "reset"}
@@ -52,4 +53,5 @@ __all__ = [
     "ResetKind",
     "ResetPlan",
     "ResetTo",
+    "ShareOffsets",
 ]

@@ -99,7 +99,7 @@ async def _held_back(
 
 async def _reset_offsets(admin: GroupAdmin, options: argparse.Namespace, screen: Screen) -> int:
     topics = None if options.all_topics else notation.topic_partitions(options.topics)
-    plan = await admin.plan_reset(options.group, _reset_target(options), topics)
+    plan = await admin.plan_reset(options.group, _reset_target(options), topics, share=options.share)
     if not plan.changes:
         raise advise_error(ErrorCode.GROUP_ID_NOT_FOUND, f"group {options.group!r} has no offsets to reset")
     return await _carried_out(admin, options, screen, plan)
@@ -117,7 +117,8 @@ async def _carried_out(
         screen.show(tables.changes(plan))
         if plan.executed:
             known = sum(change.new_offset is not None for change in plan.changes)
-            screen.remark(f"committed {known} of {len(plan.changes)} offsets of group {options.group!r}")
+            done = "committed" if plan.group_type is None else "set"
+            screen.remark(f"{done} {known} of {len(plan.changes)} offsets of group {options.group!r}")
         elif plan.refusal is None:
             screen.remark("nothing has been changed: add --execute to commit these offsets")
     if plan.refusal is not None:

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final, ParamSpec, TypeVar
 
 from ..protocol import ErrorCode, KafkaError
+from .results import Outcome
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -36,6 +37,11 @@ def advise_error(code: int, message: str) -> KafkaError:
     error = KafkaError(code, message)
     advice = ADVICE.get(error.code)
     return KafkaError(code, f"{message}; {advice}" if message and advice else message or advice or "")
+
+
+def outcome_of(code: int, message: str = "") -> Outcome:
+    """The outcome for an error number; 0 is none."""
+    return Outcome(int(code), str(advise_error(code, message)) if code else None)
 
 
 def with_advice(call: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:

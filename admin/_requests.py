@@ -11,7 +11,7 @@ import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Final, NamedTuple, Protocol, TypeVar
+from typing import Final, NamedTuple
 
 from ..client import LATEST, Cluster, CommittedOffset
 from ..protocol import (
@@ -19,7 +19,6 @@ from ..protocol import (
     ErrorCode,
     KafkaError,
     MalformedMessageError,
-    RequestBody,
     TopicPartition,
     UnsupportedVersionError,
     decode_assignment,
@@ -35,7 +34,9 @@ from ..protocol.messages.offset_delete import (
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
 )
-from ._errors import advise_error
+from ._coordinator import ask_coordinator
+from ._errors import outcome_of
+from ._share_groups import SHARE, describe_share_group
 from .results import (
     Coordinator,
     GroupDescription,
@@ -55,28 +56,6 @@ _DEAD: Final = "Dead"
 _CLASSIC: Final = "classic"
 
 
-class _Answer(Protocol):
-    """A response with an error of the whole request."""
-
-    @property
-    def error_code(self) -> int: ...
-
-
-AnswerT = TypeVar("AnswerT", bound=_Answer)
-
-
-async def _ask_coordinator(cluster: Cluster, group: str, body: RequestBody[AnswerT], doing: str) -> AnswerT:
-    """The coordinator's response. Raises KafkaError if the whole request is refused."""
-
-    async def attempt() -> AnswerT:
-        response = await cluster.request_coordinator(group, body)
-        if response.error_code:
-            raise KafkaError(response.error_code, getattr(response, "error_message", None) or doing)
-        return response
-
-    return await cluster.at_coordinator(group, attempt)
-
-
 class KeptEvents(NamedTuple):
     """Events of a group that its coordinator has kept, and since when it does; None if it does not say."""
 
@@ -87,7 +66,7 @@ class KeptEvents(NamedTuple):
 async def ask_history(cluster: Cluster, group: str, limit: int, after: int) -> KeptEvents:
     """The coordinator's events. Raises UnsupportedVersionError if the broker keeps none."""
     body = DescribeGroupHistoryRequest(group_id=group, limit=limit, after=after)
-    response = await _ask_coordinator(cluster, group, body, f"the history of group {group!r}")
+    response = await ask_coordinator(cluster, group, body, f"the history of group {group!r}")
     entries = [
         HistoryEntry(
             row.sequence,
@@ -239,6 +218,10 @@ async def _of_another_type(cluster: Cluster, found: GroupDescription) -> GroupDe
         return found
     for row in await _list_of(cluster, node, [], []):
         if row.group == found.group and row.group_type not in (None, _CLASSIC):
+            if row.group_type == SHARE:
+                shared = await describe_share_group(cluster, found.group, found.coordinator)
+                if shared is not None:
+                    return shared
             consumers = await consumer_group(cluster, found.group) if row.group_type == CONSUMER else None
             if consumers is not None:
                 return _consumer_described(consumers, found.coordinator)
@@ -313,17 +296,12 @@ async def delete_offsets(
         by_topic.setdefault(topic, []).append(OffsetDeleteRequestPartition(number))
     rows = [OffsetDeleteRequestTopic(name=topic, partitions=numbers) for topic, numbers in by_topic.items()]
     body = OffsetDeleteRequest(group_id=group, topics=rows)
-    response = await _ask_coordinator(cluster, group, body, f"deleting offsets of group {group!r}")
+    response = await ask_coordinator(cluster, group, body, f"deleting offsets of group {group!r}")
     return {
         TopicPartition(topic.name, row.partition_index): outcome_of(row.error_code)
         for topic in response.topics
         for row in topic.partitions
     }
-
-
-def outcome_of(code: int, message: str = "") -> Outcome:
-    """The outcome for an error number; 0 is none."""
-    return Outcome(int(code), str(advise_error(code, message)) if code else None)
 
 
 async def lag_rows(

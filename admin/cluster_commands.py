@@ -355,7 +355,7 @@ async def elect(
     from ..client.requests import controller
     from ..protocol import ApiKey, ErrorCode, KafkaError, TopicPartition
     from ..protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
-    from ._requests import outcome_of
+    from ._errors import outcome_of
 
     topics: dict[str, list[int]] | None = None
     if partitions is not None:

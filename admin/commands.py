@@ -33,13 +33,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_timeline(command("timeline", "a group's last generations: when, why, how long, who moved", "group"))
     watch = command("watch", "a group as it changes, until Ctrl-C", "group")
     add_looks(watch)
-    words = "what a reset of committed offsets would do; --execute does it"
+    words = "what a reset of a group's offsets would do; --execute does it"
     _add_reset(command("reset-offsets", words, "group"))
     words = "what moving a group's offsets from ZooKeeper to the brokers would do; --execute does it"
     _add_import(command("import", words, "group"))
     delete = command("delete", "delete groups that have no members, with their offsets")
     delete.add_argument("groups", metavar="GROUP", nargs="+")
-    words = "delete committed offsets of topics that no member reads"
+    words = "delete a group's offsets of topics that no member reads"
     _add_topics(command("delete-offsets", words, "group"), required=True)
 
 
@@ -144,6 +144,8 @@ def _add_reset(parser: argparse.ArgumentParser) -> None:
     add("--shift-by", metavar="N", type=int, help="so many records forward; below 0: back")
     add("--to-current", action="store_true", help="the committed offset, within what the log has")
     _add_topics(parser, required=False)
+    words = "a share group: needed only to make one that does not exist yet"
+    parser.add_argument("--share", action="store_true", help=words)
     _add_doing(parser)
 
 

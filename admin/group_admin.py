@@ -9,12 +9,13 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final, Self, TypeVar
 
-from ..client import Cluster, CommittedOffset
+from ..client import Cluster, CommittedOffset, ConfigError
 from ..protocol import ErrorCode, EventName, KafkaError, TopicPartition, UnsupportedVersionError
 from ..spark.status import keep_history
 from . import _requests, reset
 from ._errors import advise_error, with_advice
 from ._requests import lag_rows
+from ._share_groups import SHARE, alter_share_offsets, delete_share_offsets, share_rows, share_starts
 from .connection import cluster_of, connect_soon, read_connection
 from .results import (
     MAX_OFFSETS,
@@ -118,6 +119,8 @@ class GroupAdmin:
         description = await _requests.describe_group(self._cluster, group)
         if not description.exists:
             return description
+        if description.group_type == SHARE:
+            return replace(description, shared=await share_rows(self._cluster, description))
         committed = await self._cluster.committed(group, require_stable=False)
         description = replace(description, partitions=await lag_rows(self._cluster, description, committed))
         return await self._add_waiting_times(description) if description.hold_ups else description
@@ -161,16 +164,23 @@ class GroupAdmin:
 
     @with_advice
     async def plan_reset(
-        self, group: str, to: reset.ResetTo, topics: Mapping[str, Collection[int]] | None = None
+        self,
+        group: str,
+        to: reset.ResetTo,
+        topics: Mapping[str, Collection[int]] | None = None,
+        *,
+        share: bool = False,
     ) -> ResetPlan:
         """Plan a reset; change nothing.
 
         ``topics`` maps topics to partition numbers, empty for all of them; without it the plan covers every
-        partition that the group has an offset for. Executing the plan creates a group that does not exist.
+        partition that the group has an offset for. Executing the plan creates a group that does not exist:
+        one that commits offsets, or with ``share`` a share group.
         If the group has members, the plan's ``refusal`` says so. Raises KafkaError 3 for a topic or partition
-        that does not exist, and ConfigError for topics that are not such a mapping.
+        that does not exist, 69 if ``share`` is asked of a group of another type, and ConfigError for topics
+        that are not such a mapping.
         """
-        return await reset.plan(self._cluster, group, to, topics)
+        return await reset.plan(self._cluster, group, to, topics, share=share)
 
     @with_advice
     async def plan_import(self, group: str, zookeeper: str) -> ResetPlan:
@@ -211,6 +221,9 @@ class GroupAdmin:
             for change in planned.changes
             if change.new_offset is not None
         }
+        if planned.group_type == SHARE:
+            await alter_share_offsets(self._cluster, planned.group, offsets)
+            return replace(planned, executed=True)
         there = await self._cluster.committed(planned.group, [*offsets])
         kept = {place: keep_history(commit.metadata) for place, commit in there.items()}
         commits = {place: CommittedOffset(at, metadata=kept.get(place, "")) for place, at in offsets.items()}
@@ -230,10 +243,13 @@ class GroupAdmin:
     ) -> dict[TopicPartition, Outcome]:
         """Delete committed offsets; the outcome for each partition (86: members subscribe to the topic).
 
-        A topic without numbers stands for all its partitions that have an offset. Raises KafkaError 69 for a
-        group that does not exist, and 3 for a topic without offsets.
+        A topic without numbers stands for all its partitions that have an offset. Offsets of a share group
+        are deleted by whole topics. Raises KafkaError 69 for a group that does not exist, and 3 for a topic
+        without offsets.
         """
         reset.check_topics(topics)
+        if (await _requests.describe_group(self._cluster, group)).group_type == SHARE:
+            return await self._delete_share_offsets(group, topics)
         committed = await self._cluster.committed(group, require_stable=False)
         partitions: list[TopicPartition] = []
         for topic, numbers in topics.items():
@@ -244,6 +260,20 @@ class GroupAdmin:
                 raise KafkaError(code, f"group {group!r} has no offset for topic {topic!r}")
             partitions += wanted
         return await _requests.delete_offsets(self._cluster, group, partitions)
+
+    async def _delete_share_offsets(
+        self, group: str, topics: Mapping[str, Collection[int]]
+    ) -> dict[TopicPartition, Outcome]:
+        if any(topics.values()):
+            text = f"offsets of the share group {group!r} are deleted by whole topics: name no partitions"
+            raise ConfigError(text)
+        there = await share_starts(self._cluster, group)
+        for topic in topics:
+            if not any(partition.topic == topic for partition in there):
+                code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                raise KafkaError(code, f"group {group!r} has no offset for topic {topic!r}")
+        outcomes = await delete_share_offsets(self._cluster, group, topics)
+        return {place: outcomes[place.topic] for place in sorted(there) if place.topic in outcomes}
 
     @with_advice
     async def history(

@@ -285,7 +285,7 @@ async def reassign(
         ReassignablePartition,
         ReassignableTopic,
     )
-    from ._requests import outcome_of
+    from ._errors import outcome_of
 
     topics: dict[str, list[ReassignablePartition]] = {}
     for key, replicas in wanted.items():

@@ -12,9 +12,11 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Self
 
-from ..client import EARLIEST, LATEST, Cluster, CommittedOffset, ConfigError
+from ..client import EARLIEST, LATEST, Cluster, ConfigError
 from ..protocol import ErrorCode, KafkaError, TopicPartition
+from ._errors import advise_error
 from ._requests import describe_group
+from ._share_groups import SHARE, share_starts
 from .results import GroupDescription, OffsetChange, ResetPlan
 from .topics import log_offsets
 
@@ -84,7 +86,7 @@ def change_for(
         note = "the topic is gone, has no leader or may not be seen: left as it is"
         return OffsetChange(*partition, current, None, earliest, end, note)
     if to.kind is ResetKind.SHIFT and current is None:
-        note = "no committed offset to shift: left as it is"
+        note = "no offset to shift: left as it is"
         return OffsetChange(*partition, None, None, earliest, end, note)
     wanted, note = _wanted_offset(to, current, earliest, end, at_time)
     new = min(max(wanted, earliest), end)
@@ -106,17 +108,38 @@ def _wanted_offset(
     if to.kind is ResetKind.SHIFT:
         return (current or 0) + to.value, ""
     if to.kind is ResetKind.CURRENT:
-        return (end, "no committed offset: the end taken") if current is None else (current, "")
+        return (end, "no offset yet: the end taken") if current is None else (current, "")
     return end, ""
 
 
 async def plan(
-    cluster: Cluster, group: str, to: ResetTo, topics: Mapping[str, Collection[int]] | None
+    cluster: Cluster,
+    group: str,
+    to: ResetTo,
+    topics: Mapping[str, Collection[int]] | None,
+    *,
+    share: bool = False,
 ) -> ResetPlan:
     """See GroupAdmin.plan_reset."""
+    description = await describe_group(cluster, group)
+    if share and description.group_type not in (None, SHARE):
+        text = f"group {group!r} is no share group, it is of type {description.group_type!r}"
+        raise advise_error(ErrorCode.GROUP_ID_NOT_FOUND, text)
+    share = share or description.group_type == SHARE
+    current = await (_share_offsets if share else _committed_offsets)(cluster, group)
+    partitions = sorted(current) if topics is None else await _partitions(cluster, topics)
+    planned = await _plan(cluster, description, dict.fromkeys(partitions, to), current)
+    return replace(planned, group_type=SHARE) if share else planned
+
+
+async def _committed_offsets(cluster: Cluster, group: str) -> dict[TopicPartition, int | None]:
     committed = await cluster.committed(group, require_stable=False)
-    partitions = sorted(committed) if topics is None else await _partitions(cluster, topics)
-    return await _plan(cluster, group, dict.fromkeys(partitions, to), committed)
+    return {partition: commit.offset for partition, commit in committed.items()}
+
+
+async def _share_offsets(cluster: Cluster, group: str) -> dict[TopicPartition, int | None]:
+    """Start offsets of a share group; None where it has state and nothing was stored yet."""
+    return {partition: start.offset for partition, start in (await share_starts(cluster, group)).items()}
 
 
 async def plan_offsets(
@@ -125,9 +148,9 @@ async def plan_offsets(
     """A plan that gives each partition its own offset, with a note where that is behind the committed one;
     ``refused`` says why it may not be executed.
     """
-    committed = await cluster.committed(group, require_stable=False)
+    description = await describe_group(cluster, group)
     resets = {partition: ResetTo.offset(offset) for partition, offset in sorted(offsets.items())}
-    planned = await _plan(cluster, group, resets, committed)
+    planned = await _plan(cluster, description, resets, await _committed_offsets(cluster, group))
     changes = tuple(_noted_if_back(change) for change in planned.changes)
     return replace(planned, changes=changes, refusal=refused or planned.refusal)
 
@@ -141,11 +164,10 @@ def _noted_if_back(change: OffsetChange) -> OffsetChange:
 
 async def _plan(
     cluster: Cluster,
-    group: str,
+    description: GroupDescription,
     resets: Mapping[TopicPartition, ResetTo],
-    committed: Mapping[TopicPartition, CommittedOffset],
+    current: Mapping[TopicPartition, int | None],
 ) -> ResetPlan:
-    description = await describe_group(cluster, group)
     partitions = list(resets)
     earliest = await log_offsets(cluster, partitions, EARLIEST)
     ends = await log_offsets(cluster, partitions, LATEST)
@@ -153,15 +175,10 @@ async def _plan(
     for moment in {to.value for to in resets.values() if to.kind is ResetKind.TIMESTAMP}:
         at_time |= await log_offsets(cluster, partitions, moment)
     changes = tuple(
-        change_for(p, to, _offset(committed, p), earliest.get(p), ends.get(p), at_time.get(p))
+        change_for(p, to, current.get(p), earliest.get(p), ends.get(p), at_time.get(p))
         for p, to in resets.items()
     )
-    return ResetPlan(group, description.state, False, refusal(description), changes)
-
-
-def _offset(committed: Mapping[TopicPartition, CommittedOffset], partition: TopicPartition) -> int | None:
-    found = committed.get(partition)
-    return found.offset if found is not None else None
+    return ResetPlan(description.group, description.state, False, refusal(description), changes)
 
 
 def check_topics(topics: Mapping[str, object]) -> None:

@@ -48,7 +48,8 @@ class MemberDescription:
 
     ``assignment`` is None if it cannot be read: the protocol type is another, or the bytes are not a
     consumer's assignment. In a consumer group (KIP-848) ``epoch`` is the member's epoch, ``target`` its
-    target assignment, and ``protocol`` the one it speaks; elsewhere they are None.
+    target assignment, and ``protocol`` the one it speaks; elsewhere they are None. A share group's member
+    (KIP-932) has no target: nothing waits for it to give partitions up.
     """
 
     member_id: str
@@ -87,6 +88,23 @@ class PartitionOffsets:
 
 
 @dataclass(frozen=True, slots=True)
+class ShareOffsets:
+    """A partition that a share group (KIP-932) has state for, or that a member reads.
+
+    All records below ``start_offset`` are done; None if nothing was stored yet. ``lag`` is the number of
+    records that are not done, those that members have now among them; None if the broker does not say.
+    ``end_offset`` is None for a topic that is gone or may not be seen. ``members`` are ids.
+    """
+
+    topic: str
+    partition: int
+    start_offset: int | None
+    end_offset: int | None
+    lag: int | None
+    members: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class HoldUp:
     """A member waits for partitions that another one has not given up yet, for ``since_ms`` at least (None if
     the broker keeps no events). Members are ids.
@@ -103,7 +121,7 @@ class GroupDescription:
     """A group now. A group that does not exist has the state "Dead". ``notes`` say what is unknown.
 
     A consumer group (KIP-848) has an ``epoch`` and the epoch of its target; ``hold_ups`` list members that
-    wait for others.
+    wait for others. A share group (KIP-932) has epochs too, and ``shared`` in place of ``partitions``.
     """
 
     group: str
@@ -118,6 +136,7 @@ class GroupDescription:
     epoch: int | None = None
     target_epoch: int | None = None
     hold_ups: tuple[HoldUp, ...] = ()
+    shared: tuple[ShareOffsets, ...] = ()
 
     @property
     def exists(self) -> bool:
@@ -132,8 +151,9 @@ class GroupDescription:
     @property
     def total_lag(self) -> int | None:
         """The sum of the lags that are known; None if none is."""
-        lags = [row.lag for row in self.partitions if row.lag is not None]
-        return sum(lags) if lags else None
+        lags = [*(row.lag for row in self.partitions), *(row.lag for row in self.shared)]
+        known = [lag for lag in lags if lag is not None]
+        return sum(known) if known else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,13 +188,17 @@ class OffsetChange:
 
 @dataclass(frozen=True, slots=True)
 class ResetPlan:
-    """Effect of a reset, planned or done (``executed``). ``refusal`` says why it cannot be done now."""
+    """Effect of a reset, planned or done (``executed``). ``refusal`` says why it cannot be done now.
+
+    ``group_type`` is "share" where start offsets of a share group are reset, else None.
+    """
 
     group: str
     state: str
     executed: bool
     refusal: str | None
     changes: tuple[OffsetChange, ...]
+    group_type: str | None = None
 
 
 class Outcome(NamedTuple):

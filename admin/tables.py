@@ -103,6 +103,12 @@ def group_report(found: GroupDescription) -> list[object]:
             for p in found.partitions
         )
         parts.append(table(["TOPIC", "PARTITION", "COMMITTED", "END", "LAG", "MEMBER"], rows))
+    if found.shared:
+        shared = (
+            (p.topic, p.partition, p.start_offset, p.end_offset, p.lag, ", ".join(p.members) or None)
+            for p in found.shared
+        )
+        parts.append(table(["TOPIC", "PARTITION", "START", "END", "LAG", "MEMBERS"], shared))
     return parts
 
 
@@ -141,6 +147,14 @@ def _epoch_rows(found: GroupDescription) -> Iterator[tuple[str, object]]:
 
 
 def _member_table(found: GroupDescription) -> Table:
+    if found.group_type == "share":
+        return table(
+            ["MEMBER", "CLIENT", "HOST", "EPOCH", "PARTITIONS"],
+            (
+                (m.member_id, m.client_id, m.client_host, m.epoch, assignment(m.assignment))
+                for m in found.members
+            ),
+        )
     if found.epoch is not None:
         return table(
             ["MEMBER", "INSTANCE", "CLIENT", "HOST", "EPOCH", "PARTITIONS", "TARGET"],

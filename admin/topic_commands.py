@@ -147,7 +147,7 @@ async def _describe_topics(cluster: Cluster, options: argparse.Namespace, screen
 
 async def _create_topics(cluster: Cluster, options: argparse.Namespace, screen: Screen) -> int:
     from ..protocol import ErrorCode, KafkaError
-    from ._requests import outcome_of
+    from ._errors import outcome_of
 
     done: dict[str, Outcome] = {}
     there = set()
@@ -192,7 +192,7 @@ async def _alter_topics(cluster: Cluster, options: argparse.Namespace, screen: S
 
 async def _delete_topics(cluster: Cluster, options: argparse.Namespace, screen: Screen) -> int:
     from ..protocol import ErrorCode, KafkaError
-    from ._requests import outcome_of
+    from ._errors import outcome_of
 
     topics = list(dict.fromkeys(options.topics))
     found = await cluster.metadata(topics)

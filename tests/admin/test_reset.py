@@ -30,11 +30,11 @@ WHERE = Coordinator(1, "localhost", 9092)
         (ResetTo.shift(0), 50, 50, ""),
         (ResetTo.shift(51), 50, 100, "101 is after the end: 100 taken"),
         (ResetTo.shift(-41), 50, 10, "9 is before the first offset: 10 taken"),
-        (ResetTo.shift(-5), None, None, "no committed offset to shift: left as it is"),
+        (ResetTo.shift(-5), None, None, "no offset to shift: left as it is"),
         (ResetTo.current(), 50, 50, ""),
         (ResetTo.current(), 5, 10, "5 is before the first offset: 10 taken"),
         (ResetTo.current(), 200, 100, "200 is after the end: 100 taken"),
-        (ResetTo.current(), None, 100, "no committed offset: the end taken"),
+        (ResetTo.current(), None, 100, "no offset yet: the end taken"),
         (ResetTo.timestamp(1_000), 50, 70, ""),
     ],
 )

@@ -1,0 +1,180 @@
+"""Share groups (KIP-932) through a cluster: ShareGroupDescribe (77), and where a group goes on:
+DescribeShareGroupOffsets (90), AlterShareGroupOffsets (91) and DeleteShareGroupOffsets (92).
+
+A share group has a *start offset* in each partition, below which all records are done, in place of a
+committed offset.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+from ..client import LATEST, Cluster
+from ..client.requests import partition_name
+from ..protocol import ErrorCode, KafkaError, TopicPartition, UnsupportedVersionError
+from ..protocol.messages.alter_share_group_offsets import (
+    AlterShareGroupOffsetsRequest,
+    AlterShareGroupOffsetsRequestPartition,
+    AlterShareGroupOffsetsRequestTopic,
+)
+from ..protocol.messages.delete_share_group_offsets import (
+    DeleteShareGroupOffsetsRequest,
+    DeleteShareGroupOffsetsRequestTopic,
+)
+from ..protocol.messages.describe_share_group_offsets import (
+    DescribeShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsRequestGroup,
+    DescribeShareGroupOffsetsResponseGroup,
+)
+from ..protocol.messages.share_group_describe import Assignment, DescribedGroup, ShareGroupDescribeRequest
+from ._coordinator import ask_coordinator
+from ._errors import outcome_of
+from .results import Coordinator, GroupDescription, MemberDescription, Outcome, ShareOffsets
+from .topics import log_offsets
+
+#: The type of share groups, which is their protocol type, too.
+SHARE: Final = "share"
+
+
+class ShareStart(NamedTuple):
+    """Where a share group goes on in a partition, as it is stored; None if nothing was stored yet. ``lag`` is
+    the number of records that are not done; None if unknown.
+    """
+
+    offset: int | None
+    lag: int | None
+
+
+async def describe_share_group(
+    cluster: Cluster, group: str, coordinator: Coordinator
+) -> GroupDescription | None:
+    """State and members of a share group; None where there is no such group."""
+    body = ShareGroupDescribeRequest(group_ids=[group], include_authorized_operations=False)
+
+    async def attempt() -> DescribedGroup | None:
+        (row,) = (await cluster.request_coordinator(group, body)).groups
+        if row.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
+            return None
+        if row.error_code:
+            raise KafkaError(row.error_code, row.error_message or f"describing group {group!r}")
+        return row
+
+    try:
+        row = await cluster.at_coordinator(group, attempt)
+    except UnsupportedVersionError:
+        return None
+    return None if row is None else _description_of(row, coordinator)
+
+
+def _description_of(row: DescribedGroup, coordinator: Coordinator) -> GroupDescription:
+    members = [
+        MemberDescription(
+            member.member_id,
+            None,
+            member.client_id,
+            member.client_host,
+            _partitions_in(member.assignment),
+            member.member_epoch,
+            topics=tuple(member.subscribed_topic_names),
+            rack=member.rack_id,
+            protocol=SHARE,
+        )
+        for member in row.members
+    ]
+    members.sort(key=lambda member: (member.client_id, member.member_id))
+    return GroupDescription(
+        row.group_id,
+        row.group_state,
+        SHARE,
+        row.assignor_name,
+        SHARE,
+        coordinator,
+        tuple(members),
+        epoch=row.group_epoch,
+        target_epoch=row.assignment_epoch,
+    )
+
+
+def _partitions_in(assignment: Assignment) -> tuple[TopicPartition, ...]:
+    return tuple(
+        sorted(
+            TopicPartition(topic.topic_name, number)
+            for topic in assignment.topic_partitions
+            for number in topic.partitions
+        )
+    )
+
+
+async def share_starts(cluster: Cluster, group: str) -> dict[TopicPartition, ShareStart]:
+    """Where a share group goes on in every partition that it has state for; nothing for other groups."""
+    asked = DescribeShareGroupOffsetsRequestGroup(group_id=group, topics=None)
+    body = DescribeShareGroupOffsetsRequest(groups=[asked])
+
+    async def attempt() -> DescribeShareGroupOffsetsResponseGroup:
+        (row,) = (await cluster.request_coordinator(group, body)).groups
+        if row.error_code:
+            raise KafkaError(row.error_code, row.error_message or f"the start offsets of group {group!r}")
+        return row
+
+    row = await cluster.at_coordinator(group, attempt)
+    return {
+        TopicPartition(topic.topic_name, each.partition_index): ShareStart(
+            _known(each.start_offset), _known(each.lag)
+        )
+        for topic in row.topics
+        for each in topic.partitions
+    }
+
+
+def _known(number: int) -> int | None:
+    return None if number < 0 else number
+
+
+async def share_rows(cluster: Cluster, description: GroupDescription) -> tuple[ShareOffsets, ...]:
+    """A row for each partition that the group has state for, or a member, by topic and number."""
+    readers: dict[TopicPartition, list[str]] = {}
+    for member in description.members:
+        for partition in member.assignment or ():
+            readers.setdefault(partition, []).append(member.member_id)
+    starts = await share_starts(cluster, description.group)
+    partitions = sorted({*starts, *readers})
+    ends = await log_offsets(cluster, partitions, LATEST)
+    unknown = ShareStart(None, None)
+    return tuple(
+        ShareOffsets(
+            *partition,
+            starts.get(partition, unknown).offset,
+            ends.get(partition),
+            starts.get(partition, unknown).lag,
+            tuple(readers.get(partition, ())),
+        )
+        for partition in partitions
+    )
+
+
+async def alter_share_offsets(cluster: Cluster, group: str, offsets: Mapping[TopicPartition, int]) -> None:
+    """Let a share group without members go on at these offsets. A group that does not exist is made.
+
+    Raises KafkaError, also if only some of the partitions were refused.
+    """
+    by_topic: dict[str, list[AlterShareGroupOffsetsRequestPartition]] = {}
+    for (topic, number), offset in sorted(offsets.items()):
+        by_topic.setdefault(topic, []).append(AlterShareGroupOffsetsRequestPartition(number, offset))
+    rows = [AlterShareGroupOffsetsRequestTopic(topic, numbers) for topic, numbers in by_topic.items()]
+    body = AlterShareGroupOffsetsRequest(group_id=group, topics=rows)
+    response = await ask_coordinator(cluster, group, body, f"resetting offsets of group {group!r}")
+    for row in response.responses:
+        for each in row.partitions:
+            if each.error_code:
+                name = partition_name(TopicPartition(row.topic_name, each.partition_index))
+                text = f"resetting the offset of {name}: {each.error_message or 'it was refused'}"
+                raise KafkaError(each.error_code, text)
+
+
+async def delete_share_offsets(cluster: Cluster, group: str, topics: Iterable[str]) -> dict[str, Outcome]:
+    """Forget where a share group without members goes on in whole topics; the outcome for each."""
+    rows = [DeleteShareGroupOffsetsRequestTopic(topic) for topic in sorted(set(topics))]
+    body = DeleteShareGroupOffsetsRequest(group_id=group, topics=rows)
+    response = await ask_coordinator(cluster, group, body, f"deleting offsets of group {group!r}")
+    return {row.topic_name: outcome_of(row.error_code, row.error_message or "") for row in response.responses}
