@@ -23,6 +23,7 @@ from .sessions import (
     ShareSessions,
     TopicPlace,
 )
+from .tallies import Happened, ShareSummary, ShareTallies, Tally
 
 __all__ = [
     "CLOSING_EPOCH",
@@ -32,14 +33,18 @@ __all__ = [
     "AcquiredRange",
     "Acquisition",
     "BatchOffsets",
+    "Happened",
     "ShareLimits",
     "SharePartition",
     "ShareRules",
     "ShareSession",
     "ShareSessions",
+    "ShareSummary",
+    "ShareTallies",
     "StateBatch",
     "StateWrite",
     "StoredState",
+    "Tally",
     "TopicPlace",
     "check_ranges",
 ]

@@ -27,6 +27,7 @@ from typing import Final, NamedTuple
 from ..protocol import ErrorCode, KafkaError
 from ..statemachine import SHARE_RECORD, ShareRecordState, ShareRecordTrigger
 from .acknowledgements import AcknowledgedRange, AcknowledgeType
+from .tallies import ShareSummary, ShareTallies, Tally
 
 _S, _T = ShareRecordState, ShareRecordTrigger
 _DONE: Final = (_S.ACKNOWLEDGED, _S.ARCHIVED)
@@ -121,7 +122,8 @@ class _AcquiredTogether:
 class _InFlight:
     """Offsets from ``first`` to ``last`` of one state.
 
-    ``before``: state, member and lock as they were, while a write of the new state is on the way.
+    ``before``: state, member and lock as they were, while a write of the new state is on the way; and the
+    tally that counts the records once that is stored.
     """
 
     __slots__ = ("batch", "before", "deadline_ms", "delivery_count", "first", "last", "member", "state")
@@ -135,7 +137,7 @@ class _InFlight:
         self.delivery_count = count
         self.member = _NOBODY
         self.deadline_ms = 0
-        self.before: tuple[ShareRecordState, str, int] | None = None
+        self.before: tuple[ShareRecordState, str, int, Tally | None] | None = None
 
     def __len__(self) -> int:
         return self.last - self.first + 1
@@ -182,6 +184,7 @@ class SharePartition:
     def __init__(self, start_offset: int, batches: Iterable[StateBatch] = ()) -> None:
         #: All offsets below are done.
         self.start_offset = start_offset
+        self.tallies = ShareTallies()
         self._runs: list[_InFlight] = []
         #: Offsets at or above the start offset that are done, those of writes on the way among them.
         self.done_count = 0
@@ -238,6 +241,24 @@ class SharePartition:
     def in_flight(self) -> tuple[int, int]:
         """The number of runs in flight, and of the records in them."""
         return len(self._runs), self.end_offset - self.start_offset
+
+    def summarize(self) -> ShareSummary:
+        """Return what is in flight. It takes time for each run."""
+        held: dict[str, int] = {}
+        deliveries: dict[int, int] = {}
+        waiting = done = 0
+        for run in self._runs:
+            size = len(run)
+            if run.state in _DONE:
+                done += size
+                continue
+            deliveries[run.delivery_count] = deliveries.get(run.delivery_count, 0) + size
+            if run.state is _S.ACQUIRED:
+                held[run.member] = held.get(run.member, 0) + size
+            else:
+                waiting += size
+        first = (self._runs[0].member, self._runs[0].delivery_count) if self._runs else (_NOBODY, 0)
+        return ShareSummary(held, waiting, done, deliveries, first)
 
     @property
     def has_acquired(self) -> bool:
@@ -306,7 +327,7 @@ class SharePartition:
                     if kind is AcknowledgeType.RENEW:
                         self._lock(run, member, limits, now_ms, delivery=0)
                     else:
-                        self._change(run, _trigger(kind, run, limits))
+                        self._give_back(run, kind, limits)
                         changed.append(run)
         return self._write(changed) if changed else None
 
@@ -344,7 +365,10 @@ class SharePartition:
                     break
                 if run.deadline_ms == deadline_ms:
                     late[run.first] = run
-        return self._release([late[first] for first in sorted(late)], limits)
+        lost = [late[first] for first in sorted(late)]
+        for run in lost:
+            self.tallies.lost_locks.add(run.first, run.last, run.member, run.delivery_count)
+        return self._release(lost, limits)
 
     @property
     def next_deadline_ms(self) -> int | None:
@@ -354,6 +378,8 @@ class SharePartition:
     def complete(self, write: StateWrite) -> None:
         """Go on from a write that is stored: the start offset moves past what is done without a gap."""
         for run in write._runs:
+            if run.before is not None and (tally := run.before[3]) is not None:
+                tally.add(run.first, run.last, run.before[1], run.delivery_count)
             run.before = None
             if run.state is _S.AVAILABLE:
                 self._look_from = min(self._look_from, run.first)
@@ -367,7 +393,7 @@ class SharePartition:
                 continue  # the log has moved past it meanwhile
             if run.state in _DONE:
                 self.done_count -= len(run)
-            run.state, run.member, run.deadline_ms = run.before
+            run.state, run.member, run.deadline_ms, _ = run.before
             run.before = None
             if run.state is _S.ACQUIRED:
                 heapq.heappush(self._locks, (run.deadline_ms, run.first, run.last))
@@ -438,11 +464,23 @@ class SharePartition:
         run.member = member
         run.delivery_count += delivery
         run.deadline_ms = now_ms + limits.lock_ms
+        if delivery and run.delivery_count >= limits.delivery_count:
+            self.tallies.last_deliveries.add(run.first, run.last, member, run.delivery_count)
         heapq.heappush(self._locks, (run.deadline_ms, run.first, run.last))
 
-    def _change(self, run: _InFlight, trigger: ShareRecordTrigger) -> None:
+    def _give_back(self, run: _InFlight, kind: AcknowledgeType, limits: ShareLimits) -> None:
+        """Carry out an acknowledgement other than a renewal."""
+        trigger = _trigger(kind, run, limits)
+        tally = None
+        if kind is AcknowledgeType.REJECT:
+            tally = self.tallies.rejected
+        elif trigger is _T.EXHAUST:
+            tally = self.tallies.exhausted
+        self._change(run, trigger, tally)
+
+    def _change(self, run: _InFlight, trigger: ShareRecordTrigger, tally: Tally | None = None) -> None:
         """Move a run to a state that has to be stored; it has no member from then on."""
-        run.before = (run.state, run.member, run.deadline_ms)
+        run.before = (run.state, run.member, run.deadline_ms, tally)
         run.state = SHARE_RECORD.next(run.state, trigger)
         run.member, run.deadline_ms = _NOBODY, 0
         if run.state in _DONE:
@@ -451,7 +489,7 @@ class SharePartition:
     def _release(self, runs: Sequence[_InFlight], limits: ShareLimits) -> StateWrite | None:
         held = [run for run in runs if run.state is _S.ACQUIRED]
         for run in held:
-            self._change(run, _trigger(AcknowledgeType.RELEASE, run, limits))
+            self._give_back(run, AcknowledgeType.RELEASE, limits)
         return self._write(held) if held else None
 
     def _write(self, runs: Sequence[_InFlight]) -> StateWrite:

@@ -399,3 +399,59 @@ def test_a_stored_state_is_loaded_and_holes_were_never_delivered() -> None:
     )
     assert (partition.start_offset, partition.end_offset, partition.done_count) == (5, 10, 1)
     assert give(partition, "a", log(12)) == [(5, 6, 1), (7, 8, 3), (10, 11, 1)]
+
+
+def test_what_happened_to_records_is_counted_with_their_last_member() -> None:
+    limits = ShareLimits(lock_ms=30_000, delivery_count=2)
+    partition = SharePartition(0)
+    give(partition, "a", log(10), limits=limits)
+    gaps = say(partition, "a", 0, 0, GAP, limits=limits)
+    rejected = say(partition, "a", 1, 3, REJECT, limits=limits)
+    assert partition.tallies.rejected.records == 0, "not before it is stored"
+    store(partition, gaps)
+    store(partition, rejected)
+    assert partition.tallies.rejected.read() == (3, 1, 3, "a", 1)
+    store(partition, partition.expire(limits, 30_000))
+    assert partition.tallies.lost_locks.read() == (6, 4, 9, "a", 1)
+    assert partition.tallies.last_deliveries.records == 0
+    give(partition, "b", log(10), limits=limits, now_ms=30_000)
+    assert partition.tallies.last_deliveries.read() == (6, 4, 9, "b", 2)
+    store(partition, say(partition, "b", 5, 5, RELEASE, limits=limits))
+    store(partition, say(partition, "b", 6, 6, RELEASE, limits=limits))
+    assert partition.tallies.exhausted.read() == (2, 5, 6, "b", 2)
+    store(partition, partition.release_member("b", limits))
+    assert partition.tallies.exhausted.read() == (6, 7, 9, "b", 2), "4 went with them, the last range is told"
+    assert partition.tallies.rejected.records == 3
+
+
+def test_an_archival_that_is_not_stored_is_not_counted() -> None:
+    partition = SharePartition(0)
+    give(partition, "a", log(2))
+    write = say(partition, "a", 0, 1, REJECT)
+    assert write is not None
+    partition.undo(write)
+    assert partition.tallies.rejected.records == 0
+    store(partition, say(partition, "a", 0, 1, ACCEPT))
+    assert partition.tallies.rejected.records == 0
+
+
+def test_a_lock_that_was_given_back_by_a_failed_write_is_lost_once() -> None:
+    partition = SharePartition(0)
+    give(partition, "a", log(5))
+    write = say(partition, "a", 0, 4, ACCEPT)
+    assert write is not None
+    partition.undo(write)
+    store(partition, partition.expire(LIMITS, 30_000))
+    assert partition.tallies.lost_locks.read() == (5, 0, 4, "a", 1)
+
+
+def test_what_is_in_flight_is_summed_up() -> None:
+    partition = SharePartition(0)
+    give(partition, "a", log(5))
+    give(partition, "b", log(5, 3))
+    store(partition, say(partition, "a", 1, 2, RELEASE))
+    store(partition, say(partition, "b", 6, 6, ACCEPT))
+    found = partition.summarize()
+    assert (found.held, found.waiting, found.done) == ({"a": 3, "b": 2}, 2, 1)
+    assert (found.deliveries, found.first) == ({1: 7}, ("a", 1))
+    assert SharePartition(7).summarize() == ({}, 0, 0, {}, ("", 0))
