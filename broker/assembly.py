@@ -49,6 +49,7 @@ from .security._scram_users import ScramUsers
 from .settings import BrokerSettings, parse_principals
 from .share.group_rules import read_rules
 from .share.share_leader import ShareLeader
+from .share.share_watch import ShareHistory
 from .share.state_persister import StatePersister
 from .share_groups import share_workers
 from .share_state import largest_state, partition_count, prune_state, share_state_client, start_share_state
@@ -259,6 +260,7 @@ class BrokerAssembly:
             now_ms,
             metrics.shares,
             may_be_replaced,
+            ShareHistory(settings.kohort_group_history_size, now_ms, self.coordinator.pass_on),
         )
         if cluster is not None:
             self.transactions.start_replicated(

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 from ..protocol import (
     APIS,
-    GROUP_HISTORY_FEATURE,
     MAX_FRAME_BYTES,
+    OWN_FEATURES,
     ApiKey,
     ErrorCode,
     FrameReceiver,
@@ -309,10 +309,10 @@ class Connection(asyncio.BufferedProtocol):
         self.versions = {row.api_key: (row.min_version, row.max_version) for row in response.api_keys}
         self.features = {row.name: row.max_version_level for row in response.finalized_features or ()}
         for feature in response.supported_features or ():
-            if feature.name == GROUP_HISTORY_FEATURE[0]:
+            key = OWN_FEATURES.get(feature.name)
+            if key is not None:
                 # versions of features begin at 1, those of APIs at 0
-                versions = feature.min_version - 1, feature.max_version - 1
-                self.versions[ApiKey.DESCRIBE_GROUP_HISTORY] = versions
+                self.versions[key] = feature.min_version - 1, feature.max_version - 1
 
     async def _authenticate_client(self, sasl: Sasl, ask_token: AskToken | None) -> None:
         async def ask(body: RequestBody[T]) -> T:

@@ -4,7 +4,7 @@ The messages of an API are in ``messages/``. Each module there is imported when 
 written: importing all of them would more than double the time a broker takes to start.
 """
 
-from ._apis import APIS, GROUP_HISTORY_FEATURE, Api, api_for
+from ._apis import APIS, OWN_FEATURES, Api, api_for
 from ._batch import (
     BATCH_OVERHEAD,
     BatchHeader,
@@ -94,12 +94,12 @@ __all__ = [
     "ANONYMOUS",
     "APIS",
     "BATCH_OVERHEAD",
-    "GROUP_HISTORY_FEATURE",
     "GZIP_LEVEL",
     "LENGTH_PREFIX",
     "LZ4_LEVEL",
     "MAX_DECOMPRESSED_BYTES",
     "MAX_FRAME_BYTES",
+    "OWN_FEATURES",
     "SUBSCRIPTION_VERSION",
     "ZSTD_LEVEL",
     "Api",

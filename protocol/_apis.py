@@ -17,8 +17,12 @@ from .messages._apis import ROWS, ApiKey
 #: APIs.
 FIRST_PRIVATE_KEY: Final = 20_000
 
-#: The feature (KIP-584) of brokers that answer DescribeGroupHistory: name, oldest and newest version.
-GROUP_HISTORY_FEATURE: Final = ("kohort.history", 1, 1)
+#: The features (KIP-584) of brokers that answer kohort's own APIs. Versions of features begin at 1, those of
+#: APIs at 0.
+OWN_FEATURES: Final = {
+    "kohort.history": ApiKey.DESCRIBE_GROUP_HISTORY,
+    "kohort.share.partitions": ApiKey.DESCRIBE_SHARE_PARTITIONS,
+}
 
 
 @dataclass(frozen=True, slots=True)

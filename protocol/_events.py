@@ -28,6 +28,12 @@ class EventName:
     ASSIGNOR_FAILED: Final = "AssignorFailed"
     SHARE_STATE_FAILED: Final = "ShareStateFailed"
     APPEND_REFUSED: Final = "AppendRefused"
+    SHARE_PARTITION_STALLED: Final = "SharePartitionStalled"
+    SHARE_PARTITION_RESUMED: Final = "SharePartitionResumed"
+    SHARE_RECORDS_REJECTED: Final = "ShareRecordsRejected"
+    SHARE_RECORDS_EXHAUSTED: Final = "ShareRecordsExhausted"
+    SHARE_LAST_DELIVERY: Final = "ShareLastDelivery"
+    SHARE_LOCKS_LOST: Final = "ShareLocksLost"
 
 
 class CauseKind(StrEnum):

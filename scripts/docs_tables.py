@@ -15,6 +15,8 @@ from kohort.broker.apis.api_versions import ranges
 from kohort.broker.authorizer import Access, ResourceType
 from kohort.broker.metrics._families import FAMILIES, Family
 from kohort.broker.partitions.topic_config import TopicConfig
+from kohort.broker.share import share_events
+from kohort.broker.share.share_events import ShareEvent
 from kohort.consumer.config import ConsumerConfig
 from kohort.coordinator.engine import events as engine_events
 from kohort.coordinator.engine.events import CoordinatorEvent
@@ -273,6 +275,13 @@ def event_kinds() -> list[type[CoordinatorEvent]]:
 def events_of_groups() -> str:
     """Every kind of event: when it appears, and the fields that its base class does not have."""
     return _table("event | appears when | its own fields | level | share", map(_event, event_kinds()))
+
+
+def events_of_share_partitions() -> str:
+    """Every kind of event of share partitions, as ``events_of_groups`` has those of groups."""
+    kinds = [kind for kind in vars(share_events).values() if isinstance(kind, type)]
+    told = [kind for kind in kinds if issubclass(kind, ShareEvent) and not kind.__subclasses__()]
+    return _table("event | appears when | its own fields | level | share", map(_event, told))
 
 
 def _event(kind: type[CoordinatorEvent]) -> tuple[str, ...]:

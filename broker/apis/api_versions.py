@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from ...protocol import GROUP_HISTORY_FEATURE, ApiKey, ErrorCode
+from ...protocol import OWN_FEATURES, ApiKey, ErrorCode
 from ...protocol.messages.api_versions import (
     ApiVersion,
     ApiVersionsRequest,
@@ -37,8 +37,10 @@ async def handle(node: Node, request: Request[ApiVersionsRequest]) -> ApiVersion
     features = []
     if request.version >= _FROM_ZERO_FROM:
         features = [SupportedFeatureKey(name, 0, last) for name, last in SUPPORTED.items()]
-    if ApiKey.DESCRIBE_GROUP_HISTORY in request.apis:
-        features.append(SupportedFeatureKey(*GROUP_HISTORY_FEATURE))
+    for name, key in OWN_FEATURES.items():
+        api = request.apis.get(key)
+        if api is not None:
+            features.append(SupportedFeatureKey(name, api.versions[0] + 1, api.versions[1] + 1))
     return ApiVersionsResponse(
         api_keys=ranges(request.apis.values()),
         supported_features=features,

@@ -26,6 +26,8 @@ from ..metrics import ShareCounters, SharePartitionFigures
 from ..partitions.partition import Partition, Waiter, not_leader
 from .persister import LOST, Persister, ShareKey, told_error
 from .reading import measure_wanted, read_wanted
+from .share_events import ShareEvent
+from .share_watch import ShareWatch
 
 log = logging.getLogger("kohort.broker")
 
@@ -65,6 +67,17 @@ class Given(NamedTuple):
         return sum(last - first + 1 for first, last, _ in self.ranges)
 
 
+class InFlight(NamedTuple):
+    """What is known of a share partition now. ``stalled_ms``: for how long its start offset has stood still,
+    None if it does not stall.
+    """
+
+    topic: str
+    partition: int
+    records: SharePartition
+    stalled_ms: int | None
+
+
 class Leader(Protocol):
     """What a share partition needs of the broker that leads it."""
 
@@ -102,6 +115,7 @@ class LedPartition:
         #: Records that members had for too long.
         self.lock_timeouts = 0
         self._leader = leader
+        self._watch = ShareWatch(key.group, partition.topic.name, partition.index)
         self._loop = asyncio.get_running_loop()
         self._state_epoch = 0
         self._unwritten: list[tuple[StateWrite, Stored]] = []
@@ -125,6 +139,19 @@ class LedPartition:
         ranges, records = (0, 0) if self.records is None else self.records.in_flight
         topic, number = self.partition.topic.name, self.key.number
         return SharePartitionFigures(self.key.group, topic, number, ranges, records, self.lock_timeouts)
+
+    def look(self) -> Sequence[ShareEvent]:
+        """Return what happened since the last look."""
+        if self.records is None:
+            return ()
+        return list(self._watch.look(self.records, self.rules.limits, self._now_ms()))
+
+    def in_flight(self) -> InFlight | None:
+        """Return what is known of it now, as of the last look; None while it is loading."""
+        if self.records is None:
+            return None
+        stalled_ms = self._watch.stalled_ms(self._now_ms())
+        return InFlight(self.partition.topic.name, self.key.number, self.records, stalled_ms)
 
     def check(self) -> None:
         """Raise KafkaError once this broker does not lead it any more."""

@@ -8,20 +8,25 @@ partition any more. A session ends with the connection that opened it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Final
 
 from ...log import Steps
 from ...protocol import KafkaError
 from ...share_partitions import AcquiredRange, ShareRules, ShareSession, ShareSessions
+from ..event_loop.time_slices import in_slices
 from ..metrics import ShareCounters, ShareFigures
 from ..partitions.partition import Partition
-from .led_partition import LedPartition, Stored
+from .led_partition import InFlight, LedPartition, Stored
 from .persister import Persister, ShareKey
+from .share_watch import ShareHistory
 
-#: Time between two looks for share partitions that are not led any more and that nobody asks for, in seconds.
-_SWEEP_S: Final = 30.0
+#: Time between two looks at all share partitions, in seconds: what happened, and whether they are still led
+#: and asked for.
+_LOOK_S: Final = 10.0
+#: Most share partitions that are looked at in one turn of the loop.
+_AT_ONCE: Final = 200
 
 
 class ShareLink:
@@ -58,7 +63,7 @@ class ShareLink:
 
 class ShareLeader:
     """The share partitions of a broker. ``persister``, ``rules_of``, ``run_long``, ``now_ms``, ``counters``
-    and ``may_be_replaced`` are as ``led_partition.Leader`` has them.
+    and ``may_be_replaced`` are as ``led_partition.Leader`` has them. ``history`` is told what happens.
     """
 
     def __init__(
@@ -69,6 +74,7 @@ class ShareLeader:
         now_ms: Callable[[], int],
         counters: ShareCounters,
         may_be_replaced: Callable[[Partition], bool],
+        history: ShareHistory,
     ) -> None:
         self.persister = persister
         self.rules_of = rules_of
@@ -77,15 +83,16 @@ class ShareLeader:
         self.sessions = ShareSessions()
         self.counters = counters
         self.may_be_replaced = may_be_replaced
+        self.history = history
         self._led: dict[ShareKey, LedPartition] = {}
         self._by_group: dict[str, dict[ShareKey, None]] = {}
         self._links: dict[ShareSession, ShareLink] = {}
-        self._sweeper: asyncio.TimerHandle | None = None
+        self._looker: asyncio.Handle | None = None
 
     def __repr__(self) -> str:
         return f"<ShareLeader: {len(self._led)} share partitions, {self.sessions}>"
 
-    def all_led(self) -> Sequence[LedPartition]:
+    def all_led(self) -> list[LedPartition]:
         """Return the share partitions in memory."""
         return list(self._led.values())
 
@@ -117,8 +124,7 @@ class ShareLeader:
                 return led
         led = self._led[key] = LedPartition(key, partition, self)
         self._by_group.setdefault(key.group, {})[key] = None
-        if self._sweeper is None:
-            self._sweeper = asyncio.get_running_loop().call_later(_SWEEP_S, self._sweep)
+        self._plan_look()
         return led
 
     def open_session(self, group: str, member: str, most: int, link: ShareLink) -> ShareSession:
@@ -154,6 +160,7 @@ class ShareLeader:
 
     def give_up(self, led: LedPartition) -> None:
         if self._led.get(led.key) is led:
+            self._look_at(led)
             del self._led[led.key]
             keys = self._by_group[led.key.group]
             del keys[led.key]
@@ -171,19 +178,43 @@ class ShareLeader:
             if led.is_idle:
                 self.give_up(led)
 
-    def _sweep(self) -> None:
-        self._sweeper = None
-        for led in self.all_led():
+    async def in_flight(self, group: str) -> AsyncIterator[InFlight]:
+        """Yield what is known of a group's share partitions here, looked at just now."""
+        async for key in in_slices(list(self._by_group.get(group, ()))):
+            led = self._led.get(key)
+            if led is not None:
+                self._look_at(led)
+                found = led.in_flight()
+                if found is not None:
+                    yield found
+
+    def _look_at(self, led: LedPartition) -> None:
+        for event in led.look():
+            self.history.tell(event)
+
+    def _look_some(self, left: list[LedPartition]) -> None:
+        """Look at some of these share partitions, and at the others in later turns of the loop."""
+        for led in left[-_AT_ONCE:]:
+            self._look_at(led)
             with suppress(KafkaError):
                 led.check()
+        del left[-_AT_ONCE:]
+        if left:
+            self._looker = asyncio.get_running_loop().call_soon(self._look_some, left)
+            return
         for group in list(self._by_group):
             self.forget_idle(group)
-        if self._led:
-            self._sweeper = asyncio.get_running_loop().call_later(_SWEEP_S, self._sweep)
+        self._looker = None
+        self._plan_look()
+
+    def _plan_look(self) -> None:
+        if self._looker is None and self._led:
+            loop = asyncio.get_running_loop()
+            self._looker = loop.call_later(_LOOK_S, lambda: self._look_some(self.all_led()))
 
     async def stop(self) -> None:
         """Give up everything; nothing more is written."""
-        if self._sweeper is not None:
-            self._sweeper.cancel()
+        if self._looker is not None:
+            self._looker.cancel()
         for led in self.all_led():
             await led.stop()

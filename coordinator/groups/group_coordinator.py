@@ -246,6 +246,10 @@ class GroupCoordinator:
         """
         return self._listeners.stream(group, limit)
 
+    def pass_on(self, event: CoordinatorEvent) -> None:
+        """Pass an event that happened outside the coordinator to whoever listens to its own."""
+        self._listeners.tell(event)
+
     def history(self, group_id: str, limit: int = -1, after: int = -1) -> list[KeptEvent]:
         """Events of a group, oldest first: entries with a higher sequence than ``after``, the newest
         ``limit`` of them (-1: all).

@@ -76,6 +76,7 @@ class ApiKey(IntEnum):
     ALTER_SHARE_GROUP_OFFSETS = 91
     DELETE_SHARE_GROUP_OFFSETS = 92
     DESCRIBE_GROUP_HISTORY = 20001
+    DESCRIBE_SHARE_PARTITIONS = 20002
 
 
 #: Key, name, first and last version, and the first that is flexible (KIP-482); None where none is.
@@ -149,4 +150,5 @@ ROWS: Final = (
     (ApiKey.ALTER_SHARE_GROUP_OFFSETS, "AlterShareGroupOffsets", 0, 0, 0),
     (ApiKey.DELETE_SHARE_GROUP_OFFSETS, "DeleteShareGroupOffsets", 0, 0, 0),
     (ApiKey.DESCRIBE_GROUP_HISTORY, "DescribeGroupHistory", 0, 0, 0),
+    (ApiKey.DESCRIBE_SHARE_PARTITIONS, "DescribeSharePartitions", 0, 0, 0),
 )

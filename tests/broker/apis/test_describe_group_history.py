@@ -20,7 +20,7 @@ from kohort.coordinator import KeptEvent, MemberGone, RebalanceCompleted
 from kohort.coordinator.groups.details import MAX_BYTES, details_json
 from kohort.protocol import (
     APIS,
-    GROUP_HISTORY_FEATURE,
+    OWN_FEATURES,
     ApiKey,
     ErrorCode,
     TopicPartition,
@@ -130,8 +130,8 @@ def test_it_is_a_feature_and_no_api_number_that_clients_see(wire: Wire) -> None:
             ApiKey.API_VERSIONS, version, client_software_name="x", client_software_version="1"
         )
         assert KEY not in {row.api_key for row in answer.api_keys}
-        feature = next(each for each in answer.supported_features if each.name == GROUP_HISTORY_FEATURE[0])
-        assert (feature.name, feature.min_version, feature.max_version) == GROUP_HISTORY_FEATURE
+        told = {each.name: (each.min_version, each.max_version) for each in answer.supported_features}
+        assert {name: told[name] for name in OWN_FEATURES} == dict.fromkeys(OWN_FEATURES, (1, 1))
     assert APIS[KEY].private
 
 

@@ -22,10 +22,12 @@ from kohort.cluster import StateFileError
 from kohort.protocol import ApiKey, ErrorCode
 from kohort.protocol.messages.offset_commit import OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from kohort.testing import running_broker
+from tests.broker.authorizer import share_requests as share
 from tests.broker.authorizer.other_requests import acl_filter
 from tests.broker.authorizer.place import Place
 from tests.broker.authorizer.topic_requests import offset_fetch_twice
 from tests.broker.authorizer.world import Right, World, commit_fields
+from tests.broker.share_requests import raise_share_version
 from tests.broker.wire import Wire, batch, fetch_fields, part, produce, produce_fields
 
 READ_GROUP = Right(Operation.READ, ResourceType.GROUP, "g/seen")
@@ -198,6 +200,24 @@ def test_the_history_of_a_group_is_told_to_who_may_describe_it(world: World) -> 
     assert told() == ErrorCode.GROUP_AUTHORIZATION_FAILED
     world.allow([Right(Operation.DESCRIBE, ResourceType.GROUP, "g/seen")])
     assert told() == 0
+
+
+def test_share_partitions_are_told_to_who_may_describe_the_group_and_the_topic(world: World) -> None:
+    raise_share_version(world.admin)
+    share.ready(world)
+    world.admin.call(ApiKey.SHARE_FETCH, 2, **share.fetch(0)(world) | {"max_records": 1, "max_wait_ms": 50})
+
+    def told() -> tuple[int, list[str]]:
+        answer = world.alice.call(ApiKey.DESCRIBE_SHARE_PARTITIONS, 0, group_id=world["g/seen"])
+        return int(answer.error_code), [topic.topic_name for topic in answer.topics]
+
+    assert told() == (ErrorCode.GROUP_AUTHORIZATION_FAILED, [])
+    describe = Right(Operation.DESCRIBE, ResourceType.GROUP, "g/seen")
+    world.allow([describe])
+    assert told() == (0, [])
+    world.allow([describe, READ_TOPIC])
+    # its state may be on the way to the leader
+    world.wait(lambda: told() == (0, [world["t/seen"]]))
 
 
 def test_what_a_fetch_session_has_already_is_not_read_without_the_right(world: World) -> None:

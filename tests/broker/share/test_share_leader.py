@@ -15,10 +15,14 @@ import pytest
 from kohort.broker import Broker
 from kohort.broker.metrics import ShareCounters
 from kohort.broker.partitions.partition import Partition, Waiter
+from kohort.broker.share import share_leader
 from kohort.broker.share.led_partition import Asking, LedPartition
 from kohort.broker.share.persister import ShareKey, StoredPartition
+from kohort.broker.share.share_events import ShareRecordsRejected
 from kohort.broker.share.share_leader import ShareLeader, ShareLink
-from kohort.protocol import ErrorCode, KafkaError
+from kohort.broker.share.share_watch import ShareHistory
+from kohort.coordinator import CoordinatorEvent
+from kohort.protocol import ErrorCode, EventName, KafkaError
 from kohort.share_partitions import (
     AcknowledgedRange,
     ShareLimits,
@@ -30,7 +34,7 @@ from kohort.share_partitions import (
 from tests.broker.share.memory_persister import MemoryPersister
 from tests.broker.wire import batch
 
-ACCEPT, RELEASE = 1, 2
+ACCEPT, RELEASE, REJECT = 1, 2, 3
 EARLIEST = ShareRules(start="earliest")
 
 
@@ -42,6 +46,7 @@ class World:
         self.persister = MemoryPersister()
         self.rules = EARLIEST
         self.in_doubt = False
+        self.told: list[CoordinatorEvent] = []
         self.leader = ShareLeader(
             self.persister,
             lambda _group: self.rules,
@@ -49,6 +54,7 @@ class World:
             self.node.now_ms,
             ShareCounters(),
             lambda _partition: self.in_doubt,
+            ShareHistory(10, self.node.now_ms, self.told.append),
         )
         self.link = ShareLink(self.leader)
 
@@ -423,3 +429,49 @@ def test_what_members_said_is_counted() -> None:
         assert [tuple(each) for each in figures.partitions] == [("g", "t", 0, 1, 2, 0)]
 
     on_broker(body)
+
+
+def test_what_happened_to_records_is_told_at_the_next_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(share_leader, "_LOOK_S", 0.01)
+
+    async def body(world: World) -> None:
+        world.write(4)
+        led = await world.load()
+        take(led, "m")
+        assert await say(led, "m", 1, 1, REJECT) is None
+        await until(lambda: bool(world.told))
+        (told,) = world.told
+        assert isinstance(told, ShareRecordsRejected)
+        assert (told.group, told.topic, told.partition, told.member) == ("g", "t", 0, "m")
+        assert await say(led, "m", 2, 2, REJECT) is None
+        await until(lambda: len(world.told) == 2)
+
+    on_broker(body)
+
+
+def test_what_happened_to_records_is_told_when_a_share_partition_leaves_memory() -> None:
+    async def body(world: World) -> None:
+        world.write(4)
+        led = await world.load()
+        take(led, "m")
+        assert await say(led, "m", 0, 0, REJECT) is None
+        world.link.close()
+        await until(lambda: world.leader.find(world.key) is None)
+        assert [event.name for event in world.told] == [EventName.SHARE_RECORDS_REJECTED]
+        (kept,) = world.leader.history.of("g")
+        assert kept.event is world.told[0]
+
+    on_broker(body)
+
+
+def test_events_of_share_partitions_reach_who_listens_to_the_group() -> None:
+    async def run() -> None:
+        async with Broker() as broker:
+            listening = broker.events("g")
+            event = ShareRecordsRejected(
+                "g", topic="t", partition=0, records=1, first_offset=0, last_offset=0, delivery_count=1
+            )
+            broker._require_running().node.shares.history.tell(event)
+            assert await anext(listening) is event
+
+    asyncio.run(run())
