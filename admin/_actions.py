@@ -6,6 +6,7 @@ import argparse
 import logging
 import time
 from collections.abc import Awaitable, Callable, Collection
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -16,7 +17,7 @@ from ._watch import watch_group
 from .connection import open_cluster
 from .group_admin import GroupAdmin
 from .reset import ResetTo
-from .results import GroupDescription, HeldBack, Outcome, ResetPlan
+from .results import SHARE, GroupDescription, HeldBack, Outcome, ResetPlan
 from .screen import OK, REFUSED, Screen, plain
 
 Action = Callable[[GroupAdmin, argparse.Namespace, Screen], Awaitable[int]]
@@ -64,6 +65,11 @@ async def _show_timeline(admin: GroupAdmin, options: argparse.Namespace, screen:
         progress=screen.progress,
         every_move=options.html is not None,
     )
+    if now.group_type == SHARE:
+        # entries are in order: those of the coordinator, then those of the leaders between them
+        told = await admin.share_events(options.group)
+        entries = sorted((*history.entries, *told), key=lambda entry: entry.timestamp_ms)
+        history = replace(history, entries=tuple(entries))
     if not (now.exists or history.generations or history.entries):
         raise advise_error(ErrorCode.GROUP_ID_NOT_FOUND, f"group {options.group!r} does not exist")
     if options.html is not None:
@@ -80,7 +86,11 @@ async def _show_timeline(admin: GroupAdmin, options: argparse.Namespace, screen:
     if screen.as_json:
         screen.document({**plain(history), "now": {**_with_lag(now), "held_back": waits}})
         return OK
-    screen.show(*(tables.events(history.entries) if options.events else tables.timeline(history)))
+    if options.events:
+        screen.show(*tables.events(history.entries))
+    else:
+        screen.show(*tables.timeline(history))
+        screen.show(*tables.share_events(history.entries, options.limit))
     screen.show(*tables.members_now(now), *tables.held_back(waits or ()))
     for words in (*history.unknown, *now.notes, *unknown):
         screen.remark(words)

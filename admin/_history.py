@@ -17,7 +17,7 @@ from ._epochs import DEAD, EpochLog, EpochMember
 from ._moves import Owned, compose_moves, moves_between
 from ._past import StoredPast, StoredRecord
 from ._requests import CONSUMER
-from .results import Generation, GroupDescription, GroupHistory, HistoryEntry, PartitionMove
+from .results import SHARE, Generation, GroupDescription, GroupHistory, HistoryEntry, PartitionMove
 
 FROM_COORDINATOR, FROM_RECORDS = "coordinator", "offsets topic"
 
@@ -61,6 +61,16 @@ def with_records(
         if count
     )
     return replace(told, generations=generations, unknown=remarks)
+
+
+def is_shared(told: GroupHistory) -> bool:
+    """Return whether it is that of a share group, of which no more can be read from records."""
+    return any(entry.details.get("protocol_type") == SHARE for entry in told.entries)
+
+
+def shared_elsewhere(group: str) -> GroupHistory:
+    """The history of a share group where the broker keeps none."""
+    return GroupHistory(group, FROM_RECORDS, (), (), ("this broker keeps no history of share groups",))
 
 
 def is_shortened(told: GroupHistory) -> bool:

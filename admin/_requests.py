@@ -36,8 +36,9 @@ from ..protocol.messages.offset_delete import (
 )
 from ._coordinator import ask_coordinator
 from ._errors import outcome_of
-from ._share_groups import SHARE, describe_share_group
+from ._share_groups import describe_share_group
 from .results import (
+    SHARE,
     Coordinator,
     GroupDescription,
     HistoryEntry,

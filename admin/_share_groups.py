@@ -1,5 +1,6 @@
 """Share groups (KIP-932) through a cluster: ShareGroupDescribe (77), and where a group goes on:
-DescribeShareGroupOffsets (90), AlterShareGroupOffsets (91) and DeleteShareGroupOffsets (92).
+DescribeShareGroupOffsets (90), AlterShareGroupOffsets (91) and DeleteShareGroupOffsets (92). Of records in
+flight only kohort's brokers tell: DescribeSharePartitions (20002).
 
 A share group has a *start offset* in each partition, below which all records are done, in place of a
 committed offset.
@@ -7,12 +8,14 @@ committed offset.
 
 from __future__ import annotations
 
+import asyncio
+import json
 from collections.abc import Iterable, Mapping
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-from ..client import LATEST, Cluster
+from ..client import LATEST, BrokerConnectionError, Cluster
 from ..client.requests import partition_name
-from ..protocol import ErrorCode, KafkaError, TopicPartition, UnsupportedVersionError
+from ..protocol import ApiKey, ErrorCode, KafkaError, TopicPartition, UnsupportedVersionError
 from ..protocol.messages.alter_share_group_offsets import (
     AlterShareGroupOffsetsRequest,
     AlterShareGroupOffsetsRequestPartition,
@@ -27,14 +30,27 @@ from ..protocol.messages.describe_share_group_offsets import (
     DescribeShareGroupOffsetsRequestGroup,
     DescribeShareGroupOffsetsResponseGroup,
 )
+from ..protocol.messages.describe_share_partitions import (
+    DescribeSharePartitionsRequest,
+    DescribeSharePartitionsResponse,
+    SharePartitionInFlight,
+)
 from ..protocol.messages.share_group_describe import Assignment, DescribedGroup, ShareGroupDescribeRequest
 from ._coordinator import ask_coordinator
 from ._errors import outcome_of
-from .results import Coordinator, GroupDescription, MemberDescription, Outcome, ShareOffsets
+from .results import (
+    SHARE,
+    Coordinator,
+    DeliveredRecords,
+    GroupDescription,
+    HeldRecords,
+    HistoryEntry,
+    MemberDescription,
+    Outcome,
+    RecordsInFlight,
+    ShareOffsets,
+)
 from .topics import log_offsets
-
-#: The type of share groups, which is their protocol type, too.
-SHARE: Final = "share"
 
 
 class ShareStart(NamedTuple):
@@ -137,19 +153,82 @@ async def share_rows(cluster: Cluster, description: GroupDescription) -> tuple[S
     for member in description.members:
         for partition in member.assignment or ():
             readers.setdefault(partition, []).append(member.member_id)
-    starts = await share_starts(cluster, description.group)
+    starts, told = await asyncio.gather(
+        share_starts(cluster, description.group), ask_leaders(cluster, description.group)
+    )
     partitions = sorted({*starts, *readers})
     ends = await log_offsets(cluster, partitions, LATEST)
-    unknown = ShareStart(None, None)
-    return tuple(
-        ShareOffsets(
-            *partition,
-            starts.get(partition, unknown).offset,
-            ends.get(partition),
-            starts.get(partition, unknown).lag,
-            tuple(readers.get(partition, ())),
+    rows = []
+    for partition in partitions:
+        offset, lag = starts.get(partition, ShareStart(None, None))
+        known = told.partitions.get(partition)
+        # what a leader has in memory is not behind what is stored
+        start = offset if known is None else known.start_offset
+        end, members = ends.get(partition), tuple(readers.get(partition, ()))
+        in_flight = None if known is None else _in_flight(known)
+        rows.append(ShareOffsets(*partition, start, end, lag, members, in_flight))
+    return tuple(rows)
+
+
+class ToldByLeaders(NamedTuple):
+    """What brokers tell of the share partitions that they lead, and what happened there, oldest first."""
+
+    partitions: Mapping[TopicPartition, SharePartitionInFlight]
+    entries: list[HistoryEntry]
+
+
+async def ask_leaders(cluster: Cluster, group: str) -> ToldByLeaders:
+    """Ask every broker for a share group's records. Brokers that are no kohort brokers tell nothing, nor do
+    those that do not answer.
+    """
+    body = DescribeSharePartitionsRequest(group_id=group)
+
+    async def ask(node: int) -> DescribeSharePartitionsResponse:
+        try:
+            answer = await cluster.request(node, ApiKey.DESCRIBE_SHARE_PARTITIONS, body)
+        except (UnsupportedVersionError, BrokerConnectionError):
+            return DescribeSharePartitionsResponse()
+        if answer.error_code:
+            raise KafkaError(answer.error_code, answer.error_message or f"records of group {group!r}")
+        return answer
+
+    known = await cluster.metadata([])
+    answers = await asyncio.gather(*map(ask, sorted(known.nodes)))
+    rows = {
+        TopicPartition(topic.topic_name, row.partition_index): row
+        for answer in answers
+        for topic in answer.topics
+        for row in topic.partitions
+    }
+    entries = [
+        HistoryEntry(
+            each.sequence,
+            each.timestamp_ms,
+            each.kind,
+            -1,
+            each.cause,
+            each.member,
+            "",
+            "",
+            json.loads(each.details) if each.details else {},
         )
-        for partition in partitions
+        for answer in answers
+        for each in answer.entries
+    ]
+    return ToldByLeaders(rows, sorted(entries, key=lambda entry: entry.timestamp_ms))
+
+
+def _in_flight(row: SharePartitionInFlight) -> RecordsInFlight:
+    return RecordsInFlight(
+        row.end_offset,
+        tuple(HeldRecords(*each) for each in row.held),
+        row.available,
+        row.done,
+        tuple(DeliveredRecords(*each) for each in row.deliveries),
+        row.rejected,
+        row.exhausted,
+        row.lost_locks,
+        _known(row.stalled_since_ms),
     )
 
 

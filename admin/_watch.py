@@ -21,13 +21,13 @@ from ..protocol import ErrorCode, EventName, KafkaError, TopicPartition
 from . import notation, tables
 from ._errors import advise_error
 from .group_admin import GroupAdmin
-from .results import GroupDescription, HistoryEntry
+from .results import SHARE, GroupDescription, HistoryEntry
 from .screen import Screen, plain
 
 _NEWS_KEPT: Final = 12
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, order=True)
 class News:
     """One event or difference, in words."""
 
@@ -37,11 +37,14 @@ class News:
 
 @dataclass(slots=True)
 class Watcher:
-    """State of a watch. ``sequence`` is the last event shown."""
+    """State of a watch. ``sequence`` is the last event of the coordinator that was shown; ``told`` are those
+    of share partitions' leaders.
+    """
 
     group: str
     before: GroupDescription | None = None
     sequence: int = -1
+    told: frozenset[tuple[int, str]] = frozenset()
     news: deque[News] = field(default_factory=lambda: deque(maxlen=_NEWS_KEPT))
 
     async def look(self, admin: GroupAdmin) -> tuple[GroupDescription, list[News]]:
@@ -55,9 +58,23 @@ class Watcher:
             # `timeline` shows the past; the last few events explain the group's present state
             shown = entries[-3:] if self.before is None else entries
             news = [News(entry.timestamp_ms, event_line(entry)) for entry in shown]
+        if now.group_type == SHARE:
+            news = sorted([*news, *await self._look_at_records(admin)])
         self.before = now
         self.news.extend(news)
         return now, news
+
+    async def _look_at_records(self, admin: GroupAdmin) -> list[News]:
+        """What happened to records of a share group since the last look."""
+        known, entries = self.told, await admin.share_events(self.group)
+        self.told = frozenset((entry.timestamp_ms, entry.cause) for entry in entries)
+        if self.before is None:
+            entries = entries[-3:]
+        return [
+            News(entry.timestamp_ms, event_line(entry))
+            for entry in entries
+            if (entry.timestamp_ms, entry.cause) not in known
+        ]
 
 
 def event_line(entry: HistoryEntry) -> str:

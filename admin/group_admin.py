@@ -15,10 +15,17 @@ from ..spark.status import keep_history
 from . import _requests, reset
 from ._errors import advise_error, with_advice
 from ._requests import lag_rows
-from ._share_groups import SHARE, alter_share_offsets, delete_share_offsets, share_rows, share_starts
+from ._share_groups import (
+    alter_share_offsets,
+    ask_leaders,
+    delete_share_offsets,
+    share_rows,
+    share_starts,
+)
 from .connection import cluster_of, connect_soon, read_connection
 from .results import (
     MAX_OFFSETS,
+    SHARE,
     GroupDescription,
     GroupHistory,
     HeldBack,
@@ -296,12 +303,13 @@ class GroupAdmin:
 
         kept = await self._ask_events(group, -1)
         told = None if kept is None else _history.from_events(group, kept.entries, limit)
-        if (
-            told is not None
-            and _history.is_whole(told, limit)
-            and not (every_move and _history.is_shortened(told))
+        if told is not None and (
+            _history.is_shared(told)
+            or (_history.is_whole(told, limit) and not (every_move and _history.is_shortened(told)))
         ):
             return told
+        if told is None and (await self._find_type(group)) == SHARE:
+            return _history.shared_elsewhere(group)
         try:
             past = await _past.read_past(self._cluster, group, limit + 1, max_offsets, progress)
             now = None if past.from_start else await _requests.describe_group(self._cluster, group)
@@ -318,6 +326,9 @@ class GroupAdmin:
             return told
         return _history.with_records(told, recorded, limit, kept.since_ms)
 
+    async def _find_type(self, group: str) -> str | None:
+        return (await _requests.describe_group(self._cluster, group)).group_type
+
     @with_advice
     async def events(self, group: str, after: int = -1) -> list[HistoryEntry] | None:
         """Events with a higher sequence number than ``after``, oldest first; None if the broker keeps none.
@@ -326,6 +337,13 @@ class GroupAdmin:
         """
         kept = await self._ask_events(group, after)
         return None if kept is None else kept.entries
+
+    @with_advice
+    async def share_events(self, group: str) -> list[HistoryEntry]:
+        """What happened to records of a share group, as the leaders of its partitions tell it, oldest first;
+        nothing from brokers other than kohort's. Each broker counts ``sequence`` for itself.
+        """
+        return (await ask_leaders(self._cluster, group)).entries
 
     async def _ask_events(self, group: str, after: int) -> _requests.KeptEvents | None:
         try:

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from ..protocol import CauseKind, EventName, TopicPartition
 from . import notation
-from .results import Generation, GroupDescription, GroupHistory, HistoryEntry
+from .results import SHARE, Generation, GroupDescription, GroupHistory, HistoryEntry
 from .tables import clean, short
 
 #: Indexes of a span's owner that stand for no owner.
@@ -121,7 +121,11 @@ class Lanes:
 
 
 def owners_now(found: GroupDescription) -> Owners | None:
-    """Present owners; None if they are not known: a classic group has none before its first generation."""
+    """Present owners; None if they are not known: a classic group has none before its first generation, and
+    partitions of a share group have many.
+    """
+    if found.group_type == SHARE:
+        return None
     if found.exists and (found.epoch is None and found.state not in ("Stable", "Empty")):
         return None
     if any(member.assignment is None for member in found.members):

@@ -9,12 +9,12 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Final
 
-from ..protocol import TopicPartition
+from ..protocol import SHARE_EVENTS, TopicPartition
 from . import notation
 from .lanes import NOBODY, UNKNOWN, Lanes, cause, headline, held_up_by, phases
 from .markup import Html, data, number, self_contained, table, tag
-from .results import Generation, MemberDescription
-from .tables import assignment
+from .results import SHARE, Generation, MemberDescription
+from .tables import assignment, clean, members_text, share_cells
 
 #: Most rows of a table, and most moves and names of one rebalance: more is too much for a browser.
 _MOST_ROWS: Final = 1_000
@@ -29,14 +29,42 @@ def page(lanes: Lanes) -> Html:
 
 
 def parts(lanes: Lanes) -> Html:
-    """Facts, picture, rebalances, members and partitions. Those that change have ids, and ``data-live``."""
+    """Facts, picture, rebalances, members and partitions. Those that change have ids, and ``data-live``.
+
+    A partition of a share group has many owners at once: it has a row of a table in place of a lane.
+    """
+    is_shared = lanes.now.group_type == SHARE
     return tag(
         "div",
         tag("div", facts(lanes), id="facts", data_live=True),
-        picture(lanes),
+        tag("div", share_partitions(lanes), id="shared", data_live=True) if is_shared else picture(lanes),
         tag("div", rebalances(lanes), id="rebalances", data_live=True),
         tag("div", members(lanes), id="members", data_live=True),
-        tag("div", partitions(lanes), id="partitions", data_live=True),
+        None if is_shared else tag("div", partitions(lanes), id="partitions", data_live=True),
+    )
+
+
+def share_partitions(lanes: Lanes) -> Html:
+    """Share partitions now, and what happened to their records, the newest first."""
+    rows = []
+    for row in lanes.now.shared[:_MOST_ROWS]:
+        held, available, deliveries, stalled = share_cells(row, lanes.now_ms)
+        rows.append(
+            (
+                f"{row.topic}-{row.partition}",
+                *map(number, (row.start_offset, row.end_offset, row.lag, held, available)),
+                deliveries,
+                None if stalled is None else badge(f"for {stalled}"),
+                members_text(row),
+            )
+        )
+    headings = ["Partition", "Start", "End", "Lag", "Held", "Available", "Deliveries", "Stalled", "Members"]
+    told = [entry for entry in lanes.entries if entry.kind in SHARE_EVENTS][-_MOST_ROWS:]
+    events = [(notation.utc(entry.timestamp_ms), entry.kind, clean(entry.cause)) for entry in reversed(told)]
+    return tag(
+        "div",
+        _table_section("Share partitions", len(lanes.now.shared), headings, rows),
+        _table_section("Records", len(events), ["Time (UTC)", "Event", "What happened"], events),
     )
 
 
@@ -182,6 +210,7 @@ def _move_list(lanes: Lanes, row: Generation) -> Html:
 
 def members(lanes: Lanes) -> Html:
     """Members now, with the colours that they have in the picture."""
+    has_targets = lanes.now.epoch is not None and lanes.now.group_type != SHARE
 
     def cells(member: MemberDescription) -> Iterable[object]:
         swatch = tag("i", class_="swatch", data_owner=member.owner, aria_hidden="true")
@@ -192,10 +221,12 @@ def members(lanes: Lanes) -> Html:
         yield assignment(member.assignment)
         if lanes.now.epoch is not None:
             yield number(member.epoch)
+        if has_targets:
             yield "reached" if member.assignment == member.target else assignment(member.target)
 
     headings = ["Member", "Client", "Host", "Count", "Partitions"]
-    headings += ["Epoch", "Target"] if lanes.now.epoch is not None else []
+    headings += ["Epoch"] if lanes.now.epoch is not None else []
+    headings += ["Target"] if has_targets else []
     rows = (tuple(cells(member)) for member in lanes.now.members[:_MOST_ROWS])
     return _table_section("Members", len(lanes.now.members), headings, rows)
 

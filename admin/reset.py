@@ -16,8 +16,8 @@ from ..client import EARLIEST, LATEST, Cluster, ConfigError
 from ..protocol import ErrorCode, KafkaError, TopicPartition
 from ._errors import advise_error
 from ._requests import describe_group
-from ._share_groups import SHARE, share_starts
-from .results import GroupDescription, OffsetChange, ResetPlan
+from ._share_groups import share_starts
+from .results import SHARE, GroupDescription, OffsetChange, ResetPlan
 from .topics import log_offsets
 
 #: States in which the group has no members, so that a tool may commit.

@@ -15,6 +15,9 @@ from ..protocol import TopicPartition
 #: Default for the most offsets that one history reads.
 MAX_OFFSETS: Final = 500_000
 
+#: The type of share groups (KIP-932), which is their protocol type, too.
+SHARE: Final = "share"
+
 #: Called with the number of offsets read so far, and the most that will be read.
 Progress: TypeAlias = Callable[[int, int], None]
 
@@ -87,13 +90,50 @@ class PartitionOffsets:
     metadata: str = ""
 
 
+class HeldRecords(NamedTuple):
+    """The number of records that a member of a share group has now."""
+
+    member: str
+    records: int
+
+
+class DeliveredRecords(NamedTuple):
+    """The number of records that were given to a member so often."""
+
+    delivery_count: int
+    records: int
+
+
+@dataclass(frozen=True, slots=True)
+class RecordsInFlight:
+    """Records of a share partition between its start offset and ``end_offset``, the first that was never
+    given to a member, as a kohort broker knows them.
+
+    Members have those in ``held``; ``available`` are to be given again, ``done`` are done, and
+    ``deliveries`` count all but these by the number of their deliveries. ``rejected``, ``exhausted`` (their
+    last delivery failed) and ``lost_locks`` count what happened since the leader has the share partition in
+    memory. The start offset stands still since ``stalled_since_ms``; None if it does not stall.
+    """
+
+    end_offset: int
+    held: tuple[HeldRecords, ...]
+    available: int
+    done: int
+    deliveries: tuple[DeliveredRecords, ...]
+    rejected: int
+    exhausted: int
+    lost_locks: int
+    stalled_since_ms: int | None
+
+
 @dataclass(frozen=True, slots=True)
 class ShareOffsets:
     """A partition that a share group (KIP-932) has state for, or that a member reads.
 
     All records below ``start_offset`` are done; None if nothing was stored yet. ``lag`` is the number of
     records that are not done, those that members have now among them; None if the broker does not say.
-    ``end_offset`` is None for a topic that is gone or may not be seen. ``members`` are ids.
+    ``end_offset`` is None for a topic that is gone or may not be seen. ``members`` are ids. ``in_flight`` is
+    None where the broker does not tell, or nobody reads.
     """
 
     topic: str
@@ -102,6 +142,7 @@ class ShareOffsets:
     end_offset: int | None
     lag: int | None
     members: tuple[str, ...]
+    in_flight: RecordsInFlight | None = None
 
 
 @dataclass(frozen=True, slots=True)

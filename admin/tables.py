@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from ..protocol import TopicPartition
+from ..protocol import SHARE_EVENTS, TopicPartition
 from . import notation
 from .results import (
+    SHARE,
     Generation,
     GroupDescription,
     GroupHistory,
@@ -19,6 +21,7 @@ from .results import (
     Outcome,
     PartitionMove,
     ResetPlan,
+    ShareOffsets,
 )
 
 if TYPE_CHECKING:
@@ -28,7 +31,7 @@ _NAMES_SHOWN: Final = 6
 _UUID_TAIL: Final = re.compile(r"(?<=[0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
 _NUMBERS: Final = frozenset(
     {"PARTITION", "COMMITTED", "START", "END", "LAG", "CURRENT", "NEW", "GEN", "TOOK", "SEQ", "EPOCH"}
-    | {"RECORDS", "BATCHES", "SEGMENTS", "BYTES"}
+    | {"HELD", "AVAILABLE", "RECORDS", "BATCHES", "SEGMENTS", "BYTES"}
     | {"BEFORE", "AFTER", "WEIGHT BEFORE", "WEIGHT AFTER", "LEAST", "MOST", "MEAN", "SPREAD", "DEVIATION"}
     | {"BATCH", "PLANNED END", "LOG END", "HELD BACK", "RUN", "OFFSETS", "PARTITIONS", "LARGEST", "ROWS"}
     | {"PLAN", "READ", "SINK", "COMMIT", "BEHIND", "REPLAYS"}
@@ -104,12 +107,70 @@ def group_report(found: GroupDescription) -> list[object]:
         )
         parts.append(table(["TOPIC", "PARTITION", "COMMITTED", "END", "LAG", "MEMBER"], rows))
     if found.shared:
-        shared = (
-            (p.topic, p.partition, p.start_offset, p.end_offset, p.lag, ", ".join(p.members) or None)
-            for p in found.shared
-        )
-        parts.append(table(["TOPIC", "PARTITION", "START", "END", "LAG", "MEMBERS"], shared))
+        parts.append(_share_table(found))
     return parts
+
+
+def _share_table(found: GroupDescription) -> Table:
+    """Share partitions; with what their leaders know, if one of them tells it."""
+    headings = ["TOPIC", "PARTITION", "START", "END", "LAG"]
+    if not any(row.in_flight for row in found.shared):
+        rows = (
+            (p.topic, p.partition, p.start_offset, p.end_offset, p.lag, members_text(p)) for p in found.shared
+        )
+        return table([*headings, "MEMBERS"], rows)
+    now_ms = round(time.time() * 1_000)
+    told = (
+        (p.topic, p.partition, p.start_offset, p.end_offset, p.lag, *share_cells(p, now_ms), members_text(p))
+        for p in found.shared
+    )
+    return table([*headings, *SHARE_HEADINGS, "MEMBERS"], told)
+
+
+#: What a leader tells of a share partition, in ``share_cells``.
+SHARE_HEADINGS: Final = ("HELD", "AVAILABLE", "DELIVERIES", "STALLED FOR")
+
+
+class ShareCells(NamedTuple):
+    """Records that members have, those to be given again, and both by number of deliveries; for how long the
+    start offset has stood still. None where nothing is told.
+    """
+
+    held: int | None
+    available: int | None
+    deliveries: str | None
+    stalled_for: str | None
+
+
+def share_cells(row: ShareOffsets, now_ms: int) -> ShareCells:
+    """What the leader tells of a share partition, in short."""
+    found = row.in_flight
+    if found is None:
+        return ShareCells(None, None, None, None)
+    since = found.stalled_since_ms
+    return ShareCells(
+        sum(each.records for each in found.held),
+        found.available,
+        ", ".join(f"{each.records} x {each.delivery_count}" for each in found.deliveries) or None,
+        None if since is None else notation.span(max(0, now_ms - since)),
+    )
+
+
+def members_text(row: ShareOffsets) -> str | None:
+    """Members that may read a partition, and those that have records of it, with their number."""
+    held = {} if row.in_flight is None else dict(row.in_flight.held)
+    names = dict.fromkeys([*row.members, *held])
+    shown = [f"{short(name)} ({held[name]})" if name in held else short(name) for name in names]
+    return ", ".join(shown) or None
+
+
+def share_events(entries: Iterable[HistoryEntry], most: int) -> list[object]:
+    """The newest events of share partitions, oldest first; nothing if there are none."""
+    told = [entry for entry in entries if entry.kind in SHARE_EVENTS][-most:]
+    if not told:
+        return []
+    rows = ((notation.utc(row.timestamp_ms), row.kind, short(row.cause)) for row in told)
+    return [table(["WHEN (UTC)", "EVENT", "WHAT HAPPENED TO RECORDS"], rows)]
 
 
 def members_now(found: GroupDescription) -> list[object]:
@@ -147,7 +208,7 @@ def _epoch_rows(found: GroupDescription) -> Iterator[tuple[str, object]]:
 
 
 def _member_table(found: GroupDescription) -> Table:
-    if found.group_type == "share":
+    if found.group_type == SHARE:
         return table(
             ["MEMBER", "CLIENT", "HOST", "EPOCH", "PARTITIONS"],
             (
@@ -278,7 +339,8 @@ def events(entries: Iterable[HistoryEntry]) -> list[object]:
     for row in entries:
         who = (row.member or None, row.client_id or None, row.client_host or None)
         when = notation.utc(row.timestamp_ms)
-        rows.append((when, row.sequence, row.generation, row.kind, short(row.cause), *who))
+        generation = None if row.generation < 0 else row.generation
+        rows.append((when, row.sequence, generation, row.kind, short(row.cause), *who))
     return [table(["WHEN (UTC)", "SEQ", "GEN", "EVENT", "CAUSE", "MEMBER", "CLIENT", "HOST"], rows)]
 
 

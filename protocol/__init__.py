@@ -47,7 +47,7 @@ from ._errors import (
     ProtocolError,
     UnsupportedVersionError,
 )
-from ._events import CauseKind, EventName
+from ._events import SHARE_EVENTS, CauseKind, EventName
 from ._frames import LENGTH_PREFIX, MAX_FRAME_BYTES, FrameReader, FrameReceiver
 from ._kafka_python import kafka_module
 from ._layout import CommitLayout, commit_layout
@@ -100,6 +100,7 @@ __all__ = [
     "MAX_DECOMPRESSED_BYTES",
     "MAX_FRAME_BYTES",
     "OWN_FEATURES",
+    "SHARE_EVENTS",
     "SUBSCRIPTION_VERSION",
     "ZSTD_LEVEL",
     "Api",

@@ -36,6 +36,19 @@ class EventName:
     SHARE_LOCKS_LOST: Final = "ShareLocksLost"
 
 
+#: Names of the events of share partitions, which the leaders of partitions tell.
+SHARE_EVENTS: Final = frozenset(
+    {
+        EventName.SHARE_PARTITION_STALLED,
+        EventName.SHARE_PARTITION_RESUMED,
+        EventName.SHARE_RECORDS_REJECTED,
+        EventName.SHARE_RECORDS_EXHAUSTED,
+        EventName.SHARE_LAST_DELIVERY,
+        EventName.SHARE_LOCKS_LOST,
+    }
+)
+
+
 class CauseKind(StrEnum):
     """Kinds of causes of events."""
 

@@ -246,7 +246,7 @@ class SharePartition:
         """Return what is in flight. It takes time for each run."""
         held: dict[str, int] = {}
         deliveries: dict[int, int] = {}
-        waiting = done = 0
+        available = done = 0
         for run in self._runs:
             size = len(run)
             if run.state in _DONE:
@@ -256,9 +256,9 @@ class SharePartition:
             if run.state is _S.ACQUIRED:
                 held[run.member] = held.get(run.member, 0) + size
             else:
-                waiting += size
+                available += size
         first = (self._runs[0].member, self._runs[0].delivery_count) if self._runs else (_NOBODY, 0)
-        return ShareSummary(held, waiting, done, deliveries, first)
+        return ShareSummary(held, available, done, deliveries, first)
 
     @property
     def has_acquired(self) -> bool:

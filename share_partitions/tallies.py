@@ -71,7 +71,7 @@ class ShareSummary(NamedTuple):
     """
 
     held: dict[str, int]
-    waiting: int
+    available: int
     done: int
     deliveries: dict[int, int]
     first: tuple[str, int]

@@ -17,6 +17,7 @@ from ..admin.cluster_commands import ClusterStatus
 from ..admin.lanes import Lanes, headline
 from ..admin.markup import Html, asset, join, number, table, tag
 from ..admin.notation import utc
+from ..admin.results import SHARE
 from ..admin.spark_commands import BATCH_HEADINGS, batch_cells, describe_announced
 from ..admin.topics import DescribedTopic, ListedTopic
 from ..admin.workbench import Trial, named_limits
@@ -302,7 +303,9 @@ def group(
 ) -> Html:
     # always there, so that a job's first batch appears without a reload
     job = tag("div", None if history is None else batches(history), id="batches", data_live=True)
-    return join((parts, job, _what_if(lanes.now.group, assignors), _change_forms(frame, lanes)))
+    # members of a share group have no assignor of ours
+    tried = None if lanes.now.group_type == SHARE else _what_if(lanes.now.group, assignors)
+    return join((parts, job, tried, _change_forms(frame, lanes)))
 
 
 def batches(history: BatchHistory) -> Html:

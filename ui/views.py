@@ -20,9 +20,9 @@ from ..admin import (
 from ..admin.cluster_commands import ClusterStatus, status
 from ..admin.lanes import Lanes, Person, Sample, keep_sample, lanes_of, owners_now, people_of
 from ..admin.markup import Html
-from ..admin.results import HistoryEntry
+from ..admin.results import SHARE, HistoryEntry
 from ..admin.topics import DescribedTopic, ListedTopic, describe_topics, list_topics
-from ..protocol import EventName, KafkaError, KohortError, TopicPartition
+from ..protocol import SHARE_EVENTS, EventName, KafkaError, KohortError, TopicPartition
 from ..spark.status import BatchHistory, history_in
 from .observer import View
 
@@ -80,6 +80,8 @@ class GroupView(View):
         if now.total_lag is not None:
             keep_sample(self._samples, Sample(at_ms, now.total_lag))
         history = await self._learn_history(admin, now, at_ms)
+        if now.group_type == SHARE:
+            history = await self._learn_records(admin, history)
         self.batches = history_in({TopicPartition(p.topic, p.partition): p.metadata for p in now.partitions})
         lanes = self.lanes
         if lanes is not None and history is self._history and _is_alike(lanes.now, now):
@@ -104,7 +106,7 @@ class GroupView(View):
         places = [(lane.topic, lane.partition) for lane in lanes.lanes]
         told = (
             *(found.state, found.epoch, people, made, places, found.hold_ups, found.notes, lanes.unknown),
-            self.batches,
+            *(found.shared, lanes.entries if found.shared else None, self.batches),
         )
         if told != self._told:
             self._told = told
@@ -126,6 +128,13 @@ class GroupView(View):
             return known
         # a history that is not read again must be bounded, too
         return replace(known, entries=(*known.entries, *entries)[-200:])
+
+    async def _learn_records(self, admin: GroupAdmin, history: GroupHistory) -> GroupHistory:
+        """The history with what happened to records of a share group; the same one if nothing is new."""
+        told = await admin.share_events(self.group)
+        own = [entry for entry in history.entries if entry.kind not in SHARE_EVENTS]
+        entries = tuple(sorted((*own, *told), key=lambda entry: entry.timestamp_ms))
+        return history if entries == history.entries else replace(history, entries=entries)
 
     async def _read_recorded(self, admin: GroupAdmin, now: GroupDescription, at_ms: int) -> GroupHistory:
         """The history where the broker has no events: from records and from differences between two looks."""

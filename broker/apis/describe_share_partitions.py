@@ -68,7 +68,7 @@ def _row_of(found: InFlight, now_ms: int) -> SharePartitionInFlight:
         found.partition,
         records.start_offset,
         records.end_offset,
-        summary.waiting,
+        summary.available,
         summary.done,
         [HeldRecords(member, count) for member, count in held],
         [DeliveredRecords(times, count) for times, count in sorted(summary.deliveries.items())],

@@ -20,6 +20,9 @@ E = TypeVar("E", bound="GroupEvent")
 #: Shares of a history, which bound how much each kind of event may displace.
 Share: TypeAlias = Literal["rebalances", "members", "refusals"]
 
+#: Protocol types whose assignments are read.
+_READABLE: Final = frozenset({"consumer", "share"})
+
 #: An owner's partitions: an assignment as members read it, or numbers by topic.
 Owned: TypeAlias = bytes | Mapping[str, Collection[int]]
 
@@ -136,8 +139,9 @@ class RebalanceCompleted(CausedEvent):
 
     @property
     def partitions_moved(self) -> int | None:
-        """Number of partitions given to an owner that did not have them before; None if unknown: for types
-        other than "consumer", and after the assignments were dropped.
+        """Number of partitions given to an owner that did not have them before, for each of their owners in a
+        share group; None if unknown: for types other than these and "consumer", and after the assignments
+        were dropped.
         """
         return self._count_moves()[0]
 
@@ -147,7 +151,9 @@ class RebalanceCompleted(CausedEvent):
         return self._count_moves()[1]
 
     def moves(self) -> list[Move]:
-        """Every partition whose owner has changed, in order; [] if unknown."""
+        """Every partition whose owner has changed, in order; [] if unknown, and in a share group, whose
+        partitions have many owners.
+        """
         return moves_between(self.before or {}, self.after or {}) if self.protocol_type == "consumer" else []
 
     def joined(self) -> list[str]:
@@ -160,7 +166,7 @@ class RebalanceCompleted(CausedEvent):
 
     def _count_moves(self) -> tuple[int, int] | tuple[None, None]:
         if self._counted is None:
-            if self.before is None or self.after is None or self.protocol_type != "consumer":
+            if self.before is None or self.after is None or self.protocol_type not in _READABLE:
                 return None, None
             self._counted = count_moves(self.before, self.after)
         return self._counted

@@ -99,7 +99,8 @@ class ShareChanges:
         """Record the cause of the changes that follow."""
         group = self.group
         if group.rebalance is None:
-            group.rebalance = ShareRebalance([cause], self.now_ms, group.settled_members)
+            before = group.assignments() if group.settled_targets is None else group.settled_targets
+            group.rebalance = ShareRebalance([cause], self.now_ms, group.settled_members, before)
         elif len(group.rebalance.causes) < _MAX_CAUSES and cause not in group.rebalance.causes:
             group.rebalance.causes.append(cause)
 
@@ -109,7 +110,8 @@ class ShareChanges:
         if rebalance is None or (group.members and group.epoch > group.target_epoch):
             return
         group.rebalance, first = None, rebalance.causes[0]
-        before, group.settled_members = rebalance.members_before, len(group.members)
+        group.settled_members = len(group.members)
+        after = group.settled_targets = group.assignments()
         duration_ms = self.now_ms - rebalance.started_ms
         told = replace(first, text="; ".join(dict.fromkeys(each.text for each in rebalance.causes)))
         self.shard.tell(
@@ -118,12 +120,14 @@ class ShareChanges:
                 group.group_id,
                 group.epoch,
                 members=len(group.members),
-                members_before=before,
+                members_before=rebalance.members_before,
                 protocol_type=group.protocol_type or "",
                 protocol=self.shard.state.settings.group_share_assignors,
                 duration_ms=duration_ms,
                 join_ms=duration_ms,
                 sync_ms=0,
+                before=rebalance.before,
+                after=after,
             )
         )
 

@@ -27,7 +27,7 @@ from ...protocol import CauseKind, ErrorCode
 from ...statemachine import ShareGroupState
 from ..engine.effects import Command
 from ..engine.timers import Timers
-from ..groups.events import Cause, quote_text
+from ..groups.events import Cause, Owned, quote_text
 from ..groups.group_type import GroupType
 from ..groups.groups import CommittedTopic, GroupShard, TopicDirectory
 
@@ -50,6 +50,8 @@ _TYPES = ShareRecordType
 _NEW_MEMBER: Final = ShareAssignment(0, 0, {})
 _NO_TOPICS: Final = ShareTopics({}, {}, {})
 _NO_TOPIC: Final = ShareTopic("")
+#: Most partitions in the targets of all members for which an event tells who has what.
+_MOST_TOLD: Final = 10_000
 
 
 class CountedTopic(NamedTuple):
@@ -80,11 +82,12 @@ class ShareMember:
 
 @dataclass(slots=True, eq=False)
 class ShareRebalance:
-    """A rebalance in progress: from its first cause to the next target."""
+    """A rebalance in progress: from its first cause to the next target. ``before``: what members had."""
 
     causes: list[Cause]
     started_ms: int
     members_before: int
+    before: dict[str, Owned] | None
 
 
 @dataclass(slots=True, eq=False)
@@ -120,6 +123,7 @@ class ShareGroup:
     complete: tuple[object, object] = (None, None)
     rebalance: ShareRebalance | None = None
     settled_members: int = 0
+    settled_targets: dict[str, Owned] | None = None
 
     def subscribed_topics(self) -> Mapping[str, CountedTopic]:
         """The topics that members subscribe to and that exist, by name."""
@@ -159,6 +163,19 @@ class ShareGroup:
             not assigned.get(topic_id, set()).issuperset(numbers)
             for topic_id, numbers in self.assignable().items()
         )
+
+    def assignments(self) -> dict[str, Owned] | None:
+        """Targets by member; None if there are more partitions in them than an event tells."""
+        if sum(len(numbers) for one in self.targets.values() for numbers in one.values()) > _MOST_TOLD:
+            return None
+        return {
+            member_id: {
+                name: numbers
+                for topic_id, numbers in target.items()
+                if (name := self.topics.topic_of_id(topic_id)) is not None
+            }
+            for member_id, target in self.targets.items()
+        }
 
     def subscribed_ids(self, member: ShareMember) -> set[UUID]:
         """The existing topics that a member subscribes to."""

@@ -62,7 +62,7 @@ class SharePartitionInFlight(NamedTuple):
     partition_index: int = 0
     start_offset: int = 0
     end_offset: int = 0
-    waiting: int = 0
+    available: int = 0
     done: int = 0
     held: Sequence[HeldRecords] = ()
     deliveries: Sequence[DeliveredRecords] = ()
@@ -150,7 +150,7 @@ def _read_response_flexible(
         size, at, left = read_compact_count(data, at, left, 71, "DescribeSharePartitionsResponse.partitions")
         partitions_7: Any = None if size < 0 else []
         for _ in range(size):
-            partition_index_9, start_offset_10, end_offset_11, waiting_12, done_13 = _IQQQQ.unpack_from(
+            partition_index_9, start_offset_10, end_offset_11, available_12, done_13 = _IQQQQ.unpack_from(
                 data, at
             )
             at += 36
@@ -197,7 +197,7 @@ def _read_response_flexible(
                     partition_index_9,
                     start_offset_10,
                     end_offset_11,
-                    waiting_12,
+                    available_12,
                     done_13,
                     held_14,
                     deliveries_18,
@@ -280,7 +280,7 @@ def _write_response_flexible(out: bytearray, body: Any, version: int) -> None:
         write_compact_count(out, partitions_3)
         for item4 in partitions_3 or ():
             out += _IQQQQ.pack(
-                item4.partition_index, item4.start_offset, item4.end_offset, item4.waiting, item4.done
+                item4.partition_index, item4.start_offset, item4.end_offset, item4.available, item4.done
             )
             held_5 = item4.held
             write_compact_count(out, held_5)

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import AsyncExitStack
 from typing import Any, NamedTuple
+from uuid import UUID
 
 import pytest
 
 from kohort.admin import GroupAdmin
 from kohort.cli import main
 from kohort.consumer import AsyncGroupConsumer
+from kohort.protocol import ApiKey
+from tests.broker.share_requests import raise_share_version
+from tests.broker.wire import Wire
 from tests.consumer.members import Maker
 
 
@@ -103,3 +107,40 @@ def ran(capsys: pytest.CaptureFixture[str], words: Iterable[str]) -> Ran:
     except SystemExit as left:
         code = int(left.code or 0)
     return Ran(code, *capsys.readouterr())
+
+
+@pytest.fixture
+def wire(bootstrap: str) -> Iterator[Wire]:
+    with Wire(bootstrap, timeout_s=30) as made:
+        yield made
+
+
+@pytest.fixture
+def jobs(wire: Wire, new_topic: Callable[..., str], produce: Callable[..., None]) -> str:
+    """A topic for share groups: two partitions with 20 and 10 records, one each second of time."""
+    raise_share_version(wire)
+    name = new_topic("jobs", partitions=2)
+    produce(name, {0: 20, 1: 10})
+    return name
+
+
+@pytest.fixture
+def queue(jobs: str, group: Callable[[str], str], groups: Groups) -> str:
+    """A share group without members that goes on at the start of both partitions of ``jobs``."""
+    name = group("queue")
+    made = groups("reset-offsets", name, "--to-earliest", "--topic", jobs, "--share", "--execute")
+    assert made.code == 0, made.err
+    return name
+
+
+def id_of(wire: Wire, topic: str) -> UUID:
+    answer = wire.call(
+        ApiKey.METADATA,
+        12,
+        topics=[{"name": topic, "topic_id": None}],
+        include_topic_authorized_operations=False,
+        allow_auto_topic_creation=False,
+    )
+    (row,) = answer.topics
+    found: UUID = row.topic_id
+    return found

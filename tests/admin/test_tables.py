@@ -6,8 +6,15 @@ import pytest
 from rich.console import Console
 
 from kohort.admin import ListedGroup, MemberDescription, Outcome, PartitionMove, tables
+from kohort.admin.results import (
+    DeliveredRecords,
+    HeldRecords,
+    HistoryEntry,
+    RecordsInFlight,
+    ShareOffsets,
+)
 from kohort.admin.screen import plain
-from kohort.protocol import TopicPartition
+from kohort.protocol import EventName, TopicPartition
 
 
 def printed(part: object, width: int = 200) -> str:
@@ -83,3 +90,24 @@ def test_results_become_objects_with_their_own_names() -> None:
     assert plain({"x": (1, 2.5, None, Outcome(3, "no"))}) == {
         "x": [1, 2.5, None, {"error_code": 3, "error": "no"}]
     }
+
+
+def test_a_share_partition_in_short() -> None:
+    held = (HeldRecords("w-6e4f58cf-1111-4222-8333-444455556666", 8), HeldRecords("gone", 1))
+    told = RecordsInFlight(20, held, 3, 2, (DeliveredRecords(1, 10), DeliveredRecords(4, 2)), 0, 0, 0, 1_000)
+    row = ShareOffsets("jobs", 0, 6, 30, 22, (held[0].member, "idle"), told)
+    assert tables.share_cells(row, 76_000) == (9, 3, "10 x 1, 2 x 4", "1 min 15 s")
+    assert tables.members_text(row) == "w-6e4f58cf (8), idle, gone (1)"
+    unread = ShareOffsets("jobs", 1, None, 30, None, ())
+    assert (tables.share_cells(unread, 0), tables.members_text(unread)) == ((None,) * 4, None)
+
+
+def test_only_events_of_share_partitions_are_told_as_such() -> None:
+    rows = [
+        HistoryEntry(at, at, kind, -1, f"cause {at}", "", "", "")
+        for at, kind in enumerate([EventName.MEMBER_JOINED, *[EventName.SHARE_LOCKS_LOST] * 3])
+    ]
+    (found,) = tables.share_events(rows, 2)
+    text = printed(found)
+    assert ("cause 1" in text, "cause 2" in text, "cause 3" in text) == (False, True, True)
+    assert tables.share_events(rows[:1], 2) == []

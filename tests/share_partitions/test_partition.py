@@ -452,6 +452,6 @@ def test_what_is_in_flight_is_summed_up() -> None:
     store(partition, say(partition, "a", 1, 2, RELEASE))
     store(partition, say(partition, "b", 6, 6, ACCEPT))
     found = partition.summarize()
-    assert (found.held, found.waiting, found.done) == ({"a": 3, "b": 2}, 2, 1)
+    assert (found.held, found.available, found.done) == ({"a": 3, "b": 2}, 2, 1)
     assert (found.deliveries, found.first) == ({1: 7}, ("a", 1))
     assert SharePartition(7).summarize() == ({}, 0, 0, {}, ("", 0))

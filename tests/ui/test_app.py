@@ -26,6 +26,9 @@ from kohort.ui import app, pages
 from kohort.ui.observer import MOST_LISTENERS
 from kohort.ui.pages import Frame
 from kohort.ui.views import GroupsView, GroupView
+from tests.broker.apis.share_members import REJECT, RELEASE, ShareMember
+from tests.broker.share_requests import join_share_group, raise_share_version, share_beat
+from tests.broker.wire import Wire, batch, create_topic, produce
 from tests.ui.conftest import TOKEN, Browser, commit
 from tests.ui.members import grouped
 
@@ -353,3 +356,28 @@ def test_the_page_of_a_spark_job_s_group_shows_its_batches(broker: RunningBroker
     assert EVIL not in shown.text
     commit(broker.bootstrap, "no-job", {"no-job": 3})
     assert "Batches" not in words(page.get("/group?name=no-job"))
+
+
+def test_a_share_group_has_a_page_of_its_share_partitions(broker: RunningBroker, page: Browser) -> None:
+    with Wire(broker.bootstrap) as wire, ShareMember(broker.bootstrap, "work", EVIL) as member:
+        raise_share_version(wire)
+        place = create_topic(wire, "jobs").topic_id
+        join_share_group(wire, "work", EVIL, "jobs")
+        # a new group begins at the end
+        member.fetch(place, 0, max_wait_ms=50)
+        produce(wire, "jobs", batch(9))
+        member.fetch(max_records=5, share_acquire_mode=1)
+        member.acknowledge(place, (1, 1, [REJECT]), (2, 3, [RELEASE]))
+        assert "work Stable share" in words(page.get("/"))
+        answer = page.get("/group?name=work")
+        shown = words(answer)
+        assert "<script>alert" not in answer.text
+        assert f"jobs-0 0 9 8 2 2 4 x 1 - {EVIL} (2)" in shown
+        assert (
+            f"1 record of jobs-0 was rejected: nobody is given it again; offset 1, delivery 1, member {EVIL}"
+            in shown
+        )
+        assert 'id="lanes"' not in answer.text
+        assert "What if" not in shown
+        assert "Target" not in shown
+        share_beat(wire, "work", EVIL, -1)

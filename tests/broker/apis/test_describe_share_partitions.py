@@ -63,7 +63,7 @@ def test_records_in_flight_are_told_by_member_and_delivery_count(
         (told,) = describe(wire, group).topics
         (row,) = told.partitions
         assert (told.topic_name, row.partition_index) == (name, 0)
-        assert (row.start_offset, row.end_offset, row.waiting, row.done) == (0, 7, 1, 1)
+        assert (row.start_offset, row.end_offset, row.available, row.done) == (0, 7, 1, 1)
         assert [tuple(each) for each in row.held] == [("b", 3), ("a", 2)]
         assert [tuple(each) for each in row.deliveries] == [(1, 6)]
         assert (row.rejected, row.exhausted, row.lost_locks, row.stalled_since_ms) == (0, 0, 0, -1)

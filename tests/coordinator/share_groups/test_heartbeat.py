@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from kohort.coordinator.groups.details import details_json
 from kohort.coordinator.groups.events import (
     JoinRefused,
     MemberFenced,
@@ -18,6 +19,7 @@ from kohort.coordinator.groups.events import (
     RebalanceCompleted,
     RebalanceStarted,
 )
+from kohort.coordinator.groups.history import KeptEvent
 from kohort.coordinator.share_groups.heartbeat import refused_heartbeat
 from kohort.offsets_topic import GroupStored, ShareEpoch, ShareRecordType
 from kohort.protocol import ApiKey, CauseKind, ErrorCode
@@ -390,6 +392,11 @@ def test_what_happens_is_told() -> None:
     assert (world.events[-1].members, world.events[-1].members_before) == (0, 1)
     assert (world.events[4].protocol_type, world.events[4].protocol) == ("share", "simple")
     assert world.events[4].duration_ms == 1_000
+    first, given = world.events[2], world.events[4]
+    assert (first.joined(), first.partitions_moved) == (["a"], 0)
+    assert (given.partitions_moved, given.partitions_total, given.moves()) == (4, 4, [])
+    assert "moves" not in details_json(KeptEvent(given, 1, 0)), "many owners: none of them lost it"
+    assert world.events[-1].left() == ["a"]
 
 
 def test_refusals_are_told_with_their_reasons() -> None:
