@@ -1,4 +1,12 @@
-"""Records in the wire format of Confluent's schema registry: a zero byte, the id of a schema, the content.
+"""Records in the wire format of Confluent's schema registry.
+
+======  ======  ==================================
+offset  type    field
+======  ======  ==================================
+0       int8    0
+1       uint32  id of the schema, big-endian
+5               content, in Avro, JSON or Protobuf
+======  ======  ==================================
 
 confluent-kafka reads and registers schemas, and decodes and encodes content. The extras "avro", "json-schema"
 and "protobuf" install it with the packages that the format needs.

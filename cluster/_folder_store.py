@@ -4,6 +4,15 @@
 are created or deleted entirely or not at all, whenever the broker dies; each other document is a file of its
 own, ``kohort-KIND.json``. A file is read when one of its entries is first asked for. Files hold no versions:
 an entry begins at version 0 with each start, since only this process can have seen an earlier one.
+
+====================  =========================================================================
+field of kohort.json  content
+====================  =========================================================================
+``version``           1: the format
+``next_producer_id``  end of the last block of producer ids that was taken
+``deleted``           by id, the names of topics that are being deleted; formerly a list of ids
+``topics``            by name: ``id``, ``partitions`` (how many), ``configs`` that were set
+====================  =========================================================================
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The format of entries that brokers share, so that builds of several ages can run together.
 
 Each entry says which build has written it, and which format a reader must know. A build that meets a newer
-one does not guess: it refuses its metadata, whole.
+one does not guess: it refuses its metadata, whole. The field ``kohort`` of an entry says so: ``format``, the
+lowest that a reader must know, and ``version``, the build that wrote it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from ..protocol import KohortError
 #: may know no other.
 FORMAT: Final = 1
 
-#: The part of an entry that says so.
+#: The field of an entry that says so.
 _STAMP: Final = "kohort"
 
 

@@ -2,6 +2,14 @@
 
 The session of a killed process lasts until its timeout, and other brokers count the process as alive until
 then. The next process that locks the folder, which proves that the former one is dead, ends the session.
+
+============  ===============================================================
+field         content
+============  ===============================================================
+``session``   ZooKeeper's number of the session
+``password``  its password, in hex
+``lock``      id of the machine's boot, device and inode of the folder's lock
+============  ===============================================================
 """
 
 from __future__ import annotations

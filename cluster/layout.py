@@ -1,17 +1,19 @@
 """The layout of a metadata store: paths, and the values of their entries.
 
 Paths and values are those of Apache Kafka's own ZooKeeper layout where it has any for the purpose;
-docs/cluster.md lists them all. The folder of a single broker holds
+docs/cluster.md lists those of a cluster, whose functions follow the line "of a cluster" in this file. The
+folder of a single broker holds:
 
-- ``/brokers/topics/NAME``: a topic, a ``TopicRecord``;
-- ``/admin/delete_topics/ID``: a topic whose files or committed offsets may not all be gone; its name, or None
-  where a former version did not keep it (in a cluster a ``TopicDeletion``);
-- ``/latest_producer_id_block``: the end of the last block of producer ids that was taken;
-- the paths of ``DOCUMENTS``: settings that were changed while the broker ran, access rules, SCRAM users,
-  client quotas, configs of groups and levels of features, each a document that its owner reads.
-
-Brokers of a cluster have other values at ``/brokers/topics/NAME`` (``TopicAssignment``), and the entries that
-follow the line "of a cluster" in this file.
+=========================  ================================================================================
+path                       value, as JSON
+=========================  ================================================================================
+/brokers/topics/NAME       ``TopicRecord``: id, partitions, configs (in a cluster ``TopicAssignment``)
+/admin/delete_topics/ID    name of a topic whose files or committed offsets may not all be gone; null where
+                           a former version did not keep it (in a cluster ``TopicDeletion``)
+/latest_producer_id_block  end of the last block of producer ids that was taken
+paths of ``DOCUMENTS``     settings changed while the broker ran, access rules, SCRAM users, client quotas,
+                           configs of groups, levels of features: each a document that its owner reads
+=========================  ================================================================================
 """
 
 from __future__ import annotations

@@ -1,4 +1,12 @@
-"""Frames of a connection: an int32 length, then that many bytes. No I/O: bytes go in, frames come out."""
+"""Frames of a connection. No I/O: bytes go in, frames come out.
+
+======  =====  ============================================
+offset  type   field
+======  =====  ============================================
+0       int32  length of what follows, big-endian
+4              a request or a response, its header included
+======  =====  ============================================
+"""
 
 from __future__ import annotations
 

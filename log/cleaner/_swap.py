@@ -1,10 +1,18 @@
 """One new segment in place of several, so that a crash at any point leaves either the old ones or the new
 one.
 
-The new segment is written as ``.cleaned``, synced, and renamed to ``.swap``, the .log last; then the folder
-is synced. From here on the next start finishes an interrupted swap. Then the segment takes its sources' place
-in memory, they are renamed to ``.deleted``, and it gets its final name. The folder is synced between these
-steps, so that they reach the disk in this order.
+Of the segments 0 and 5 a segment 0 is made. The folder is synced between the steps, so that they reach the
+disk in this order:
+
+======================================  =====  =====  ================================  ======================
+step                                    0.log  5.log  beside them                       after a crash
+======================================  =====  =====  ================================  ======================
+written and synced                      old    old    0.log.cleaned                     that is removed
+renamed, the .log last                  old    old    0.log.swap                        the next start goes on
+its place in memory, old ones renamed                 0.log.swap, 0. and 5.log.deleted  the next start goes on
+its final name                          new           0. and 5.log.deleted              those are removed
+after file.delete.delay.ms              new
+======================================  =====  =====  ================================  ======================
 """
 
 from __future__ import annotations
