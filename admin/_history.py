@@ -147,6 +147,7 @@ def _generation_from(entry: HistoryEntry) -> Generation:
         partitions_moved=_number_in(details, "partitions_moved"),
         slowest=details.get("slowest") or None,
         slowest_ms=_number_in(details, "slowest_ms") if details.get("slowest") else None,
+        shared=details.get("protocol_type") == SHARE,
     )
 
 

@@ -149,7 +149,7 @@ def lanes_of(
     owned = owners_now(now)
     began = [row.timestamp_ms - (row.duration_ms or 0) for row in generations[:1]]
     first_ms = min([*began, now_ms if since_ms is None else since_ms])
-    changes, barriers = _changes_of(generations)
+    changes, barriers = _changes_of(row for row in generations if not row.shared)
     lags = {TopicPartition(row.topic, row.partition): row.lag for row in now.partitions}
     places = sorted({*changes, *lags, *(owned or ())})
     numbers: dict[str, int] = {}
@@ -254,7 +254,7 @@ def headline(row: Generation) -> str:
     """A generation in one line: its cause, its duration, how much moved."""
     took = "" if row.duration_ms is None else f"took {notation.span(row.duration_ms)}"
     many = "" if row.partitions_moved is None else f"{row.partitions_moved} moved"
-    given_up = sum(move.to_owner is None for move in row.moves or ())
+    given_up = 0 if row.shared else sum(move.to_owner is None for move in row.moves or ())
     waits = f"{given_up} without an owner" if given_up else ""
     return clean("; ".join(filter(None, (cause(row), took, many, waits))))
 

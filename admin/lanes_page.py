@@ -196,8 +196,12 @@ def _move_list(lanes: Lanes, row: Generation) -> Html:
         pairs[move.from_owner, move.to_owner].append(TopicPartition(move.topic, move.partition))
     most = sorted(pairs.items(), key=lambda pair: -len(pair[1]))
     rows = (
-        (lanes.name(old), lanes.name(new), number(len(moved)), assignment(moved))
-        for (old, new), moved in most[:_MOST_MOVES]
+        (
+            *(None if row.shared and who is None else lanes.name(who) for who in pair),
+            number(len(moved)),
+            assignment(moved),
+        )
+        for pair, moved in most[:_MOST_MOVES]
     )
     made = table("Moves", ["From", "To", "Count", "Partitions"], rows)
     notes = []

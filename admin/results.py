@@ -285,7 +285,8 @@ class Generation:
     ``duration_ms`` runs from the first cause to ``timestamp_ms``; the first ``join_ms`` of it, until all had
     joined. ``state`` is Stable, Empty, or Dead if the group was removed. ``moves`` is None if assignments
     cannot be read: another protocol type, or no earlier record to compare with. ``slowest`` is the owner that
-    took longest to give up its partitions, ``slowest_ms``: in consumer groups only.
+    took longest to give up its partitions, ``slowest_ms``: in consumer groups only. In a share group
+    (``shared``) partitions have many owners: a move names one that got a partition, or one that lost it.
     """
 
     generation: int
@@ -307,6 +308,7 @@ class Generation:
     partitions_moved: int | None = None
     slowest: str | None = None
     slowest_ms: int | None = None
+    shared: bool = False
 
     @property
     def every_move(self) -> bool:

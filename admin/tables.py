@@ -314,16 +314,26 @@ def _count_moved(row: Generation) -> str | None:
     if not row.moves:
         return "none"
     hidden = (row.partitions_moved or 0) - sum(move.to_owner is not None for move in row.moves)
-    return moves(row.moves) + (f"; {hidden} more" if hidden > 0 else "")
+    return moves(row.moves, shared=row.shared) + (f"; {hidden} more" if hidden > 0 else "")
 
 
-def moves(rows: Iterable[PartitionMove]) -> str:
-    """``orders 0-2 from a to b; orders 5 from nobody to b``."""
+def moves(rows: Iterable[PartitionMove], *, shared: bool = False) -> str:
+    """``orders 0-2 from a to b; orders 5 from nobody to b``; where partitions have many owners (``shared``)
+    ``orders 5 to b; orders 6 from a``.
+    """
     by_owners: dict[tuple[str | None, str | None], list[TopicPartition]] = defaultdict(list)
     for move in rows:
         by_owners[move.from_owner, move.to_owner].append(TopicPartition(move.topic, move.partition))
+    nobody = None if shared else "nobody"
     return "; ".join(
-        f"{assignment(partitions)} from {short(old or 'nobody')} to {short(new or 'nobody')}"
+        " ".join(
+            [str(assignment(partitions))]
+            + [
+                f"{where} {short(who)}"
+                for where, who in (("from", old or nobody), ("to", new or nobody))
+                if who
+            ]
+        )
         for (old, new), partitions in by_owners.items()
     )
 

@@ -49,12 +49,11 @@ def details_json(entry: KeptEvent) -> str:
     joined, left, moves = event.joined(), event.left(), event.moves()
     listed = MAX_LISTED
     while True:
-        more: dict[str, object] = {}
-        if event.after is not None:
-            more = {"joined": joined[:listed], "left": left[:listed]}
-            # where a partition has many owners, none of them is the one that it moved to
-            more |= {} if event.protocol_type == "share" else {"moves": moves[:listed]}
-        text = _to_json(found | more)
+        text = _to_json(
+            {**found, "joined": joined[:listed], "left": left[:listed], "moves": moves[:listed]}
+            if event.after is not None
+            else found
+        )
         if len(text) <= MAX_BYTES or not listed:
             return text
         listed //= 2

@@ -151,10 +151,13 @@ class RebalanceCompleted(CausedEvent):
         return self._count_moves()[1]
 
     def moves(self) -> list[Move]:
-        """Every partition whose owner has changed, in order; [] if unknown, and in a share group, whose
-        partitions have many owners.
+        """Every partition whose owner has changed, in order; [] if unknown. In a share group, whose
+        partitions have many owners, each one that an owner got (from None) or lost (to None).
         """
-        return moves_between(self.before or {}, self.after or {}) if self.protocol_type == "consumer" else []
+        if self.protocol_type not in _READABLE:
+            return []
+        find = shared_moves_between if self.protocol_type == "share" else moves_between
+        return find(self.before or {}, self.after or {})
 
     def joined(self) -> list[str]:
         """Owners that had no assignment before."""
@@ -378,6 +381,18 @@ def moves_between(before: Mapping[str, Owned], after: Mapping[str, Owned]) -> li
         for partition in sorted({**old, **new})
         if old.get(partition) != new.get(partition)
     ]
+
+
+def shared_moves_between(before: Mapping[str, Owned], after: Mapping[str, Owned]) -> list[Move]:
+    """Every partition that an owner got or lost, by topic and partition, where others may have it too."""
+    found: list[Move] = []
+    for owner in {**before, **after}:
+        old, new = {*_partitions_of(before.get(owner))}, {*_partitions_of(after.get(owner))}
+        found += [Move(*partition, owner, None) for partition in old - new]
+        found += [Move(*partition, None, owner) for partition in new - old]
+    return sorted(
+        found, key=lambda move: (move.topic, move.partition, move.from_owner or "", move.to_owner or "")
+    )
 
 
 def _partitions_of(owned: Owned | None) -> Iterator[tuple[str, int]]:

@@ -60,6 +60,12 @@ def test_the_timeline_tells_members_assignment_and_what_became_of_records(
     assert [(row["members"], row["cause"]) for row in rows][:1] == [(1, "member m1 joined")]
     assert sum(row["partitions_moved"] for row in rows) == 2, "both partitions came to the member"
     assert rows[0]["joined"] == ["m1"]
+    moves = [move for row in rows for move in row["moves"]]
+    assert {(move["partition"], move["from_owner"], move["to_owner"]) for move in moves} == {
+        (0, None, "m1"),
+        (1, None, "m1"),
+    }
+    assert f"{jobs} 0-1 to m1" in groups("timeline", worked_on).out
     last = shown["entries"][-1]
     assert (last["kind"], last["member"]) == (EventName.SHARE_RECORDS_REJECTED, "m1")
     assert last["cause"] == REJECTED.format(jobs)

@@ -48,6 +48,11 @@ def test_moves_between_the_same_owners_are_one() -> None:
     assert tables.moves(rows) == "orders 0-1 from a-6e4f58cf to b; orders 2 from nobody to b"
 
 
+def test_moves_in_a_share_group_name_who_got_a_partition_or_lost_it() -> None:
+    rows = [PartitionMove("jobs", 0, None, "b"), PartitionMove("jobs", 1, "a", None)]
+    assert tables.moves(rows, shared=True) == "jobs 0 to b; jobs 1 from a"
+
+
 def test_names_are_shown_as_they_are_and_cannot_talk_to_the_terminal() -> None:
     name = "[red]x[/red]\x1b[2J\n"
     text = printed(tables.groups_table([ListedGroup(name, "consumer", "Empty", "classic", 1)]))

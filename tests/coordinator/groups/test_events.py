@@ -184,3 +184,20 @@ def test_names_on_the_wire_are_constants_and_none_is_there_twice() -> None:
     names = sorted(kind.name for kind in ours)
     assert len(names) == len(set(names)) > 15
     assert RebalanceCompleted.name == "RebalanceNote"
+
+
+def test_in_a_share_group_owners_get_and_lose_partitions_that_others_keep() -> None:
+    event = RebalanceCompleted(
+        "g",
+        members=3,
+        members_before=2,
+        protocol_type="share",
+        duration_ms=0,
+        join_ms=0,
+        sync_ms=0,
+        before={"a": {"t": [0, 1]}, "b": {"t": [0]}},
+        after={"a": {"t": [0]}, "b": {"t": [0, 1]}, "c": {"t": [0]}},
+    )
+    assert event.moves() == [("t", 0, None, "c"), ("t", 1, None, "b"), ("t", 1, "a", None)]
+    assert (event.partitions_moved, event.partitions_total) == (2, 4)
+    assert (event.joined(), event.left()) == (["c"], [])
