@@ -5,24 +5,12 @@ Covers: testing/simulation/share_groups/_world.py.
 
 from __future__ import annotations
 
-from typing import Final
-
 import pytest
 
 from kohort.testing import simulate_share_groups
 from kohort.testing.simulation.share_groups import trace_share_groups
 
-SCHEDULES: Final = 12
-
-#: Schedules that broke an invariant: what was wrong, and a seed that showed it.
-FOUND: Final[dict[str, int]] = {
-    "an initialization or a write that comes late takes a start offset back": 25,
-}
-
-
-@pytest.mark.parametrize("seed", FOUND.values(), ids=FOUND)
-def test_what_was_found_stays_repaired(seed: int) -> None:
-    simulate_share_groups([seed])
+SCHEDULES = 12
 
 
 def test_a_schedule_is_the_same_each_time() -> None:

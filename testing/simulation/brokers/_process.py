@@ -28,7 +28,7 @@ from ...faults import FaultyFileSystem
 from ..engine._connection import SimulatedConnection
 from ..engine._disk import FailingDisk
 from ..engine._loop import AnyFuture, ProcessLoop
-from ..engine._network import SimulatedCall
+from ..engine._network import SimulatedCall, SimulatedLink
 from ..engine._plan import Incident
 from ._links import Way
 from ._plan import BrokerPlan, Values, rack_of
@@ -39,6 +39,8 @@ _DATA: Final = Path("/data")
 #: Times after which the operator restarts a broker.
 _RESTART_MS: Final = (1, 50, 700)
 _NOTICED_MS: Final = 50
+#: Times after which it notices that a connection broke.
+_BROKEN_MS: Final = (1, 20, 300)
 _LENGTH_BYTES: Final = 4
 
 
@@ -73,6 +75,8 @@ class BrokerProcess(FailingDisk):
             ),
         )
         self._serving: dict[SimulatedCall, asyncio.Task[None]] = {}
+        # the other ends of connections that have something to lose when these break
+        self._peers: dict[SimulatedLink, Peer] = {}
         self._noticed = False
 
     def __repr__(self) -> str:
@@ -117,10 +121,9 @@ class BrokerProcess(FailingDisk):
         assert parts is not None
         self.world.on_request(self, call)
         frame = encode_request(call.version, 0, call.client.name, call.body)
+        peer = self._peers.get(call.connection) or Peer("10.0.0.1", self._endpoint)
         try:
-            answer = await parts._router.answer(
-                bytes(frame[_LENGTH_BYTES:]), Peer("10.0.0.1", self._endpoint)
-            )
+            answer = await parts._router.answer(bytes(frame[_LENGTH_BYTES:]), peer)
         except ProtocolError as error:
             call.connection.reset(str(error))
             return
@@ -130,6 +133,33 @@ class BrokerProcess(FailingDisk):
         _, body = decode_response(call.api_key, call.version, memoryview(bytes(whole))[_LENGTH_BYTES:])
         self.world.on_answer(self, call, body)
         call.set(body)
+        if peer.share is not None:
+            self._note_sent(call, peer)
+
+    def _note_sent(self, call: SimulatedCall, peer: Peer) -> None:
+        """Tell the other end of a connection with share sessions whether an answer has left."""
+        link = call.connection
+        if link.epoch != call.epoch:
+            self._notice_broken(peer)
+            return
+        peer.on_sent(0.0)
+        if link not in self._peers:
+            self._peers[link] = peer
+            link.on_broken = partial(self._on_broken, link)
+
+    def _on_broken(self, link: SimulatedLink) -> None:
+        peer = self._peers.pop(link, None)
+        if peer is not None:
+            self._notice_broken(peer)
+
+    def _notice_broken(self, peer: Peer) -> None:
+        """Close a connection a little later, when all that it sent is carried out."""
+        if self._loop is not None:
+            self.do(self._close_peer(peer, self.world.rng.choice(_BROKEN_MS)))
+
+    async def _close_peer(self, peer: Peer, late_ms: int) -> None:
+        await asyncio.sleep(late_ms / 1_000)
+        peer.on_closed()
 
     def sending(self, call: SimulatedCall, answer: AnyFuture) -> None:
         """Called with each of its requests."""
@@ -258,6 +288,7 @@ class BrokerProcess(FailingDisk):
         self.reachable = self._noticed = False
         self.parts = None
         self._serving.clear()
+        self._peers.clear()
         # whatever a coroutine does when it is thrown away reaches no disk
         self._fs.crashed = True
         if loop is not None:

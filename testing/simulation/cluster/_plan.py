@@ -15,7 +15,7 @@ TOPIC: Final = "orders"
 #: The topic of records that are written in transactions.
 OUTPUT: Final = "payments"
 #: No incident is longer.
-_LONGEST_MS: Final = 1_500
+LONGEST_MS: Final = 1_500
 
 #: What happens at moments that are drawn: (what it is, how often at most in one schedule).
 INCIDENTS: Final[dict[str, tuple[str, int]]] = {
@@ -119,7 +119,7 @@ def draw_cluster_plan(seed: int) -> ClusterPlan:
         flips=rng.choice((0, 0, 3)),
         topics={TOPIC: partitions, **({OUTPUT: rng.choice((1, 2))} if inputs else {})},
         network={name: NETWORK[name][1] * _SHARE for name in _NETWORK if name in on},
-        incidents=draw_incidents(rng, INCIDENTS, on, faults_ms, longest_ms=_LONGEST_MS),
+        incidents=draw_incidents(rng, INCIDENTS, on, faults_ms, longest_ms=LONGEST_MS),
         settings=_draw_settings(rng, session_ms, racks=racks),
         configs={"segment_bytes": rng.choice((2_048, 1 << 20)), "kohort_ack_flush": rng.random() < 0.3},
         producers=rng.choice((1, 1, 2)),
@@ -143,7 +143,7 @@ def draw_cluster_plan(seed: int) -> ClusterPlan:
     if rng.random() < _UNCLEAN_SHARE:
         plan.unclean = True
         plan.settings["replica_lag_time_max_ms"] = 300
-        plan.incidents += draw_incidents(rng, UNCLEAN, UNCLEAN, faults_ms, longest_ms=_LONGEST_MS, letter="u")
+        plan.incidents += draw_incidents(rng, UNCLEAN, UNCLEAN, faults_ms, longest_ms=LONGEST_MS, letter="u")
     rng = Random(f"cluster, late {seed}")
     if rng.random() < _LATE_SHARE:
         _deliver_late(plan)

@@ -33,27 +33,34 @@ _MOST_BYTES: Final = 1 << 20
 class ClusterWorld(BrokerWorld[ClusterPlan]):
     """A schedule that is about to run."""
 
+    make_broker: type[BrokerProcess] = BrokerProcess
+
     def __init__(self, plan: ClusterPlan, *, checked: bool = True, traced: bool = False) -> None:
-        super().__init__(plan, checked=checked, traced=traced)
+        super().__init__(plan, self.make_broker, checked=checked, traced=traced)
         self.ledger = RecordLedger(self)
         transactions = Transacting(self, plan.processors(), plan.inputs, TOPIC, OUTPUT)
+        self.transactions = transactions.ledger
         self.workloads += [
             Writers(self, self.ledger, TOPIC, plan.producers),
             Committing(self, self.ledger, TOPIC, plan.group_members, plan.member_session_ms),
             transactions,
-            Readers(self, self.ledger, list(plan.topics), transactions.ledger),
+            Readers(self, self.ledger, self._read_topics(), transactions.ledger),
         ]
         moved = (TOPIC, OFFSETS_TOPIC, OUTPUT, TRANSACTIONS_TOPIC)[: 4 if plan.inputs else 2]
         self.faults += [LinkFaults(self), ControllerRequestFaults(self, moved)]
         # the leader of a partition in an epoch, and its high watermark; the newest epoch of each partition
-        self._leaders: dict[tuple[str, int, int], int] = {}
-        self._watermarks: dict[tuple[str, int, int], int] = {}
-        self._newest: dict[tuple[str, int], int] = {}
+        self._leaders: dict[tuple[UUID, int, int], int] = {}
+        self._watermarks: dict[tuple[UUID, int, int], int] = {}
+        self._newest: dict[tuple[UUID, int], int] = {}
         # partitions that a broker is in sync for and has lost
         self._suspect: set[PartitionKey] = set()
         # the last state of each partition whose elections may be unclean, and the topic's id
         self._known: dict[PartitionKey, PartitionState] = {}
         self._unclean: UUID | None = None
+
+    def _read_topics(self) -> list[str]:
+        """The topics that are read in order."""
+        return list(self.plan.topics)
 
     # --- what is looked at --------------------------------------------------------------------------------
 
@@ -65,7 +72,7 @@ class ClusterWorld(BrokerWorld[ClusterPlan]):
 
     def _look_at_led(self, broker: BrokerProcess, partition: Partition, replication: Replication) -> None:
         name = partition.topic.name
-        key = name, partition.index, replication.leader_epoch
+        key = partition.topic.id, partition.index, replication.leader_epoch
         before = self._leaders.get(key)
         if before is None:
             self._leads(broker, partition, key)
@@ -73,17 +80,18 @@ class ClusterWorld(BrokerWorld[ClusterPlan]):
             self.fail("B4", f"broker {before} and {broker} lead {name}-{partition.index} in epoch {key[2]}")
         watermark = replication.high_watermark
         if watermark < self._watermarks.get(key, 0):
-            self.fail("B5", f"the high watermark of {key} goes back to {watermark} at {broker}")
+            where = f"{name}-{partition.index} in epoch {key[2]}"
+            self.fail("B5", f"the high watermark of {where} goes back to {watermark} at {broker}")
         self._watermarks[key] = watermark
 
-    def _leads(self, broker: BrokerProcess, partition: Partition, key: tuple[str, int, int]) -> None:
+    def _leads(self, broker: BrokerProcess, partition: Partition, key: tuple[UUID, int, int]) -> None:
         """A broker begins to lead a partition."""
         self._leaders[key] = broker.number
-        name, index, epoch = key
+        name, (topic_id, index, epoch) = partition.topic.name, key
         self.say(f"{broker} leads {name}-{index} from {partition.log_end_offset} on in epoch {epoch}")
-        if epoch <= self._newest.get((name, index), -1):
+        if epoch <= self._newest.get((topic_id, index), -1):
             return  # it learns late of what is over
-        self._newest[name, index] = epoch
+        self._newest[topic_id, index] = epoch
         place = TopicPartition(name, index)
         end = 0 if place in self.lossy else self.ledger.ends.get(place, 0)
         if partition.log_end_offset < end:
@@ -94,10 +102,11 @@ class ClusterWorld(BrokerWorld[ClusterPlan]):
             )
 
     def _is_newest(self, broker: BrokerProcess, partition: Partition) -> bool:
+        topic_id = partition.topic.id
         return (
             partition.leadership is not None
-            and partition.leader_epoch == self._newest.get((partition.topic.name, partition.index))
-            and self._leaders[partition.topic.name, partition.index, partition.leader_epoch] == broker.number
+            and partition.leader_epoch == self._newest.get((topic_id, partition.index))
+            and self._leaders[topic_id, partition.index, partition.leader_epoch] == broker.number
         )
 
     def coordinates(self, broker: BrokerProcess, group: str) -> bool:
@@ -268,6 +277,11 @@ def _content(partition: Partition) -> bytes:
         for _, header in iter_batches(data):
             at = header.next_offset
     return b"".join(parts)
+
+
+def read_values(partition: Partition) -> dict[int, bytes]:
+    """The records of a log by offset, whether of transactions that were committed or not."""
+    return dict(_records(_content(partition)))
 
 
 def _records(data: bytes) -> Iterator[tuple[int, bytes]]:

@@ -124,12 +124,15 @@ class SimulatedLink:
         "_queue",
         "epoch",
         "node",
+        "on_broken",
         "schedule",
         "under_way",
     )
 
     def __init__(self, schedule: Schedule[SchedulePlan], node: Receiver, link: Link | None = None) -> None:
         self.epoch = 0
+        #: Called when the connection breaks, if the receiver wants to know.
+        self.on_broken: Callable[[], None] | None = None
         #: Requests whose sender waits for an answer.
         self.under_way: list[SimulatedCall] = []
         self.schedule = schedule
@@ -261,6 +264,9 @@ class SimulatedLink:
 
     def _next_epoch(self) -> None:
         self.epoch += 1
+        on_broken, self.on_broken = self.on_broken, None
+        if on_broken is not None:
+            on_broken()
         self._busy = self._held = None
         self._queue.clear()
         # messages of the next connection do not wait for those that this one has lost

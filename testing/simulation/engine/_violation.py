@@ -54,10 +54,20 @@ INVARIANTS: Final[dict[str, str]] = {
     "B9": "a coordinator knows the members of the last generation that was handed out, under their ids, and "
     "puts none out before its session is over; nobody gets what another member has not given up",
     "Q1": "a record of a share group is not given again once an acknowledgement that ends it was answered",
-    "Q2": "no record of a share group has two owners at one leader",
-    "Q3": "the stored start offset of a share partition never goes back",
-    "Q4": "a record of a share group is given no more often than its limit",
+    "Q2": "no record of a share group has two owners at one leader; its owner may acknowledge it, and nobody "
+    "else",
+    "Q3": "the stored start offset of a share partition never goes back, unless offsets are altered",
+    "Q4": "each delivery of a record of a share group counts once, and none that was not sent; there are no "
+    "more than its limit",
     "Q5": "every record of a topic is given to a member of its share group",
+    "Q6": "what is done in a share group was accepted or rejected, or given as often as its limit is",
+    "Q7": "a fetch of a share group gives whole records of the partitions in its session, no more than it "
+    "asks for and no more than the group may have in flight",
+    "Q8": "a share group that reads what is committed is given nothing else",
+    "Q9": "of sessions that are closed, and of topics and groups that are deleted, nothing is left at "
+    "leaders and share coordinators; and what these know says that all is done, once all is done",
+    "Q10": "a share group puts no member out before its session is over, and no epoch goes back; when the "
+    "faults are over, it has the members that live, and each partition as many of them as any other",
     "L1": "when the faults are over, all members are in one Stable generation within a rebalance timeout, a "
     "session timeout and two heartbeats",
     "L2": "then no request is left unanswered",

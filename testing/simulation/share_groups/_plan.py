@@ -2,18 +2,52 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from random import Random
+from typing import Final, Self
 
-from ..brokers._plan import BrokerPlan
-from ..cluster._plan import BROKERS, TOPIC, ClusterPlan, draw_cluster_plan
+from ..brokers._plan import BrokerPlan, Values, draw_incidents
+from ..cluster._plan import BROKERS, LONGEST_MS, TOPIC, ClusterPlan, draw_cluster_plan
+from ..engine._plan import show_faults
+
+#: The topic that comes and goes.
+PASSING: Final = "passing"
+
+#: What happens at moments that are drawn, beside what happens to any cluster.
+INCIDENTS: Final[dict[str, tuple[str, int]]] = {
+    "member-leave": ("a member closes its sessions and leaves, and another one joins", 2),
+    "member-stall": ("a member's process stands still, maybe for longer than a lock or its session", 2),
+    "offsets-altered": ("all members leave, the group is set to another offset, and members join", 1),
+    "group-deleted": ("all members leave, the group is deleted, and members join", 1),
+    "records-deleted": ("the records of a partition are deleted below an offset", 2),
+    "topic-made": ("a topic of the group is created, or gets another partition", 3),
+    "topic-deleted": ("a topic of the group is deleted", 1),
+}
+#: What share groups are about needs more time than what clusters are about: locks last a second.
+_MORE_MS: Final = (0, 1_000, 3_000)
+_ON: Final = 0.25
+_STATE_FAULTS: Final = "state-faults"
 
 
 @dataclass(slots=True)
 class SharePlan(ClusterPlan):
-    """``share_members`` members of a share group read the topic."""
+    """``share_members`` members of a share group read the topics; with ``committed`` only what is.
+    ``state_faults`` is the probability that what is asked of share coordinators is late, or fails.
+    """
 
     share_members: int = 1
+    committed: bool = False
+    state_faults: float = 0.0
+
+    def leave_out(self, names: Collection[str]) -> Self:
+        ClusterPlan.leave_out(self, names)
+        if _STATE_FAULTS in names:
+            self.state_faults = 0.0
+        return self
+
+    def names(self) -> list[str]:
+        return [*ClusterPlan.names(self), *([_STATE_FAULTS] if self.state_faults else [])]
 
 
 def draw_share_plan(seed: int) -> SharePlan:
@@ -23,16 +57,29 @@ def draw_share_plan(seed: int) -> SharePlan:
     values = {name: getattr(cluster, name) for name in _fields(ClusterPlan)}
     plan = SharePlan(**values)
     # a log that is known to have lost records says nothing about what was given
-    plan.unclean, plan.inputs, plan.group_members = False, (), 0
+    plan.unclean, plan.group_members = False, 0
     plan.incidents = [incident for incident in plan.incidents if incident.kind != "isr-lost"]
-    plan.topics = {TOPIC: cluster.topics[TOPIC]}
+    plan.topics = {TOPIC: cluster.topics[TOPIC]} if not plan.inputs else dict(cluster.topics)
     plan.share_members = rng.choice((1, 2, 2, 3))
-    plan.settings = plan.settings | {
+    plan.committed = rng.random() < 0.5
+    plan.state_faults = rng.choice((0.0, 0.0, 0.1))
+    plan.faults_ms += rng.choice(_MORE_MS)
+    on = {name for name in INCIDENTS if rng.random() < _ON}
+    plan.incidents += draw_incidents(rng, INCIDENTS, on, plan.faults_ms, longest_ms=LONGEST_MS, letter="q")
+    plan.settings = plan.settings | _draw_settings(rng, plan)
+    return plan
+
+
+def _draw_settings(rng: Random, plan: SharePlan) -> Values:
+    return {
         "share_coordinator_state_topic_num_partitions": rng.choice((1, 2)),
         "share_coordinator_state_topic_replication_factor": BROKERS,
         "share_coordinator_state_topic_min_isr": plan.settings["min_insync_replicas"],
-        "share_coordinator_state_topic_prune_interval_ms": rng.choice((500, 60_000)),
+        "share_coordinator_state_topic_prune_interval_ms": rng.choice((100, 500, 60_000)),
         "share_coordinator_snapshot_update_records_per_snapshot": rng.choice((0, 3, 500)),
+        # states of topics that were deleted while nobody led them are found by then
+        "share_coordinator_cold_partition_snapshot_interval_ms": rng.choice((500, 5_000)),
+        "share_coordinator_write_timeout_ms": rng.choice((300, 5_000)),
         "group_share_min_session_timeout_ms": 500,
         "group_share_session_timeout_ms": plan.member_session_ms,
         "group_share_min_heartbeat_interval_ms": 100,
@@ -42,9 +89,15 @@ def draw_share_plan(seed: int) -> SharePlan:
         "group_share_min_record_lock_duration_ms": 1_000,
         "group_share_record_lock_duration_ms": 1_000,
         "group_share_delivery_count_limit": rng.choice((2, 5)),
+        "group_share_partition_max_record_locks": rng.choice((100, 2_000)),
         "group_share_initialize_retry_interval_ms": 500,
     }
-    return plan
+
+
+def faults_table() -> str:
+    """Incidents of share groups, as a Markdown table."""
+    others = {_STATE_FAULTS: ("what a leader asks of share coordinators is late, or fails, done or not", 0.0)}
+    return show_faults(others | INCIDENTS)
 
 
 def _fields(kind: type[BrokerPlan]) -> list[str]:

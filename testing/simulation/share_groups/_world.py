@@ -2,61 +2,127 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from ....broker.partitions.partition import Partition
+from ....broker.partitions.topic_names import OFFSETS_TOPIC, SHARE_STATE_TOPIC
 from ....broker.share.led_partition import LedPartition
+from ....broker.share.persister import ShareKey
+from ....cluster import TopicImage
 from ....coordinator.engine.runner import ShardRunner
-from ....protocol import TopicPartition
+from ....coordinator.share_groups.group import ShareGroup, live_share_group
+from ....protocol import SharePartitionKey, TopicPartition
+from ....share_partitions import TopicPlace
+from ....share_state.records import ShareSnapshot
+from ....share_state.shards import ShareStates
 from ..brokers._process import BrokerProcess
-from ..cluster._plan import TOPIC
-from ..cluster._world import ClusterWorld
+from ..cluster._plan import OUTPUT, TOPIC
+from ..cluster._world import ClusterWorld, read_values
+from ..faults._controller import ControllerRequestFaults
+from ..faults._topics import TopicFaults
 from ..workloads._share import Sharing
-from ._plan import SharePlan
+from ._plan import PASSING, SharePlan
+from ._process import ShareProcess
 
 
 class ShareWorld(ClusterWorld):
     """A schedule that is about to run."""
 
     plan: SharePlan
+    make_broker = ShareProcess
 
     def __init__(self, plan: SharePlan, *, checked: bool = True, traced: bool = False) -> None:
         super().__init__(plan, checked=checked, traced=traced)
-        self._sharing = Sharing(self, self, TOPIC, plan.share_members)
-        self.workloads.append(self._sharing)
+        topics = [TOPIC, *([OUTPUT] if plan.inputs else []), PASSING]
+        self.workloads.append(Sharing(self, self, topics, self.ledger, self.transactions))
+        self.faults = [
+            *(each for each in self.faults if not isinstance(each, ControllerRequestFaults)),
+            ControllerRequestFaults(self, (TOPIC, OFFSETS_TOPIC, SHARE_STATE_TOPIC)),
+            TopicFaults(self, PASSING),
+        ]
+        # by their log's end: states whose start offsets were looked at
+        self._looked_at: dict[ShareStates, int] = {}
+
+    def _read_topics(self) -> list[str]:
+        # members of the share group read them all; the others say what became of transactions
+        return [OUTPUT] if self.plan.inputs else []
+
+    # --- where things are ---------------------------------------------------------------------------------
 
     def leads_newest(self, broker: BrokerProcess, partition: Partition) -> bool:
         """Return whether nobody has led a partition after this broker."""
         return self._is_newest(broker, partition)
 
-    def share_start_offset(self, group: str, place: TopicPartition) -> int | None:
-        """Return below which offset all is done, as the leader of a partition has it; None if it has not."""
-        for broker in self.brokers.values():
-            partition = self.replica(broker, *place)
-            if broker.parts is None or partition is None or not self._is_newest(broker, partition):
-                continue
-            led = self.led_share_partition(broker, group, partition)
-            return None if led is None or led.records is None else led.records.start_offset
-        return None
-
     def led_share_partition(
-        self, broker: BrokerProcess, group: str, partition: Partition
+        self, broker: BrokerProcess, group: str, place: TopicPlace
     ) -> LedPartition | None:
         """Return what a broker has of a share partition in memory, from one load to the next."""
-        led = () if broker.parts is None else broker.parts.node.shares.all_led()
-        return next((each for each in led if (each.key.group, each.partition) == (group, partition)), None)
+        return None if broker.parts is None else broker.parts.node.shares.find(ShareKey(group, *place))
 
-    def stored_start_offsets(self, broker: BrokerProcess, partition: Partition) -> Iterator[tuple[str, int]]:
-        """Share partitions with their start offsets, as the newest leader of their state has them."""
+    def stored_starts(
+        self, broker: BrokerProcess, partition: Partition
+    ) -> Iterator[tuple[SharePartitionKey, int]]:
+        """Share partitions with their start offsets, as the newest leader of their state has them, if that
+        has changed.
+        """
+        states = self._states_at(broker, partition)
+        if states is not None and self._looked_at.get(states) != states.end_offset:
+            self._looked_at[states] = states.end_offset
+            for key, kept in states.by_key.items():
+                yield key, kept.now.start_offset
+
+    def _states_at(self, broker: BrokerProcess, partition: Partition) -> ShareStates | None:
         shards = None if broker.parts is None else broker.parts.share_states._shards
         if shards is not None and self._is_newest(broker, partition):
             runner = shards.serving_partition(partition.index)
             if isinstance(runner, ShardRunner):
-                for key, kept in runner.shard.state.by_key.items():
-                    yield str(key), kept.now.start_offset
+                return runner.shard.state
+        return None
 
-    def _check(self) -> None:
-        super()._check()
-        for index in range(self.plan.topics[TOPIC] if self.checked else 0):
-            end = self.partition_at(TopicPartition(TOPIC, index)).log_end_offset
-            self._sharing.ledger.check(index, end)
+    def share_states(self) -> Mapping[SharePartitionKey, ShareSnapshot]:
+        """Return all states, as the newest leaders of their log have them."""
+        found: dict[SharePartitionKey, ShareSnapshot] = {}
+        for broker in self.brokers.values():
+            for partition, _ in broker.leaderships():
+                states = None
+                if partition.topic.name == SHARE_STATE_TOPIC:
+                    states = self._states_at(broker, partition)
+                if states is not None:
+                    found |= {key: kept.now for key, kept in states.by_key.items()}
+        return found
+
+    def share_group(self, group: str) -> ShareGroup | None:
+        """Return a group as the newest coordinator has it in memory."""
+        for broker in self.brokers.values():
+            parts = broker.parts
+            if parts is not None and self.coordinates(broker, group):
+                runner = parts.coordinator._shards.serving_partition(parts.coordinator.partition_of(group))
+                if isinstance(runner, ShardRunner):
+                    return live_share_group(runner.shard, group)
+        return None
+
+    def share_sessions(self) -> Iterator[tuple[BrokerProcess, str]]:
+        """Return the members that have sessions, with the broker where these are."""
+        for broker in self.brokers.values():
+            if broker.parts is not None:
+                for _, member in broker.parts.node.shares.sessions._sessions:
+                    yield broker, member
+
+    def places_of(self, topics: Iterable[str]) -> Mapping[TopicPlace, TopicPartition]:
+        """Return the partitions of those topics that exist."""
+        found = [topic for name in topics if (topic := self._newest_image_of(name)) is not None]
+        return {
+            TopicPlace(topic.id, number): TopicPartition(topic.name, number)
+            for topic in found
+            for number in range(len(topic.partitions))
+        }
+
+    def _newest_image_of(self, name: str) -> TopicImage | None:
+        """A topic as the active controller knows it, or whoever is there."""
+        running = [broker.parts for broker in self.brokers.values() if broker.parts is not None]
+        running.sort(key=lambda parts: not parts.node.control.is_active)
+        return running[0].node.image.topic(name) if running else None
+
+    def values_of(self, partition: Partition) -> Mapping[int, bytes]:
+        """Return what is in a partition, by offset."""
+        return read_values(partition)

@@ -21,6 +21,8 @@ class RecordLedger:
         self.ends: dict[TopicPartition, int] = {}
         #: What somebody has read, by partition and offset.
         self.read: dict[tuple[TopicPartition, int], bytes] = {}
+        #: The offset below which records of a partition may have been deleted.
+        self.deleted: dict[TopicPartition, int] = {}
 
     def __repr__(self) -> str:
         return f"RecordLedger({len(self.acknowledged)} of {self._sent} acknowledged)"
@@ -35,6 +37,10 @@ class RecordLedger:
         self._schedule.stats.records += 1
         self.acknowledged[value] = partition, offset
         self.ends[partition] = max(offset + 1, self.ends.get(partition, 0))
+
+    def may_be_deleted(self, partition: TopicPartition, before: int) -> None:
+        """Somebody is about to delete the records of a partition below an offset."""
+        self.deleted[partition] = max(before, self.deleted.get(partition, 0))
 
     def was_read(self, who: str, partition: TopicPartition, offset: int, value: bytes) -> None:
         before = self.read.setdefault((partition, offset), value)
@@ -53,21 +59,21 @@ class RecordLedger:
         """
         if partition in self._schedule.lossy:
             return
-        there = dict(records)
+        there, first = dict(records), self.deleted.get(partition, 0)
         offsets: dict[bytes, int] = {}
         for offset, value in there.items():
             if value in offsets:
                 self._schedule.fail("B2", f"{value!r} is in {partition} at {offsets[value]} and at {offset}")
             offsets[value] = offset
         for value, (where, offset) in self.acknowledged.items():
-            if where == partition and there.get(offset) != value:
+            if where == partition and offset >= first and there.get(offset) != value:
                 self._schedule.fail(
                     "B1",
                     f"{value!r} was acknowledged at {offset} of {partition}, where now is "
                     f"{there.get(offset)!r}",
                 )
         for (where, offset), value in self.read.items():
-            if where == partition and there.get(offset) != value:
+            if where == partition and offset >= first and there.get(offset) != value:
                 self._schedule.fail(
                     "B3",
                     f"{value!r} was read at {offset} of {partition}, where now is {there.get(offset)!r}",

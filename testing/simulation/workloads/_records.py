@@ -193,6 +193,9 @@ class ReaderProcess(ClientProcess):
                 # a power failure may damage unsynced batches and leave sound ones after them: they were never
                 # acknowledged, and the operator of a consumer skips them
                 self.position += 1
+        elif error == ErrorCode.OFFSET_OUT_OF_RANGE:
+            # who is behind does not have it yet, and what was deleted nobody has
+            self.position = max(self.position, self._ledger.deleted.get(self.place, 0))
         elif error == ErrorCode.CORRUPT_MESSAGE:
             self.world.found("B3", f"{self} cannot read {self.position}: it is damaged at broker {number}")
 

@@ -1,310 +1,371 @@
-"""A share group: its members get records of a topic, accept, release or reject them, or keep them too long.
-Some are killed, and others follow (KIP-932).
+"""A share group: its members get records of topics, accept, release or reject them, renew their locks, or
+keep them too long. Some are killed or leave, and others follow (KIP-932).
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator
-from itertools import groupby
-from typing import Any, Final, TypeAlias
-from uuid import UUID
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, Protocol
 
 from ....broker.partitions.partition import Partition
 from ....client.cluster import Cluster
-from ....client.errors import BrokerConnectionError
-from ....protocol import ApiKey, ErrorCode, KafkaError, KohortError, TopicPartition
+from ....coordinator.share_groups.group import ShareGroup
+from ....offsets_topic import Partitions
+from ....protocol import ApiKey, ErrorCode, KafkaError, SharePartitionKey, TopicPartition
 from ....protocol.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
-from ....protocol.messages.share_fetch import (
-    AcknowledgementBatch,
-    FetchPartition,
-    FetchTopic,
-    ForgottenTopic,
-    PartitionData,
-    ShareFetchRequest,
-)
-from ....protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 from ....protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
-from ....share_partitions import AcknowledgeType
-from ..brokers._clients import ClientProcess
+from ....share_partitions import TopicPlace
+from ....share_state.records import ShareSnapshot
 from ..brokers._process import BrokerProcess
 from ..brokers._world import AnyWorld
 from ..engine._network import SimulatedCall
 from ..engine._phases import Left
 from ..engine._plan import Incident
+from ._record_ledger import RecordLedger
+from ._share_admin import Job, PassingWriter, ShareAdmin, alter_offset, delete_group, delete_records
 from ._share_ledger import ShareLedger, ShareView
+from ._share_member import ShareMember
+from ._transaction_ledger import EndOutcome, TransactionLedger
 from ._workload import Workload
 
 QUEUE: Final = "queue"
 
-_E = ErrorCode
-_T = AcknowledgeType
-#: The group does not know the member, which joins anew.
-_LEFT: Final = frozenset({_E.UNKNOWN_MEMBER_ID, _E.FENCED_MEMBER_EPOCH, _E.GROUP_ID_NOT_FOUND})
 _GROUP_RESOURCE: Final = 32
 _SET: Final = 0
-_WAIT_MS: Final = 200
-_PAUSE_S: Final = 0.05
-#: What a member does with a record while there are faults, and how likely. None: its lock ends.
-_DECISIONS: Final = ((_T.ACCEPT, 0.7), (_T.RELEASE, 0.15), (_T.REJECT, 0.1), (None, 0.05))
+_PAUSE_S: Final = 0.1
+#: So often it is looked whether members have ended that were told to leave; they are killed then.
+_LEFT_LOOKS: Final = 20
+_READS: Final = (ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE)
 
-#: Offsets of a partition with what is said of them.
-_Said: TypeAlias = "dict[int, AcknowledgeType]"
+
+class ShareGroupView(ShareView, Protocol):
+    """Where a share group, its topics and their state are."""
+
+    def share_group(self, group: str, /) -> ShareGroup | None:
+        """Return a group as the newest coordinator has it in memory."""
+
+    def places_of(self, topics: Iterable[str], /) -> Mapping[TopicPlace, TopicPartition]:
+        """Return the partitions of those topics that exist."""
+
+    def share_states(self, /) -> Mapping[SharePartitionKey, ShareSnapshot]:
+        """Return all states, as the newest leaders of their log have them."""
+
+    def share_sessions(self, /) -> Iterable[tuple[BrokerProcess, str]]:
+        """Return the members that have sessions, with the broker where these are."""
+
+    def values_of(self, partition: Partition, /) -> Mapping[int, bytes]:
+        """Return what is in a partition, by offset."""
 
 
 class Sharing(Workload):
-    """``count`` members of the share group read a topic."""
+    """Members of the share group read ``topics``. The first is that of ``records``; if there is another
+    before the last one, it is that of ``transactions``. The last one comes and goes.
+    """
 
-    def __init__(self, world: AnyWorld, view: ShareView, topic: str, count: int) -> None:
+    group = QUEUE
+
+    def __init__(
+        self,
+        world: AnyWorld,
+        view: ShareGroupView,
+        topics: Sequence[str],
+        records: RecordLedger,
+        transactions: TransactionLedger,
+    ) -> None:
         self._world = world
-        self._topic = topic
-        self._count = count
+        self._view = view
+        self._plan = world.plan
+        self.topics = tuple(topics)
+        self._records = records
+        self._transactions = transactions
         self._members: list[ShareMember] = []
-        self.ledger = ShareLedger(world, view, QUEUE, topic)
+        self._admin: ShareAdmin | None = None
+        # the group has to be empty for a while
+        self._is_emptied = False
+        # by member: when the coordinator heard from it last, and its epoch
+        self._heard: dict[str, tuple[int, int]] = {}
+        self.ledger = ShareLedger(world, view, QUEUE)
+
+    @property
+    def _committed(self) -> bool:
+        return bool(self._plan.committed)
 
     def start(self) -> None:
-        for _ in range(self._count):
-            self._join()
+        world = self._world
+        self._admin = ShareAdmin(world, "admin")
+        world.clients += [
+            self._admin,
+            PassingWriter(world, self.topics[-1], self._count_passing, "passing"),
+        ]
+        self._join_all()
 
-    def _join(self) -> None:
-        member = ShareMember(self._world, self._topic, f"q{len(self._world.clients)}")
-        self._members.append(member)
-        self._world.clients.append(member)
+    def _count_passing(self) -> int:
+        return len(self._view.places_of(self.topics[-1:]))
 
-    def meet(self, incident: Incident) -> bool:
-        if incident.kind != "client-kill" or not self._members:
-            return False
-        member = self._members.pop(incident.who % len(self._members))
-        member.kill()
-        self._world.heap.at(self._world.heap.now + incident.length_ms, self._join)
-        return True
+    def _join_all(self) -> None:
+        """Start members until there are as many as planned."""
+        while len(self._members) < self._plan.share_members and not self._is_emptied:
+            member = ShareMember(self._world, self, f"q{len(self._world.clients)}")
+            self._members.append(member)
+            self._world.clients.append(member)
 
-    def on_request(self, broker: BrokerProcess, call: SimulatedCall) -> None:
-        if call.api_key == ApiKey.SHARE_FETCH:
-            self.ledger.on_request(broker, call)
+    # --- what members ask of it ---------------------------------------------------------------------------
 
-    def on_answer(self, broker: BrokerProcess, call: SimulatedCall, body: Any) -> None:
-        if call.api_key == ApiKey.SHARE_FETCH:
-            self.ledger.on_answer(broker, call, body)
-
-    def on_led(self, broker: BrokerProcess, partition: Partition) -> None:
-        self.ledger.on_led(broker, partition)
-
-    def unsettled(self) -> Left:
-        for index in range(self._world.plan.topics[self._topic] if self._members else 0):
-            end = self._world.partition_at(TopicPartition(self._topic, index)).log_end_offset
-            if (left := self.ledger.first_open(index, end)) is not None:
-                return "B8", f"of {self._topic}-{index} {left} of {end} is not done"
-        return None
-
-
-class ShareMember(ClientProcess):
-    """A member of the share group: one task beats, one for each broker fetches and acknowledges."""
-
-    def __init__(self, world: AnyWorld, topic: str, name: str) -> None:
-        self._topic = topic
-        #: Partitions that it was given.
-        self._assigned: frozenset[int] = frozenset()
-        self._member_id = ""
-        super().__init__(world, name)
-
-    async def run(self) -> None:
-        while True:
-            self._assigned, self._member_id = frozenset(), f"{self.name}-{self.rng.getrandbits(32):x}"
-            try:
-                await self._live()
-            except KohortError as error:
-                self.world.say(f"{self} begins anew: {error!r}")
-                await asyncio.sleep(0.1)
-
-    async def _live(self) -> None:
-        async with Cluster(
-            self.world.bootstrap,
-            self.name,
-            request_timeout_ms=1_000,
-            retry_backoff_ms=20,
-            retry_backoff_max_ms=200,
-        ) as cluster:
-            await cluster.retrying(lambda: self._configure(cluster))
-            fetches = [
-                asyncio.ensure_future(self._serve(cluster, node))
-                for node in self.world.brokers  # type: ignore[attr-defined]
-            ]
-            try:
-                await self._beat(cluster)
-            finally:
-                for fetch in fetches:
-                    fetch.cancel()
-                await asyncio.gather(*fetches, return_exceptions=True)
-
-    async def _configure(self, cluster: Cluster) -> None:
+    async def configure(self, cluster: Cluster) -> None:
         update = UpdateFeaturesRequest(1_000, [FeatureUpdateKey("share.version", 1)])
         told = await cluster.request(None, ApiKey.UPDATE_FEATURES, update)
         if told.error_code:
-            raise KafkaError(_E(told.error_code), told.error_message or "")
-        rows = [AlterableConfig("share.auto.offset.reset", _SET, "earliest")]
+            raise KafkaError(ErrorCode(told.error_code), told.error_message or "")
+        isolation = "read_committed" if self._committed else "read_uncommitted"
+        rows = [
+            AlterableConfig("share.auto.offset.reset", _SET, "earliest"),
+            AlterableConfig("share.isolation.level", _SET, isolation),
+        ]
         resources = [AlterConfigsResource(_GROUP_RESOURCE, QUEUE, rows)]
         body = IncrementalAlterConfigsRequest(resources, validate_only=False)
         answer = await cluster.request(None, ApiKey.INCREMENTAL_ALTER_CONFIGS, body)
         for row in answer.responses:
             if row.error_code:
-                raise KafkaError(_E(row.error_code), row.error_message or "")
+                raise KafkaError(ErrorCode(row.error_code), row.error_message or "")
 
-    # --- membership ---------------------------------------------------------------------------------------
+    def on_records(self, place: TopicPlace, topic: str, records: Mapping[int, bytes]) -> None:
+        for offset, value in records.items():
+            if topic == self.topics[0]:
+                where = TopicPartition(topic, place.number)
+                self._records.was_read(QUEUE, where, offset, value)
+            elif topic == self._transactions.topic and self._committed and not self._is_whole(value):
+                self._world.found("Q8", f"{offset} of {topic}-{place.number} is given: {value!r}")
 
-    async def _beat(self, cluster: Cluster) -> None:
-        """Join, and beat until the group does not know the member."""
-        epoch, is_known = 0, False
-        while True:
-            # after an answer that did not come, all is said again, and so all is answered
-            topics = None if is_known else [self._topic]
-            is_known = False
-            body = ShareGroupHeartbeatRequest(QUEUE, self._member_id, epoch, None, topics)
-            interval_ms = 50
-            try:
-                answer = await cluster.request_coordinator(QUEUE, body)
-                if answer.error_code in (_E.NOT_COORDINATOR, _E.COORDINATOR_NOT_AVAILABLE):
-                    cluster.forget_coordinator(QUEUE)
-                elif answer.error_code in (
-                    _E.UNKNOWN_MEMBER_ID,
-                    _E.FENCED_MEMBER_EPOCH,
-                    _E.GROUP_ID_NOT_FOUND,
-                ):
-                    epoch, self._assigned = 0, frozenset()
-                elif not answer.error_code:
-                    is_known = True
-                    epoch, interval_ms = answer.member_epoch, answer.heartbeat_interval_ms
-                    if answer.assignment is not None:
-                        given = answer.assignment.topic_partitions
-                        self._assigned = frozenset(index for topic in given for index in topic.partitions)
-                elif not (_E(answer.error_code).retriable or answer.error_code == _E.UNSUPPORTED_VERSION):
-                    self.world.found(
-                        "S0", f"{self} is refused {_E(answer.error_code).name}: {answer.error_message}"
-                    )
-            except (BrokerConnectionError, KafkaError):
-                pass
-            await asyncio.sleep(interval_ms / 1_000)
+    def _is_whole(self, value: bytes) -> bool:
+        """Return whether the transaction of a record may have been committed."""
+        transaction = self._transactions.transactions[int(value.split()[0])]
+        return transaction.outcome in (EndOutcome.COMMITTED, EndOutcome.COMMITTING)
 
-    # --- records ------------------------------------------------------------------------------------------
+    # --- what happens -------------------------------------------------------------------------------------
 
-    async def _serve(self, cluster: Cluster, node: int) -> None:
-        """Fetch from one broker the assigned partitions that it leads."""
-        session = _Session()
-        while True:
-            wanted = await self._led_by(cluster, node)
-            topic = cluster.topic(self._topic)
-            if topic is None or topic.topic_id is None or not (wanted or session.epoch):
-                await asyncio.sleep(_PAUSE_S)
-                continue
-            body = self._next_fetch(session, topic.topic_id, wanted)
-            try:
-                answer = await cluster.request(node, ApiKey.SHARE_FETCH, body)
-            except (BrokerConnectionError, KafkaError):
-                session = _Session()
-                await asyncio.sleep(_PAUSE_S)
-                continue
-            if answer.error_code:
-                session = _Session()
-                await asyncio.sleep(_PAUSE_S)
-                continue
-            session.on_answer()
-            lost = False
-            for row in (row for topic in answer.responses for row in topic.partitions):
-                if row.error_code:
-                    session.partitions.discard(row.partition_index)
-                    lost = True
-                await self._work(session, row)
-            if lost:
-                await self._refresh(cluster)
-                await asyncio.sleep(_PAUSE_S)
+    def meet(self, incident: Incident) -> bool:
+        meet: Callable[[Incident], None] | None = {
+            "client-kill": self._kill_member,
+            "member-leave": self._leave,
+            "member-stall": self._stall,
+            "offsets-altered": self._alter_offsets,
+            "group-deleted": self._delete_group,
+            "records-deleted": self._delete_records,
+        }.get(incident.kind)
+        if meet is not None:
+            meet(incident)
+        return meet is not None
 
-    async def _led_by(self, cluster: Cluster, node: int) -> frozenset[int]:
-        if any(cluster.leader(TopicPartition(self._topic, index)) is None for index in self._assigned):
-            await self._refresh(cluster)
-        return frozenset(
-            index for index in self._assigned if cluster.leader(TopicPartition(self._topic, index)) == node
-        )
+    def _kill_member(self, incident: Incident) -> None:
+        if self._members:
+            self._members.pop(incident.who % len(self._members)).kill()
+            self._world.heap.at(self._world.heap.now + incident.length_ms, self._join_all)
 
-    async def _refresh(self, cluster: Cluster) -> None:
-        try:
-            await cluster.metadata([self._topic])
-        except KohortError:
+    def _leave(self, incident: Incident) -> None:
+        if self._members:
+            self._members.pop(incident.who % len(self._members)).leave()
+            self._world.heap.at(self._world.heap.now + incident.length_ms, self._join_all)
+
+    def _stall(self, incident: Incident) -> None:
+        if self._members:
+            member = self._members[incident.who % len(self._members)]
+            member.loop.freeze(self._world.heap.now + 2 * incident.length_ms)
+
+    def _begin(self, job: Job) -> None:
+        if self._admin is not None:
+            self._admin.is_busy = True
+            self._admin.jobs.append(job)
+
+    def _alter_offsets(self, incident: Incident) -> None:
+        self._begin(partial(self._alter_alone, incident))
+
+    async def _alter_alone(self, incident: Incident, cluster: Cluster) -> None:
+        await self._empty_group()
+        places = sorted(self._view.places_of(self.topics[:1]).items())
+        if places:
+            place, where = places[incident.who % len(places)]
+            start = int(incident.draw * (self._records.ends.get(where, 0) + 1))
+            self.ledger.is_altered = True
+            await alter_offset(cluster, QUEUE, where, start)
+            self.ledger.begin_anew(place, start)
+            self.ledger.is_altered = False
+        self._join_again()
+
+    def _delete_group(self, _incident: Incident) -> None:
+        self._begin(self._delete_alone)
+
+    async def _delete_alone(self, cluster: Cluster) -> None:
+        await self._empty_group()
+        self.ledger.is_altered = True
+        await delete_group(cluster, QUEUE)
+        for place in self._view.places_of(self.topics):
+            self.ledger.begin_anew(place, 0, is_deleted=True)
+        self._heard.clear()
+        self.ledger.is_altered = False
+        self._join_again()
+
+    async def _empty_group(self) -> None:
+        self._is_emptied = True
+        leaving, self._members = self._members, []
+        for member in leaving:
+            member.leave()
+        for _ in range(_LEFT_LOOKS):
+            if not any(member.alive for member in leaving):
+                break
             await asyncio.sleep(_PAUSE_S)
+        for member in leaving:
+            member.kill()
 
-    def _next_fetch(self, session: _Session, topic_id: UUID, wanted: frozenset[int]) -> ShareFetchRequest:
-        """The next request of a session: what is new in it, what is forgotten, what is said of records."""
-        said = session.said if session.epoch else {}
-        named = sorted((wanted - session.partitions) | said.keys())
-        forgotten = sorted(session.partitions - wanted)
-        session.partitions = set(wanted)
-        session.said = {}
-        return ShareFetchRequest(
-            QUEUE,
-            self._member_id,
-            session.epoch,
-            max_wait_ms=_WAIT_MS,
-            min_bytes=1,
-            max_records=self.rng.choice((1, 5, 500)),
-            batch_size=500,
-            share_acquire_mode=self.rng.choice((0, 0, 1)),
-            topics=[
-                FetchTopic(
-                    topic_id, [FetchPartition(index, _batches(said.get(index, {}))) for index in named]
-                )
-            ]
-            if named
-            else (),
-            forgotten_topics_data=[ForgottenTopic(topic_id, forgotten)] if forgotten else (),
+    def _join_again(self) -> None:
+        self._is_emptied = False
+        self._join_all()
+
+    def _delete_records(self, incident: Incident) -> None:
+        places = sorted(self._view.places_of(self.topics[:1]).values())
+        if places:
+            where = places[incident.who % len(places)]
+            before = int(incident.draw * self._records.ends.get(where, 0))
+            self._records.may_be_deleted(where, before)
+            self._begin(partial(self._delete_below, where, before))
+
+    async def _delete_below(self, where: TopicPartition, before: int, cluster: Cluster) -> None:
+        await delete_records(cluster, where, before)
+
+    def heal(self) -> None:
+        for member in self._members:
+            member.loop.freeze(0)
+
+    # --- what is looked at --------------------------------------------------------------------------------
+
+    def on_request(self, broker: BrokerProcess, call: SimulatedCall) -> None:
+        if call.api_key in _READS:
+            self.ledger.on_request(broker, call)
+        elif call.api_key == ApiKey.SHARE_GROUP_HEARTBEAT:
+            call.note = self._world.heap.now
+            if call.body.member_epoch < 0:
+                self._heard.pop(call.body.member_id, None)
+
+    def on_answer(self, broker: BrokerProcess, call: SimulatedCall, body: Any) -> None:
+        if call.api_key in _READS:
+            self.ledger.on_answer(broker, call, body)
+        elif call.api_key == ApiKey.SHARE_GROUP_HEARTBEAT and self._world.coordinates(broker, QUEUE):
+            self._on_heartbeat(call, body)
+
+    def _on_heartbeat(self, call: SimulatedCall, body: Any) -> None:
+        member, now = call.body.member_id, self._world.heap.now
+        since_ms, epoch = self._heard.get(member, (0, 0))
+        if not body.error_code:
+            if call.body.member_epoch < 0:
+                return
+            if body.member_epoch < epoch:
+                self._world.found("Q10", f"the epoch of {member} goes from {epoch} to {body.member_epoch}")
+            self._heard[member] = max(since_ms, call.note), body.member_epoch
+        elif body.error_code == ErrorCode.UNKNOWN_MEMBER_ID and member in self._heard:
+            if now - since_ms < self._plan.member_session_ms:
+                self._world.found("Q10", f"{member} is put out {now - since_ms} ms after it was heard")
+            del self._heard[member]
+
+    def on_led(self, broker: BrokerProcess, partition: Partition) -> None:
+        self.ledger.on_led(broker, partition)
+
+    # --- the end ------------------------------------------------------------------------------------------
+
+    def unsettled(self) -> Left:
+        if self._admin is not None and self._admin.is_busy:
+            return "B8", "the share group is still being altered"
+        places = self._view.places_of(self.topics)
+        return (
+            self._find_open(places)
+            or self._find_unassigned(places)
+            or self._find_left_state(places)
+            or self._find_left_sessions()
         )
 
-    async def _work(self, session: _Session, row: PartitionData) -> None:
-        """Decide about what the member has got."""
-        if not row.acquired_records:
+    def _find_open(self, places: Mapping[TopicPlace, TopicPartition]) -> Left:
+        for place, where in places.items() if self._members else ():
+            partition = self._world.partition_at(where)
+            start = self._leader_start(place, partition)
+            if start is None or start < partition.log_end_offset:
+                return "B8", f"of {where} {start} of {partition.log_end_offset} is not done"
+        return None
+
+    def _leader_start(self, place: TopicPlace, partition: Partition) -> int | None:
+        """Below which offset all is done, as the leader of a partition has it; None if it has not."""
+        for broker in self._world.brokers.values():
+            led = self._view.led_share_partition(broker, QUEUE, place)
+            if led is not None and led.partition is partition and led.records is not None:
+                return led.records.start_offset
+        return None
+
+    def _find_unassigned(self, places: Mapping[TopicPlace, TopicPartition]) -> Left:
+        """Each living member has its target, and each partition as many members as all others."""
+        group = self._view.share_group(QUEUE)
+        if group is None:
+            return "Q10", "no coordinator has the group"
+        living = {member.member_id: member for member in self._members}
+        if set(living) != set(group.members):
+            return "Q10", f"the group has {sorted(group.members)}, and there are {sorted(living)}"
+        holders = dict.fromkeys(places, 0)
+        for member_id, known in group.members.items():
+            target = _places_in(known.current.partitions)
+            if known.current.epoch != group.epoch or target != living[member_id].assigned:
+                return "Q10", f"{member_id} has {sorted(living[member_id].assigned)}, not {sorted(target)}"
+            for place in target:
+                if place not in places:
+                    return "Q10", f"{member_id} has {place}, which does not exist"
+                holders[place] += 1
+        each = -(-len(living) // len(places))
+        if any(count != each for count in holders.values()):
+            return "Q10", f"of {len(living)} members partitions have {sorted(holders.values())}"
+        initialized = {
+            TopicPlace(topic_id, number)
+            for topic_id, topic in group.kept.initialized.items()
+            for number in topic.partitions
+        }
+        if initialized != set(places) or group.kept.initializing or group.kept.deleting:
+            return "Q10", f"the group keeps {group.kept} of {sorted(places)}"
+        return None
+
+    def _find_left_state(self, places: Mapping[TopicPlace, TopicPartition]) -> Left:
+        states = self._view.share_states()
+        for key, now in states.items():
+            where = places.get(TopicPlace(key.topic_id, key.partition))
+            if where is None:
+                return "Q9", f"of what does not exist there is a state: {now}"
+            partition = self._world.partition_at(where)
+            left = partition.log_end_offset - now.start_offset - now.delivery_complete_count
+            if left and now.start_offset >= partition.log_start_offset:
+                return "Q9", f"of {where} {left} records are not done by what is stored: {now}"
+        return None
+
+    def _find_left_sessions(self) -> Left:
+        living = {member.member_id for member in self._members}
+        for broker, member_id in self._view.share_sessions():
+            if member_id not in living:
+                return "Q9", f"{broker} has a session of {member_id}, which is gone"
+        return None
+
+    def check(self) -> None:
+        if not self._world.checked:
+            # a log is known to be damaged
             return
-        if self.rng.random() < 0.3:
-            await asyncio.sleep(self.rng.choice((0.01, 0.1)))
-        said = session.said.setdefault(row.partition_index, {})
-        for acquired in row.acquired_records:
-            for offset in range(acquired.first_offset, acquired.last_offset + 1):
-                decision = self._decide()
-                if decision is not None:
-                    said[offset] = decision
+        for place, where in self._view.places_of(self.topics).items():
+            partition = self._world.partition_at(where)
+            values = self._view.values_of(partition)
+            if where.topic == self._transactions.topic and self._committed:
+                values = {offset: value for offset, value in values.items() if self._is_wanted(value)}
+            self.ledger.check(place, values, partition.log_start_offset, partition.log_end_offset)
 
-    def _decide(self) -> AcknowledgeType | None:
-        if self.world.healed:
-            return _T.ACCEPT
-        draw = self.rng.random()
-        for decision, share in _DECISIONS:
-            draw -= share
-            if draw < 0:
-                return decision
-        return _T.ACCEPT
+    def _is_wanted(self, value: bytes) -> bool:
+        transaction = self._transactions.transactions[int(value.split()[0])]
+        return transaction.outcome is EndOutcome.COMMITTED
 
 
-class _Session:
-    """A share session at one broker: its next epoch, its partitions, and what is to be said of records."""
-
-    def __init__(self) -> None:
-        self.epoch = 0
-        self.partitions: set[int] = set()
-        self.said: dict[int, _Said] = {}
-
-    def on_answer(self) -> None:
-        self.epoch += 1
-
-
-def _batches(said: _Said) -> list[AcknowledgementBatch]:
-    return [
-        AcknowledgementBatch(offsets[0], offsets[-1], [int(said[offset]) for offset in offsets])
-        for offsets in _neighbours(sorted(said))
-    ]
-
-
-def _neighbours(offsets: Iterable[int]) -> Iterator[list[int]]:
-    """Offsets that follow each other, together."""
-    for _, some in groupby(enumerate(offsets), lambda pair: pair[1] - pair[0]):
-        yield [offset for _, offset in some]
+def _places_in(partitions: Partitions) -> frozenset[TopicPlace]:
+    return frozenset(TopicPlace(topic_id, number) for topic_id, some in partitions.items() for number in some)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final, Protocol, TypeAlias
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from ....broker.partitions.partition import Partition
 from ....broker.partitions.topic_names import SHARE_STATE_TOPIC
-from ....protocol import TopicPartition
-from ....protocol.messages.share_fetch import AcknowledgementBatch, AcquiredRecords, ShareFetchResponse
-from ....share_partitions import AcknowledgeType
+from ....broker.share.led_partition import LedPartition
+from ....protocol import ApiKey, ErrorCode, SharePartitionKey
+from ....protocol.messages.share_fetch import AcknowledgementBatch, AcquiredRecords
+from ....share_partitions import CLOSING_EPOCH, AcknowledgeType, TopicPlace
 from ..brokers._process import BrokerProcess
 from ..brokers._world import AnyWorld
 from ..engine._network import SimulatedCall
@@ -17,6 +20,9 @@ from ..engine._network import SimulatedCall
 _T = AcknowledgeType
 _Batches: TypeAlias = "Sequence[AcknowledgementBatch]"
 _FINAL: Final = frozenset({_T.GAP, _T.ACCEPT, _T.REJECT})
+#: A request may be carried out so much later than it was begun with, in ms.
+_MARGIN_MS: Final = 100
+_RECORD_LIMIT: Final = 1
 
 
 class ShareView(Protocol):
@@ -25,16 +31,66 @@ class ShareView(Protocol):
     def leads_newest(self, broker: BrokerProcess, partition: Partition, /) -> bool:
         """Return whether nobody has led a partition after this broker."""
 
-    def led_share_partition(self, broker: BrokerProcess, group: str, partition: Partition, /) -> object:
+    def led_share_partition(
+        self, broker: BrokerProcess, group: str, place: TopicPlace, /
+    ) -> LedPartition | None:
         """Return what a broker has of a share partition in memory, from one load to the next."""
 
-    def share_start_offset(self, group: str, place: TopicPartition, /) -> int | None:
-        """Return below which offset all is done, as the leader of a partition has it; None if it has not."""
-
-    def stored_start_offsets(
+    def stored_starts(
         self, broker: BrokerProcess, partition: Partition, /
-    ) -> Iterable[tuple[str, int]]:
-        """Share partitions with their start offsets, as the newest leader of their state has them."""
+    ) -> Iterable[tuple[SharePartitionKey, int]]:
+        """Share partitions with their start offsets, as the newest leader of their state has them, if that
+        has changed.
+        """
+
+
+@dataclass(slots=True, eq=False)
+class _Delivery:
+    """The last time that a leader gave an offset. ``is_held``: the member was not to lose it since, but for
+    the end of the lock that began at ``since_ms``. ``is_sent``: the answer has left the broker.
+    """
+
+    member: str
+    count: int
+    since_ms: int
+    call: SimulatedCall
+    is_sent: bool
+    is_held: bool = True
+
+
+class _Statement(NamedTuple):
+    """What a request says of the records of a partition, and how things were when it came. ``owns``: the
+    member has all of them; ``foreign``: offsets that another one has.
+    """
+
+    batches: _Batches
+    led: LedPartition | None
+    came_ms: int
+    life: int
+    owns: bool
+    foreign: Collection[int]
+
+
+@dataclass(slots=True)
+class _Known:
+    """What is known of a share partition since its offsets were last altered.
+
+    ``done``: an acknowledgement that ends them was answered; ``ended``: somebody has asked for one.
+    ``counted``: the delivery count that was stored when a release was answered. ``sent`` counts deliveries,
+    ``unsent`` has the times of those whose answer did not leave the broker. ``first``: below it nothing has
+    to be given.
+    """
+
+    life: int = 0
+    first: int = 0
+    done: set[int] = field(default_factory=set)
+    ended: set[int] = field(default_factory=set)
+    given: set[int] = field(default_factory=set)
+    exhausted: set[int] = field(default_factory=set)
+    counted: dict[int, int] = field(default_factory=dict)
+    sent: Counter[int] = field(default_factory=Counter)
+    unsent: dict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
+    start: int = -1
 
 
 class ShareLedger:
@@ -42,117 +98,243 @@ class ShareLedger:
     order in which things happened.
     """
 
-    def __init__(self, world: AnyWorld, view: ShareView, group: str, topic: str) -> None:
+    def __init__(self, world: AnyWorld, view: ShareView, group: str) -> None:
         self._world = world
         self._view = view
         self._group = group
-        self._topic = topic
-        # offsets of which an acknowledgement that ends them was answered, and those that were ever given
-        self._done: dict[int, set[int]] = {}
-        self._given: dict[int, set[int]] = {}
-        # by what a leader has in memory: who has an offset, since when, by which connection
-        self._owners: dict[object, dict[int, tuple[str, int, Any, int]]] = {}
-        # the highest stored start offset of each share partition
-        self._stored: dict[str, int] = {}
+        self._known: dict[TopicPlace, _Known] = {}
+        # by what a leader has in memory
+        self._given: dict[LedPartition, dict[int, _Delivery]] = {}
+        # what leaders had in memory when offsets were altered
+        self._replaced: set[LedPartition] = set()
+        #: While offsets are being altered their starts may be what they want.
+        self.is_altered = False
+        settings = world.plan.settings
+        self._lock_ms: int = settings["group_share_record_lock_duration_ms"]
+        self._most: int = settings["group_share_delivery_count_limit"]
+        self._most_locks: int = settings["group_share_partition_max_record_locks"]
+
+    def __repr__(self) -> str:
+        return f"ShareLedger({len(self._known)} share partitions)"
+
+    def _of(self, place: TopicPlace) -> _Known:
+        return self._known.setdefault(place, _Known())
+
+    def begin_anew(self, place: TopicPlace, first: int, *, is_deleted: bool = False) -> None:
+        """A share partition begins at an offset, whatever was before.
+
+        A leader that has it in memory goes on until a write of it is fenced. If the group was deleted, that
+        may never be, as in Apache Kafka: epochs begin anew, and what was done before may be done in the new
+        group too.
+        """
+        before = self._of(place)
+        now = self._known[place] = _Known(before.life + 1, first)
+        if is_deleted:
+            now.first = before.first
+            now.given, now.ended, now.exhausted = before.given, before.ended, before.exhausted
+        for broker in self._world.brokers.values():
+            led = self._view.led_share_partition(broker, self._group, place)
+            if led is not None:
+                self._replaced.add(led)
+
+    # --- requests -----------------------------------------------------------------------------------------
 
     def on_request(self, broker: BrokerProcess, call: SimulatedCall) -> None:
-        """Note what a member releases: others may have it before the answer, which waits for records."""
-        for index, batches in _said_in(call).items():
-            partition = self._world.replica(broker, self._topic, index)
-            if partition is None:
-                continue
-            owners = self._owners.get(self._view.led_share_partition(broker, self._group, partition), {})
-            for offset, kind in _said_of(batches):
-                if kind == _T.RELEASE and owners.get(offset, ("",))[0] == call.body.member_id:
-                    del owners[offset]
+        """Note what a member says, and lets go: others may have that before the answer."""
+        asked: dict[TopicPlace, _Statement] = {}
+        for place, batches in _said_in(call):
+            asked[place] = self._ask(broker, call, place, batches)
+        call.note = asked
+        if call.body.share_session_epoch == CLOSING_EPOCH:
+            self._let_go(broker, call.body.member_id)
 
-    def on_answer(self, broker: BrokerProcess, call: SimulatedCall, body: ShareFetchResponse) -> None:
-        if body.error_code:
-            return
-        said = _said_in(call)
-        for row in (row for topic in body.responses for row in topic.partitions):
-            index = row.partition_index
-            partition = self._world.replica(broker, self._topic, index)
-            if partition is None:
-                continue
-            led = self._view.led_share_partition(broker, self._group, partition)
-            if index in said and not row.acknowledge_error_code:
-                self._acknowledged(led, index, said[index])
-            # one that does not know its successor yet may give what that one has stored as done
-            newest = self._view.leads_newest(broker, partition)
-            for acquired in row.acquired_records:
-                self._given.setdefault(index, set()).update(
-                    range(acquired.first_offset, acquired.last_offset + 1)
-                )
-                if newest:
-                    self._gave(broker, call, led, index, acquired)
-
-    def _acknowledged(self, led: object, index: int, batches: _Batches) -> None:
-        owners = self._owners.get(led, {})
+    def _ask(
+        self, broker: BrokerProcess, call: SimulatedCall, place: TopicPlace, batches: _Batches
+    ) -> _Statement:
+        known, now, member = self._of(place), self._world.heap.now, call.body.member_id
+        led = self._view.led_share_partition(broker, self._group, place)
+        given = {} if led is None else self._given.get(led, {})
+        start = 0 if led is None or led.records is None else led.records.start_offset
+        owns, foreign = True, set()
         for offset, kind in _said_of(batches):
+            last = given.get(offset)
             if kind in _FINAL:
-                owners.pop(offset, None)
-                self._done.setdefault(index, set()).add(offset)
+                known.ended.add(offset)
+            if last is None or offset < start:
+                owns = False
+                continue
+            is_locked = last.is_held and now - last.since_ms < self._lock_ms - _MARGIN_MS
+            if last.member != member:
+                owns = False
+                if is_locked and last.is_sent and _is_alive(last.call):
+                    foreign.add(offset)
+                continue
+            owns = owns and is_locked and last.is_sent and last.call.connection is call.connection
+            owns = owns and last.call.epoch == call.epoch
+            if kind == _T.RELEASE:
+                last.is_held = False
+        return _Statement(batches, led, now, known.life, owns, foreign)
+
+    def _let_go(self, broker: BrokerProcess, member: str) -> None:
+        for led, given in self._given.items():
+            if broker.parts is not None and led in broker.parts.node.shares.all_led():
+                for last in given.values():
+                    last.is_held = last.is_held and last.member != member
+
+    # --- answers ------------------------------------------------------------------------------------------
+
+    def on_answer(self, broker: BrokerProcess, call: SimulatedCall, body: Any) -> None:
+        """Look at the answer to a ShareFetch or ShareAcknowledge."""
+        if body.error_code or not isinstance(call.note, dict):
+            return
+        fetches = call.api_key == ApiKey.SHARE_FETCH
+        count = 0
+        for topic in body.responses:
+            for row in topic.partitions:
+                place = TopicPlace(topic.topic_id, row.partition_index)
+                if place in call.note:
+                    error = row.acknowledge_error_code if fetches else row.error_code
+                    self._on_acknowledged(call, place, call.note[place], error)
+                for acquired in row.acquired_records if fetches else ():
+                    count += acquired.last_offset - acquired.first_offset + 1
+                    self._gave(broker, call, place, acquired)
+        if fetches and call.body.share_acquire_mode == _RECORD_LIMIT and count > call.body.max_records:
+            self._world.found("Q7", f"{call} is given {count} records, of {call.body.max_records}")
+        if call.body.share_session_epoch == CLOSING_EPOCH:
+            self._check_let_go(broker, call.body.member_id)
+
+    def _on_acknowledged(self, call: SimulatedCall, place: TopicPlace, asked: _Statement, error: int) -> None:
+        known, member = self._of(place), call.body.member_id
+        if asked.life != known.life:
+            return
+        if error == ErrorCode.INVALID_RECORD_STATE and asked.owns and self._is_in_use(asked.led):
+            offsets = [offset for offset, _ in _said_of(asked.batches)]
+            self._world.found("Q2", f"{member} is refused for {offsets} of {place}, which it has")
+        if error:
+            return
+        if asked.foreign:
+            self._world.found("Q2", f"{member} acknowledges {sorted(asked.foreign)} of {place} of another's")
+        given = {} if asked.led is None else self._given.get(asked.led, {})
+        for offset, kind in _said_of(asked.batches):
+            last = given.get(offset)
+            mine = last if last is not None and last.member == member else None
+            if kind in _FINAL:
+                known.done.add(offset)
                 self._world.stats.commits += 1
+                if mine is not None:
+                    mine.is_held = False
+            elif mine is not None and kind == _T.RELEASE:
+                known.counted[offset] = max(mine.count, known.counted.get(offset, 0))
+            elif mine is not None and kind == _T.RENEW:
+                mine.since_ms = max(mine.since_ms, asked.came_ms)
+
+    def _is_in_use(self, led: LedPartition | None) -> bool:
+        return led is not None and led.error is None and not led.partition.gone
+
+    def _check_let_go(self, broker: BrokerProcess, member: str) -> None:
+        if broker.parts is None or self._world.plan.state_faults:
+            # a release whose write failed is undone
+            return
+        for each in broker.parts.node.shares.all_led():
+            kept = 0 if each.records is None else each.records.acquired_by(member)
+            if kept and each.key.group == self._group:
+                self._world.found("Q9", f"{member} has closed its session and keeps {kept} of {each}")
 
     def _gave(
-        self, broker: BrokerProcess, call: SimulatedCall, led: object, index: int, acquired: AcquiredRecords
+        self, broker: BrokerProcess, call: SimulatedCall, place: TopicPlace, acquired: AcquiredRecords
+    ) -> None:
+        known = self._of(place)
+        offsets = range(acquired.first_offset, acquired.last_offset + 1)
+        known.given.update(offsets)
+        if acquired.delivery_count >= self._most:
+            known.exhausted.update(offsets)
+        led = self._view.led_share_partition(broker, self._group, place)
+        sent = _is_alive(call) and not call.cut
+        # one that does not know its successor yet may give what that one has stored as done
+        if led is not None and led in self._replaced:
+            return
+        if led is not None and led.records is not None and self._view.leads_newest(broker, led.partition):
+            ahead = acquired.first_offset - led.records.start_offset
+            if acquired.delivery_count == 1 and ahead >= self._most_locks:
+                self._world.found("Q7", f"{broker} gives {acquired}, {ahead} behind the start offset")
+            for offset in offsets:
+                self._check_given(broker, call, led, known, offset, acquired.delivery_count)
+            given = self._given.setdefault(led, {})
+            for offset in offsets:
+                given[offset] = _Delivery(
+                    call.body.member_id, acquired.delivery_count, self._world.heap.now, call, sent
+                )
+        for offset in offsets:
+            if sent:
+                known.sent[offset] += 1
+            else:
+                known.unsent[offset].append(self._world.heap.now)
+
+    def _check_given(
+        self,
+        broker: BrokerProcess,
+        call: SimulatedCall,
+        led: LedPartition,
+        known: _Known,
+        offset: int,
+        count: int,
     ) -> None:
         now, member = self._world.heap.now, call.body.member_id
-        owners, done = self._owners.setdefault(led, {}), self._done.setdefault(index, set())
-        settings = self._world.plan.settings
-        lock_ms = settings["group_share_record_lock_duration_ms"]
-        for offset in range(acquired.first_offset, acquired.last_offset + 1):
-            text = f"{broker} gives {offset} of {self._topic}-{index} to {member}"
-            if offset in done:
-                self._world.found("Q1", f"{text}, though its acknowledgement was answered")
-            owner, since_ms, link, life = owners.get(offset, ("", 0, None, 0))
-            # a connection that broke has ended the session, and with it the locks
-            if owner not in ("", member) and now - since_ms < lock_ms and link.epoch == life:
-                self._world.found("Q2", f"{text}, and {owner} has it since {now - since_ms} ms")
-            if (
-                not 1
-                <= acquired.delivery_count
-                <= self._world.plan.settings["group_share_delivery_count_limit"]
-            ):
-                self._world.found("Q4", f"{text} for the {acquired.delivery_count}. time")
-            owners[offset] = member, now, call.connection, call.epoch
+        text = f"{broker} gives {offset} of {led.key} to {member} for the {count}. time"
+        if offset in known.done:
+            self._world.found("Q1", f"{text}, though its acknowledgement was answered")
+        last = self._given.get(led, {}).get(offset)
+        # a connection that broke has ended the session, and with it the locks
+        is_owned = last is not None and last.is_held and _is_alive(last.call)
+        if last is not None and is_owned and last.member != member and now - last.since_ms < self._lock_ms:
+            self._world.found("Q2", f"{text}, and {last.member} has it since {now - last.since_ms} ms")
+        if not 1 <= count <= self._most:
+            self._world.found("Q4", text)
+        # a delivery that did not leave the broker counts only if its lock ended before that was noticed
+        late = [at for at in known.unsent.get(offset, ()) if now - at >= self._lock_ms]
+        if count > known.sent[offset] + len(late) + 1:
+            self._world.found("Q4", f"{text}, and it was given {known.sent[offset]} times")
+        least = known.counted.get(offset, 0) + 1 if last is None else last.count + last.is_sent
+        if count < least:
+            self._world.found("Q4", f"{text}, and its last delivery was at least the {least - 1}.")
+
+    # --- what is stored -----------------------------------------------------------------------------------
 
     def on_led(self, broker: BrokerProcess, partition: Partition) -> None:
         """Check that no stored start offset goes back."""
-        parts = broker.parts
-        if partition.topic.name != SHARE_STATE_TOPIC or parts is None:
+        if partition.topic.name != SHARE_STATE_TOPIC or broker.parts is None or self.is_altered:
             return
-        for key, kept in self._view.stored_start_offsets(broker, partition):
-            before = self._stored.get(key, -1)
-            if kept < before:
-                self._world.found("Q3", f"the start offset of {key} goes back from {before} to {kept}")
-            self._stored[key] = max(before, kept)
+        for key, start in self._view.stored_starts(broker, partition):
+            known = self._of(TopicPlace(key.topic_id, key.partition))
+            if start < known.start:
+                self._world.found("Q3", f"the start offset of {key} goes back from {known.start} to {start}")
+            known.start = max(known.start, start)
 
-    def first_open(self, index: int, end: int) -> int | None:
-        """The first offset of a partition that is not done at its leader; None if all are.
+    # --- the end ------------------------------------------------------------------------------------------
 
-        Checks that all records were given once all are done.
+    def check(self, place: TopicPlace, records: Iterable[int], start: int, end: int) -> None:
+        """Check what became of the records of a partition, from the start of its log on: those of aborted
+        transactions are not among them.
         """
-        place = TopicPartition(self._topic, index)
-        start = self._view.share_start_offset(self._group, place)
-        return None if start is not None and start >= end else start or 0
-
-    def check(self, index: int, end: int) -> None:
-        """Check that every record of a partition was given to somebody."""
-        missing = set(range(end)) - self._given.get(index, set())
-        if missing:
-            self._world.found("Q5", f"{sorted(missing)[:5]} of {self._topic}-{index} were given to nobody")
+        known = self._of(place)
+        wanted = {offset for offset in records if max(start, known.first) <= offset < end}
+        if missing := sorted(wanted - known.given):
+            self._world.fail("Q5", f"{missing[:5]} of {place} were given to nobody")
+        if lost := sorted(wanted - known.ended - known.exhausted):
+            self._world.fail("Q6", f"{lost[:5]} of {place} are done, and nobody said so")
 
 
-def _said_in(call: SimulatedCall) -> dict[int, _Batches]:
+def _is_alive(call: SimulatedCall) -> bool:
+    """Return whether the connection of a request has not broken since."""
+    return call.connection.epoch == call.epoch
+
+
+def _said_in(call: SimulatedCall) -> Iterator[tuple[TopicPlace, _Batches]]:
     """What a request says of records, by partition."""
-    return {
-        row.partition_index: row.acknowledgement_batches
-        for topic in call.body.topics
-        for row in topic.partitions
-        if row.acknowledgement_batches
-    }
+    for topic in call.body.topics:
+        for row in topic.partitions:
+            if row.acknowledgement_batches:
+                yield TopicPlace(topic.topic_id, row.partition_index), row.acknowledgement_batches
 
 
 def _said_of(batches: _Batches) -> Iterator[tuple[int, int]]:
