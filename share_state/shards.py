@@ -13,7 +13,7 @@ is written anew when others have written much since.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeAlias
 from uuid import UUID
@@ -55,6 +55,7 @@ _WRITTEN_SLICE: Final = 16
 _NO_TOPIC: Final = UUID(int=0)
 #: States of records that are stored: available, acknowledged, archived.
 _STORED_STATES: Final = frozenset({0, 2, 4})
+_DONE_STATES: Final = frozenset({2, 4})
 
 #: Apache Kafka's words.
 _WORDS: Final = {
@@ -252,7 +253,8 @@ def handle_summary(shard: ShareShard, request: Request, now_ms: int) -> None:
 
 def handle_write(shard: ShareShard, request: Request, now_ms: int) -> None:
     """Put a leader's changes on top of the state. One that comes late takes nothing back: its batches have
-    lower delivery counts, and its start offset is passed over, which Apache Kafka takes.
+    lower delivery counts, and its start offset and its count of what is done are passed over, which Apache
+    Kafka takes.
     """
     key, row, text = request.body
     assert isinstance(row, write.PartitionData), "the row of this API"
@@ -272,6 +274,9 @@ def handle_write(shard: ShareShard, request: Request, now_ms: int) -> None:
     if NONE != start < now.start_offset:
         start, count = now.start_offset, now.delivery_complete_count
     batches = merge_batches((), written, start)
+    if start in (NONE, now.start_offset) and NONE != count < now.delivery_complete_count:
+        # it comes late, or what failed for its sender is stored: no less is done than is stored
+        count = _count_done(merge_batches(now.batches, batches, now.start_offset))
     update = ShareUpdate(key, now.snapshot_epoch, now.leader_epoch, start, batches, count)
     if why := _too_large(shard.state, now, update):
         shard.tell(StateWriteRefused("", text, why))
@@ -287,6 +292,11 @@ def handle_delete(shard: ShareShard, request: Request, now_ms: int) -> None:
     if key not in shard.state.by_key:
         return shard.reply(request, answer)
     return shard.append(text, (ShareStateDeleted(key),), answers=((request, answer),))
+
+
+def _count_done(batches: Iterable[read.StateBatch]) -> int:
+    done = (batch for batch in batches if batch.delivery_state in _DONE_STATES)
+    return sum(batch.last_offset - batch.first_offset + 1 for batch in done)
 
 
 def _is_sound(batch: write.StateBatch) -> bool:

@@ -132,6 +132,15 @@ def test_a_write_that_arrives_late_takes_nothing_back() -> None:
     assert state(bottle).batches == (StateBatch(0, 9, 2, 1),)
 
 
+def test_a_write_that_arrives_late_does_not_take_back_how_much_is_done() -> None:
+    bottle = Bottle()
+    bottle.initialize(1, 0)
+    bottle.write(1, 0, (0, 1, 2, 1), start=0, done=2)
+    bottle.write(1, 0, (2, 3, 4, 1), start=0, done=4)
+    bottle.write(1, 0, (0, 1, 2, 1), start=0, done=2)
+    assert state(bottle).delivery_complete_count == 4
+
+
 def test_a_write_for_a_state_that_was_replaced_is_fenced() -> None:
     bottle = Bottle()
     bottle.initialize(2, 0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
@@ -60,7 +60,7 @@ class _Delivery:
 
 class _Statement(NamedTuple):
     """What a request says of the records of a partition, and how things were when it came. ``owns``: the
-    member has all of them; ``foreign``: offsets that another one has.
+    member has all of them; ``mine``: what it was given last; ``foreign``: offsets that another one has.
     """
 
     batches: _Batches
@@ -68,6 +68,7 @@ class _Statement(NamedTuple):
     came_ms: int
     life: int
     owns: bool
+    mine: Mapping[int, _Delivery]
     foreign: Collection[int]
 
 
@@ -155,7 +156,7 @@ class ShareLedger:
         led = self._view.led_share_partition(broker, self._group, place)
         given = {} if led is None else self._given.get(led, {})
         start = 0 if led is None or led.records is None else led.records.start_offset
-        owns, foreign = True, set()
+        owns, mine, foreign = True, {}, set()
         for offset, kind in _said_of(batches):
             last = given.get(offset)
             if kind in _FINAL:
@@ -169,11 +170,12 @@ class ShareLedger:
                 if is_locked and last.is_sent and _is_alive(last.call):
                     foreign.add(offset)
                 continue
+            mine[offset] = last
             owns = owns and is_locked and last.is_sent and last.call.connection is call.connection
             owns = owns and last.call.epoch == call.epoch
             if kind == _T.RELEASE:
                 last.is_held = False
-        return _Statement(batches, led, now, known.life, owns, foreign)
+        return _Statement(batches, led, now, known.life, owns, mine, foreign)
 
     def _let_go(self, broker: BrokerProcess, member: str) -> None:
         for led, given in self._given.items():
@@ -214,10 +216,8 @@ class ShareLedger:
             return
         if asked.foreign:
             self._world.found("Q2", f"{member} acknowledges {sorted(asked.foreign)} of {place} of another's")
-        given = {} if asked.led is None else self._given.get(asked.led, {})
         for offset, kind in _said_of(asked.batches):
-            last = given.get(offset)
-            mine = last if last is not None and last.member == member else None
+            mine = asked.mine.get(offset)
             if kind in _FINAL:
                 known.done.add(offset)
                 self._world.stats.commits += 1
