@@ -1,5 +1,15 @@
-"""For the tests of services on a real broker: they run under either protocol, as those of consumers."""
+"""Tests of services on a real broker run under either protocol, as those of consumers; others on a fake."""
 
 from __future__ import annotations
 
+import pytest
+
+from kohort.service import _engine
 from tests.consumer.conftest import _spoken, protocol  # noqa: F401 - fixtures
+from tests.service.fakes import FakeConsumer
+
+
+@pytest.fixture
+def fake_consumer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Services read from a FakeConsumer."""
+    monkeypatch.setattr(_engine, "AsyncGroupConsumer", FakeConsumer)

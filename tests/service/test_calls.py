@@ -9,14 +9,13 @@ from typing import Any
 import pytest
 
 from kohort.consumer.record import Record
-from kohort.service import _calls, _engine
+from kohort.service import _calls
 from tests.service.fakes import FakeConsumer, make_service, serving, until
 from tests.service.test_probes import ask
 
 
 @pytest.fixture(autouse=True)
-def _fake_consumer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_engine, "AsyncGroupConsumer", FakeConsumer)
+def _quick_looks(fake_consumer: None, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001 - it is put in place
     monkeypatch.setattr(_calls, "LOOK_S", 0.01)
 
 

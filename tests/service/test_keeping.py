@@ -8,14 +8,11 @@ from collections.abc import AsyncIterator
 import pytest
 
 from kohort.consumer import ConfigError, Record
-from kohort.service import Services, _engine, _keeping
+from kohort.service import Services, _keeping
 from kohort.service._retry import Retry
 from tests.service.fakes import FakeConsumer, make_service, until
 
-
-@pytest.fixture(autouse=True)
-def _fake_consumer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_engine, "AsyncGroupConsumer", FakeConsumer)
+pytestmark = pytest.mark.usefixtures("fake_consumer")
 
 
 @pytest.mark.parametrize("several", [False, True])

@@ -12,10 +12,7 @@ from kohort.consumer.record import Record
 from kohort.service import ConsumerService, _engine
 from tests.service.fakes import ORDERS, FakeConsumer, make_service, serving, until
 
-
-@pytest.fixture(autouse=True)
-def _fake_consumer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_engine, "AsyncGroupConsumer", FakeConsumer)
+pytestmark = pytest.mark.usefixtures("fake_consumer")
 
 
 class Database:

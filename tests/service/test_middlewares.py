@@ -12,18 +12,13 @@ from typing import Any
 import pytest
 
 from kohort.consumer.record import Record
-from kohort.service import HandlerFailedError, Retry, SignatureError, _engine
+from kohort.service import HandlerFailedError, Retry, SignatureError
 from tests.service.fakes import FakeConsumer, make_service, serving, until
 
 Next = Callable[[Any], Awaitable[Any]]
 
 
-@pytest.fixture
-def _fake_consumer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_engine, "AsyncGroupConsumer", FakeConsumer)
-
-
-pytestmark = pytest.mark.usefixtures("_fake_consumer")
+pytestmark = pytest.mark.usefixtures("fake_consumer")
 
 
 async def test_they_are_around_every_handler_the_first_one_outermost() -> None:

@@ -11,13 +11,10 @@ import pytest
 
 from kohort.client.errors import ConfigError
 from kohort.consumer.record import Record
-from kohort.service import ConsumerService, Retry, _engine
-from tests.service.fakes import ORDERS, FakeConsumer, make_service, serving, until
+from kohort.service import ConsumerService, Retry
+from tests.service.fakes import ORDERS, make_service, serving, until
 
-
-@pytest.fixture(autouse=True)
-def _fake_consumer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_engine, "AsyncGroupConsumer", FakeConsumer)
+pytestmark = pytest.mark.usefixtures("fake_consumer")
 
 
 class Orders:

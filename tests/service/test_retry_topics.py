@@ -23,7 +23,7 @@ from kohort.consumer.reading.positions import Phase
 from kohort.consumer.record import Record
 from kohort.producer import Producer
 from kohort.protocol import ErrorCode, TopicPartition
-from kohort.service import ConsumerService, DeadLetterError, Retry, _deadletter, _engine, read_dead_letter
+from kohort.service import ConsumerService, DeadLetterError, Retry, _deadletter, read_dead_letter
 from kohort.service._deadletter import DeadLetters, make_letter, wall_ms
 from kohort.service.failed_records import DEAD_LETTER_HEADERS, read_retry
 from kohort.testing import ServiceRun
@@ -84,12 +84,7 @@ def test_what_is_no_retry_letter_is_read_as_it_is(headers: tuple[tuple[str, byte
 # --- waiting ------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def _fake_consumer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_engine, "AsyncGroupConsumer", FakeConsumer)
-
-
-faked = pytest.mark.usefixtures("_fake_consumer")
+faked = pytest.mark.usefixtures("fake_consumer")
 
 
 class Clock:

@@ -16,14 +16,11 @@ import pytest
 from kohort.client.errors import ConfigError
 from kohort.consumer.events import OffsetReset
 from kohort.consumer.record import Record
-from kohort.service import HandlerFailedError, Retry, _engine
+from kohort.service import HandlerFailedError, Retry
 from kohort.statemachine import MemberState
 from tests.service.fakes import ORDERS, FakeConsumer, make_service, serving, until
 
-
-@pytest.fixture(autouse=True)
-def _fake_consumer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_engine, "AsyncGroupConsumer", FakeConsumer)
+pytestmark = pytest.mark.usefixtures("fake_consumer")
 
 
 async def test_records_go_to_the_handler_of_their_topic_and_are_done_after_it() -> None:

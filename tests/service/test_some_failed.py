@@ -11,13 +11,10 @@ from typing import Any
 import pytest
 
 from kohort.consumer.record import Record
-from kohort.service import FailedRecordsError, HandlerFailedError, Retry, _deadletter, _engine
+from kohort.service import FailedRecordsError, HandlerFailedError, Retry, _deadletter
 from tests.service.fakes import ORDERS, FakeConsumer, make_service, serving, until
 
-
-@pytest.fixture(autouse=True)
-def _fake_consumer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_engine, "AsyncGroupConsumer", FakeConsumer)
+pytestmark = pytest.mark.usefixtures("fake_consumer")
 
 
 @pytest.fixture

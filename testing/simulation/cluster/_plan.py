@@ -218,4 +218,4 @@ def faults_table() -> str:
         "lost-writes": ("metadata are written, and the writer is not told", 0.0),
         "late-requests": ("a request between brokers arrives after its sender has given it up", 0.0),
     }
-    return show_faults(network | others | INCIDENTS | UNCLEAN)
+    return show_faults(network | others | INCIDENTS | UNCLEAN, NETWORK)

@@ -65,8 +65,12 @@ class SchedulePlan:
         return self
 
 
-def show_faults(faults: Mapping[str, tuple[str, float]]) -> str:
-    """Faults and what happens, as a Markdown table."""
-    lines = ["| fault | what happens |", "| --- | --- |"]
-    lines += [f"| `{name}` | {what} |" for name, (what, _) in faults.items()]
+def show_faults(
+    faults: Mapping[str, tuple[str, float]], above: Mapping[str, tuple[str, float]] | None = None
+) -> str:
+    """A Markdown table of faults and what happens; of those in a table ``above`` only names, before it."""
+    known = [name for name in faults if above and faults[name] == above.get(name)]
+    lines = [f"As in groups: {', '.join(f'`{name}`' for name in known)}.", ""] if known else []
+    lines += ["| fault | what happens |", "| --- | --- |"]
+    lines += [f"| `{name}` | {what} |" for name, (what, _) in faults.items() if name not in known]
     return "\n".join(lines) + "\n"

@@ -171,4 +171,4 @@ def _settings(rng: Random, *, fsync: bool) -> Values:
 
 def faults_table() -> str:
     """Incidents of transactions, as a Markdown table."""
-    return show_faults(INCIDENTS)
+    return show_faults(INCIDENTS, COORDINATOR_INCIDENTS)
