@@ -89,7 +89,10 @@ def _print_status(status: JobStatus, options: argparse.Namespace, screen: Screen
         screen.document(dataclasses.asdict(status) | more, one_line=options.watch)
         return OK if rows else REFUSED
     if not status.partitions:
-        raise KohortError(f"group {status.group!r} has committed nothing")
+        raise KohortError(
+            f"group {status.group!r} has committed nothing, or only for topics that are gone or that you may "
+            "not DESCRIBE"
+        )
     if options.watch and screen.live:
         screen.write(_CLEAR)
     headings = ["TOPIC", "PARTITION", "BATCH", "STATE", "COMMITTED", "PLANNED END", "LOG END", "LAG"]
