@@ -27,7 +27,7 @@ from ..offsets_topic import (
 )
 from ..protocol import TopicPartition
 from ..statemachine import AssignmentState, ConsumerGroupState
-from ._moves import Owned, moves_between
+from ._moves import Owned, moves_between, shared_moves_between
 from .results import Generation
 
 DEAD: Final = "Dead"
@@ -107,7 +107,8 @@ class EpochLog:
 
     ``topics`` has the names of topic ids: partitions of other topics are left out, and ``has_left_out`` is
     True. ``owners`` has names of members by id, whose records may be gone; ``members`` those of the classic
-    group that became this group, None if nothing is known of the time before the first record.
+    group that became this group, None if nothing is known of the time before the first record. ``shared``: it
+    is a share group, whose partitions have many owners.
     """
 
     def __init__(
@@ -115,7 +116,10 @@ class EpochLog:
         topics: Mapping[UUID, str],
         owners: Mapping[str, str] | None = None,
         members: Mapping[str, EpochMember] | None = None,
+        *,
+        shared: bool = False,
     ) -> None:
+        self._shared = shared
         self.has_left_out = False
         self._topics = topics
         self._owners = owners or {}
@@ -289,12 +293,14 @@ class EpochLog:
             join_ms=None if epoch.assigned_ms is None else epoch.assigned_ms - epoch.started_ms,
             slowest=epoch.slowest[0] if epoch.slowest else None,
             slowest_ms=epoch.slowest[1] if epoch.slowest else None,
+            shared=self._shared,
         )
         if epoch.is_first:
             self._rows.append(_EpochRow(row, None))
             return
         change = _difference_of(epoch, self._members, self._is_known)
-        moves = moves_between(change.before, change.after)
+        find = shared_moves_between if self._shared else moves_between
+        moves = find(change.before, change.after)
         causes = [*_comings_and_goings(change), *epoch.changes]
         about = [*change.joined.items(), *change.left.items()]
         who, metadata = (about[0][0], about[0][1].metadata) if about else (None, None)

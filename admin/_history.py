@@ -63,16 +63,6 @@ def with_records(
     return replace(told, generations=generations, unknown=remarks)
 
 
-def is_shared(told: GroupHistory) -> bool:
-    """Return whether it is that of a share group, of which no more can be read from records."""
-    return any(entry.details.get("protocol_type") == SHARE for entry in told.entries)
-
-
-def shared_elsewhere(group: str) -> GroupHistory:
-    """The history of a share group where the broker keeps none."""
-    return GroupHistory(group, FROM_RECORDS, (), (), ("this broker keeps no history of share groups",))
-
-
 def is_shortened(told: GroupHistory) -> bool:
     """Return whether events name some of the moves of a generation only."""
     return any(not row.every_move for row in told.generations)
@@ -233,10 +223,11 @@ class _Records:
             self.found.append(found)
             self.lacks.append(lack)
 
-    def _epochs_of(self, run: Iterable[StoredRecord], is_last: bool, changes_type: bool) -> list[Generation]:
+    def _epochs_of(self, run: Sequence[StoredRecord], is_last: bool, changes_type: bool) -> list[Generation]:
         now = self._now if is_last and not self._past.from_start else None
         owners = {member.member_id: member.owner for member in now.members} if now is not None else {}
-        log = EpochLog(self._past.topics, owners, self._members)
+        shared = any(row.shared for row in run)
+        log = EpochLog(self._past.topics, owners, self._members, shared=shared)
         for row in run:
             if isinstance(row.record, ConsumerGroupRecord):
                 log.add(row.timestamp_ms, row.record)

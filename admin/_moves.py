@@ -23,6 +23,20 @@ def moves_between(before: Owned, after: Owned) -> tuple[PartitionMove, ...] | No
     )
 
 
+def shared_moves_between(before: Owned, after: Owned) -> tuple[PartitionMove, ...] | None:
+    """Partitions that a member of a share group got or lost, where others may have them too; None when an
+    assignment cannot be read.
+    """
+    if None in before.values() or None in after.values():
+        return None
+    found: list[PartitionMove] = []
+    for owner in sorted({*before, *after}):
+        old, new = before.get(owner) or frozenset(), after.get(owner) or frozenset()
+        found += [PartitionMove(*place, owner, None) for place in old - new]
+        found += [PartitionMove(*place, None, owner) for place in new - old]
+    return tuple(sorted(found, key=lambda move: (move.topic, move.partition)))
+
+
 def compose_moves(steps: Iterable[Sequence[PartitionMove]]) -> tuple[PartitionMove, ...]:
     """The moves of several steps as those of one: from the first owner to the last."""
     first: dict[TopicPartition, str | None] = {}

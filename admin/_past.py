@@ -19,12 +19,14 @@ from ..offsets_topic import (
     GroupDeleted,
     GroupRecordType,
     GroupStored,
+    ShareGroupRecord,
     TargetAssignment,
     decode,
     group_keys,
     partition_for,
 )
 from ..protocol import KafkaError, TopicPartition
+from ._share_records import as_consumer_record
 from .results import Progress
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
@@ -37,10 +39,11 @@ GroupRecord: TypeAlias = GroupStored | GroupDeleted | ConsumerGroupRecord
 
 
 class StoredRecord(NamedTuple):
-    """A record of a group and the time at which it was written."""
+    """A record of a group and the time at which it was written. ``shared``: it is that of a share group."""
 
     timestamp_ms: int
     record: GroupRecord
+    shared: bool = False
 
     @property
     def begins_generation(self) -> bool:
@@ -125,9 +128,9 @@ async def _read_rows(
             for record in records:
                 key = record.key
                 if key is not None and key.startswith(keys) and low <= record.offset < high:
-                    row = _decode_record(key, record.value)
+                    row = _decode_record(record.timestamp_ms, key, record.value)
                     if row is not None:
-                        yield StoredRecord(record.timestamp_ms, row)
+                        yield row
         if reader.next_offset <= offset:
             return
         offset = reader.next_offset
@@ -148,9 +151,14 @@ async def _fetch_chunk(cluster: Cluster, partition: TopicPartition, offset: int)
     return await cluster.retrying(attempt)
 
 
-def _decode_record(key: bytes, value: bytes | None) -> GroupRecord | None:
+def _decode_record(timestamp_ms: int, key: bytes, value: bytes | None) -> StoredRecord | None:
     try:
         record = decode(key, value)
     except CorruptRecordError:
         return None
-    return record if isinstance(record, (GroupStored, GroupDeleted, ConsumerGroupRecord)) else None
+    if isinstance(record, ShareGroupRecord):
+        alike = as_consumer_record(record)
+        return None if alike is None else StoredRecord(timestamp_ms, alike, shared=True)
+    if isinstance(record, (GroupStored, GroupDeleted, ConsumerGroupRecord)):
+        return StoredRecord(timestamp_ms, record)
+    return None

@@ -303,13 +303,12 @@ class GroupAdmin:
 
         kept = await self._ask_events(group, -1)
         told = None if kept is None else _history.from_events(group, kept.entries, limit)
-        if told is not None and (
-            _history.is_shared(told)
-            or (_history.is_whole(told, limit) and not (every_move and _history.is_shortened(told)))
+        if (
+            told is not None
+            and _history.is_whole(told, limit)
+            and not (every_move and _history.is_shortened(told))
         ):
             return told
-        if told is None and (await self._find_type(group)) == SHARE:
-            return _history.shared_elsewhere(group)
         try:
             past = await _past.read_past(self._cluster, group, limit + 1, max_offsets, progress)
             now = None if past.from_start else await _requests.describe_group(self._cluster, group)
@@ -325,9 +324,6 @@ class GroupAdmin:
         if _history.is_whole(told, limit):
             return told
         return _history.with_records(told, recorded, limit, kept.since_ms)
-
-    async def _find_type(self, group: str) -> str | None:
-        return (await _requests.describe_group(self._cluster, group)).group_type
 
     @with_advice
     async def events(self, group: str, after: int = -1) -> list[HistoryEntry] | None:

@@ -5,6 +5,7 @@ Covers: admin/_share_groups.py, admin/_coordinator.py.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 import pytest
@@ -14,7 +15,7 @@ from kohort.client import ConfigError
 from kohort.protocol import ErrorCode, KafkaError, TopicPartition
 from tests.admin.conftest import Groups, id_of
 from tests.broker.apis.share_members import ACCEPT, ShareMember, acquired
-from tests.broker.share_requests import join_share_group, share_beat
+from tests.broker.share_requests import TIMEOUT_S, join_share_group, share_beat
 from tests.broker.wire import Wire
 
 pytestmark = pytest.mark.kafka
@@ -150,3 +151,27 @@ async def test_what_a_broker_refuses_is_told(
     found = (await admin.describe([name]))[name]
     assert found.members[0].assignment == (TopicPartition(jobs, 0), TopicPartition(jobs, 1))
     share_beat(wire, name, "m1", -1)
+
+
+def test_past_epochs_say_who_came_and_went_and_which_partitions_they_got(
+    queue: str, wire: Wire, jobs: str, groups: Groups
+) -> None:
+    join_share_group(wire, queue, "m1", jobs)
+    epoch = join_share_group(wire, queue, "m2", jobs).epoch
+    share_beat(wire, queue, "m1", -1)
+    # the next target is computed when the last one is a second old
+    deadline = time.monotonic() + TIMEOUT_S
+    while share_beat(wire, queue, "m2", epoch).member_epoch == epoch:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    rows = groups("timeline", queue, "--json").document["generations"]
+    assert all(row["shared"] for row in rows)
+    told = [row for row in rows if row["joined"] or row["left"]]
+    assert [(row["joined"], row["left"]) for row in told] == [(["m1"], []), (["m2"], []), ([], ["m1"])]
+    assert told[0]["cause"] == "member m1 joined"
+    got = {(move["partition"], move["to_owner"]) for row in rows for move in row["moves"]}
+    assert {(0, "m1"), (1, "m1")} <= got, "the first member had both"
+    shown = groups("timeline", queue).out
+    assert f"{jobs} 0-1 to m1" in shown
+    assert "Stable, 1 member" in shown
+    share_beat(wire, queue, "m2", -1)

@@ -5,16 +5,19 @@ Covers: admin/_share_groups.py.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from kohort.admin import GroupAdmin
+from kohort.admin.results import HistoryEntry
 from kohort.protocol import EventName
 from tests.admin.conftest import Groups, id_of
-from tests.broker.apis.share_members import ACCEPT, REJECT, RELEASE, ShareMember
+from tests.broker.apis.share_members import ACCEPT, REJECT, RELEASE, ShareMember, acquired
 from tests.broker.share_requests import join_share_group, share_beat
+from tests.broker.test_share_cluster import sharing
 from tests.broker.wire import Wire
 
 REJECTED = "1 record of {}-0 was rejected: nobody is given it again; offset 2, delivery 1, member m1"
@@ -106,3 +109,23 @@ async def test_what_became_of_records_stays_when_nobody_reads_any_more(
     (event,) = await admin.share_events(queue)
     assert event.cause == REJECTED.format(jobs)
     assert (await admin.describe([queue]))[queue].shared[0].in_flight is None
+
+
+def test_every_broker_of_a_cluster_is_asked() -> None:
+    with sharing() as (nodes, place):
+        leader = nodes.leader_of("t")
+        others = [node.bootstrap for number, node in nodes.brokers.items() if number != leader]
+
+        async def ask() -> list[HistoryEntry]:
+            async with GroupAdmin(others) as admin:
+                return await admin.share_events("g")
+
+        with ShareMember(nodes.brokers[leader].bootstrap, "g", "m1") as member:
+            assert acquired(member.fetch(place, 0)) == [(0, 2, 1)]
+            assert member.acknowledge(place, (1, 1, [REJECT])) == (0, None)
+            (event,) = asyncio.run(ask())
+        assert (event.kind, event.member, event.details["first_offset"]) == (
+            EventName.SHARE_RECORDS_REJECTED,
+            "m1",
+            1,
+        )
