@@ -126,7 +126,7 @@ class GroupAdmin:
         description = await _requests.describe_group(self._cluster, group)
         if not description.exists:
             return description
-        if description.group_type == SHARE:
+        if description.group_type == SHARE and description.members_known:
             return replace(description, shared=await share_rows(self._cluster, description))
         committed = await self._cluster.committed(group, require_stable=False)
         description = replace(description, partitions=await lag_rows(self._cluster, description, committed))
