@@ -110,12 +110,22 @@ class ShareSessions:
         session.epoch = 1 if epoch == _LAST_EPOCH else epoch + 1
         return session
 
+    def check_open(self, session: ShareSession) -> None:
+        """Raise KafkaError SHARE_SESSION_NOT_FOUND if a session has ended, as it may while a request waits."""
+        if self._sessions.get((session.group, session.member)) is not session:
+            raise KafkaError(
+                ErrorCode.SHARE_SESSION_NOT_FOUND,
+                f"the session of {session.member!r} of {session.group!r} ended while its request waited",
+            )
+
     def update(
         self, session: ShareSession, named: Iterable[TopicPlace], forgotten: Iterable[TopicPlace]
     ) -> None:
-        """Add partitions to a session, and remove others. Raises KafkaError SHARE_SESSION_LIMIT_REACHED if
-        there is no room for all that are new; those that found room stay.
+        """Add partitions to a session, and remove others. Raises KafkaError SHARE_SESSION_NOT_FOUND if it has
+        ended, SHARE_SESSION_LIMIT_REACHED if there is no room for all that are new; those that found room
+        stay.
         """
+        self.check_open(session)
         for place in forgotten:
             if place in session.places:
                 del session.places[place]

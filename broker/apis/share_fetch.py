@@ -59,6 +59,7 @@ class _MemberFetch:
         self.asked = asked
         self.body = body
         self.shares = asked.node.shares
+        self.session = session
         self.places = session.in_turn(asked.epoch)
         self.most_bytes = _most_bytes(asked)
         self.waiter: Waiter[LedPartition] = Waiter()
@@ -70,7 +71,9 @@ class _MemberFetch:
         return bool(self.places) and self.body.max_records > 0 and self.most_bytes > 0
 
     async def run(self) -> _Found:
-        """Acquire records, as soon as there are enough or the time is up."""
+        """Acquire records, as soon as there are enough or the time is up. Raises KafkaError
+        SHARE_SESSION_NOT_FOUND if the session ends meanwhile.
+        """
         body, found = self.body, self.found
         if not self.asks_records:
             self._find_errors()
@@ -87,6 +90,8 @@ class _MemberFetch:
         finally:
             for led in self.led.values():
                 led.waiters.pop(self.waiter, None)
+        # nobody would give back what it got, and its share partitions may be read by others anew
+        self.shares.sessions.check_open(self.session)
         # no other request runs from here to the answer: what is given is in it
         self._acquire()
         self.shares.counters.acquire_times.record(clock() - begun_s)
@@ -200,10 +205,10 @@ async def handle(node: Node, request: Request[ShareFetchRequest]) -> ShareFetchR
         return _answer(asked, told, _Found())
     try:
         node.shares.sessions.update(session, _named(body.topics), _forgotten(body.forgotten_topics_data))
+        fetch = _MemberFetch(asked, body, session)
+        found = await fetch.run()
     except KafkaError as error:
         return ShareFetchResponse(error_code=error.code, error_message=error.message)
-    fetch = _MemberFetch(asked, body, session)
-    found = await fetch.run()
     # who opens a session is told of all its partitions, later only of those with news
     tells_all = asked.epoch == OPENING_EPOCH and fetch.asks_records
     return _answer(asked, told, found, fetch.places if tells_all else ())

@@ -72,6 +72,15 @@ def test_a_member_that_opens_again_has_one_session() -> None:
     assert not sessions.has_group("g")
 
 
+def test_nothing_is_added_to_a_session_that_has_ended() -> None:
+    sessions, session = opened(A)
+    sessions.close(session)
+    with pytest.raises(KafkaError) as refused:
+        sessions.update(session, [B], ())
+    assert refused.value.code is ErrorCode.SHARE_SESSION_NOT_FOUND
+    assert sessions.partitions == 0
+
+
 def test_no_more_sessions_than_allowed() -> None:
     sessions = ShareSessions()
     sessions.open("g", "a", 2)

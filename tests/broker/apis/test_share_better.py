@@ -99,6 +99,24 @@ def test_what_is_given_back_wakes_whoever_waits(at: Place, how: str) -> None:
     assert time.monotonic() - began < 2
 
 
+@pytest.mark.parametrize("opened_again", [False, True])
+def test_a_fetch_whose_session_ended_while_it_waited_acquires_nothing(at: Place, opened_again: bool) -> None:
+    one, same, other = at.member(), at.member(), at.member("other")
+    one.fetch(at.topic_id, 0, max_records=0)
+    number = one.send_fetch(max_wait_ms=2_000)
+    while same.acknowledge_all(None, epoch=2).error_code:
+        pass  # the fetch, which has epoch 1, has not come yet
+    assert same.acknowledge_all(None, epoch=-1).error_code == ErrorCode.NONE
+    if opened_again:
+        same.fetch(at.topic_id, 0, epoch=0, max_records=0)
+    other.fetch(at.topic_id, 0, max_records=0)
+    at.produce(3)
+    assert acquired(other.fetch()) == [(0, 2, 1)]
+    answer = one.receive(number)
+    assert answer.error_code == ErrorCode.SHARE_SESSION_NOT_FOUND
+    assert not answer.responses
+
+
 def test_members_that_wait_are_served_in_turn(at: Place) -> None:
     members = [at.member(name) for name in "abc"]
     asked = [(one, one.send_fetch(at.topic_id, 0, max_wait_ms=15_000, max_records=1)) for one in members]
