@@ -33,6 +33,8 @@ _S, _T = ShareRecordState, ShareRecordTrigger
 _DONE: Final = (_S.ACKNOWLEDGED, _S.ARCHIVED)
 _FIRST: Final = attrgetter("first")
 _NOBODY: Final = ""
+#: Void ends of locks, beyond one for each run, that need not be cleared away.
+_FEW_LOCKS: Final = 64
 
 #: Apache Kafka's words for what nobody has, and for what another member has: for a batch as it was acquired,
 #: and for a part of one.
@@ -467,6 +469,12 @@ class SharePartition:
         if delivery and run.delivery_count >= limits.delivery_count:
             self.tallies.last_deliveries.add(run.first, run.last, member, run.delivery_count)
         heapq.heappush(self._locks, (run.deadline_ms, run.first, run.last))
+        if len(self._locks) > 2 * len(self._runs) + _FEW_LOCKS:
+            # locks that were renewed again and again
+            self._locks = [
+                (run.deadline_ms, run.first, run.last) for run in self._runs if run.state is _S.ACQUIRED
+            ]
+            heapq.heapify(self._locks)
 
     def _give_back(self, run: _InFlight, kind: AcknowledgeType, limits: ShareLimits) -> None:
         """Carry out an acknowledgement other than a renewal."""
@@ -566,15 +574,20 @@ class SharePartition:
     def _take_again(
         self, member: str, last: int, limits: ShareLimits, now_ms: int, most: int, strict: bool
     ) -> list[_InFlight]:
-        """Lock what is Available up to an offset, at least a whole run unless ``strict``."""
+        """Lock what is Available up to an offset. Unless ``strict``, what was acquired together first comes
+        together where ``most`` is reached in it.
+        """
         taken: list[_InFlight] = []
-        left = most
+        left, batch = most, None
         waiting = [
             run
             for run in self._from(self.next_offset)
             if run.first <= last and run.state is _S.AVAILABLE and run.before is None
         ]
         for run in waiting:
+            if left <= 0 and (strict or run.batch is not batch):
+                break
+            batch = run.batch
             part = _part_size(run, limits)
             is_part = part < len(run) or run.delivery_count + 1 >= limits.delivery_count > 2
             if taken and is_part and run.delivery_count + 1 >= limits.delivery_count:
@@ -584,7 +597,7 @@ class SharePartition:
                 self._lock(each, member, limits, now_ms)
                 taken.append(each)
             left -= size
-            if left <= 0 or is_part:
+            if is_part:
                 break
         return taken
 

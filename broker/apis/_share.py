@@ -20,7 +20,7 @@ from ...share_partitions import (
 from ..authorizer import Operation, ResourceType, right
 from ..node import Node
 from ..partitions.partition import Partition
-from ..share.led_partition import UNREAD, Stored
+from ..share.led_partition import Stored, unread
 from ..share.persister import ShareKey
 from ..share.share_leader import ShareLink
 from ._api import AnyAsked, AnyRequest, Guard, T
@@ -131,7 +131,7 @@ class MemberRequest:
         self.find_partition(place)
         led = self.node.shares.find(ShareKey(self.group, *place))
         if led is None:
-            raise UNREAD
+            raise unread()
         return led.acknowledge(self.member, ranges)
 
     async def close(self, session: ShareSession) -> None:

@@ -31,14 +31,16 @@ from .share_watch import ShareWatch
 
 log = logging.getLogger("kohort.broker")
 
-#: What an acknowledgement is told of a share partition that nobody has fetched here.
-UNREAD: Final = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-
 #: The outcome of a write: None, or why it failed.
 Stored: TypeAlias = "asyncio.Future[KafkaError | None]"
 
 #: After a write that failed, locks that have ended are looked at again only after this time, in seconds.
 _AGAIN_S: Final = 1.0
+
+
+def unread() -> KafkaError:
+    """What an acknowledgement is told of a share partition that nobody has fetched here, in Kafka's words."""
+    return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")
 
 
 class Asking(NamedTuple):
@@ -257,7 +259,7 @@ class LedPartition:
         """Carry out what a member says of its records; None if that is not stored. Raises KafkaError."""
         self.check()
         if self.records is None:
-            raise UNREAD
+            raise unread()
         write = self.records.acknowledge(member, ranges, self.rules.limits, self._now_ms())
         self._leader.counters.count_acknowledged(ranges)
         self._arm()
@@ -348,7 +350,8 @@ class LedPartition:
         # once it is given up there is nothing left to write
         while self._unwritten:
             written, self._unwritten = self._unwritten, []
-            failed = await self._write(written)
+            refused = await self._write(written)
+            failed = None if refused is None else told_error(refused)
             if self.error is not None:
                 failed = self.error
             elif self.records is not None:
@@ -358,7 +361,7 @@ class LedPartition:
                 self._arm(0.0 if failed is None else _AGAIN_S)
             for _, stored in written:
                 stored.set_result(failed)
-            if failed is not None and failed.code in LOST and self.error is None:
+            if failed is not None and refused is not None and refused.code in LOST:
                 self.give_up(failed)
             self._wake()
         self._task = None
@@ -379,10 +382,10 @@ class LedPartition:
                 batches,
             )
         except KafkaError as error:
-            return told_error(error)
+            return error
         except Exception:
             log.exception("the state of %s cannot be written", self.key)
-            return told_error(KafkaError(-1, "the state cannot be written"))
+            return KafkaError(-1, "the state cannot be written")
         return None
 
     def give_up(self, error: KafkaError) -> None:

@@ -22,8 +22,17 @@ _TOLD = {
     _E.FENCED_STATE_EPOCH: _E.NOT_LEADER_OR_FOLLOWER,
 }
 
-#: Errors after which the share partition is not this leader's any more, or is not any more at all.
-LOST = frozenset({_E.NOT_LEADER_OR_FOLLOWER, _E.GROUP_ID_NOT_FOUND, _E.UNKNOWN_TOPIC_OR_PARTITION})
+#: Errors of a write after which the share partition is not this leader's any more, or is not any more at all:
+#: INVALID_REQUEST says that its state was deleted.
+LOST = frozenset(
+    {
+        _E.FENCED_LEADER_EPOCH,
+        _E.FENCED_STATE_EPOCH,
+        _E.GROUP_ID_NOT_FOUND,
+        _E.UNKNOWN_TOPIC_OR_PARTITION,
+        _E.INVALID_REQUEST,
+    }
+)
 
 
 class ShareKey(NamedTuple):

@@ -76,7 +76,7 @@ def check_request(shard: GroupShard, body: ShareGroupHeartbeatRequest) -> None:
         wrong = "MemberId can't be empty."
     elif not body.group_id.strip():
         wrong = "GroupId can't be empty."
-    elif body.rack_id == "":
+    elif body.rack_id is not None and not body.rack_id.strip():
         wrong = "RackId can't be empty."
     elif body.member_epoch == _JOINING and not body.subscribed_topic_names:
         wrong = "SubscribedTopicNames must be set in first request."

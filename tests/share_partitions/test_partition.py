@@ -105,6 +105,16 @@ def test_neighbours_that_were_released_apart_are_one_range() -> None:
     assert give(partition, "b", log(6)) == [(0, 3, 2)]
 
 
+def test_what_was_acquired_together_comes_again_together_where_max_records_is_reached() -> None:
+    one = SharePartition(0)
+    give(one, "a", log(10, 10), 1)
+    give(one, "a", log(10, 10))
+    for offset in (2, 5, 7, 12):
+        store(one, say(one, "a", offset, offset, RELEASE))
+    assert give(one, "b", log(10, 10), 1) == [(2, 2, 2), (5, 5, 2), (7, 7, 2)]
+    assert give(one, "b", log(10, 10), 1) == [(12, 12, 2)]
+
+
 def test_strict_holds_for_redelivered_records() -> None:
     partition = SharePartition(0)
     give(partition, "a", log(6))
@@ -291,6 +301,19 @@ def test_a_renewed_lock_begins_anew_and_nothing_is_stored() -> None:
     late = partition.expire(LIMITS, 50_000)
     assert late is not None
     assert late.batches == [StateBatch(0, 1, AVAILABLE, 1)]
+
+
+def test_locks_that_are_renewed_all_the_time_take_no_more_room() -> None:
+    one = SharePartition(0)
+    give(one, "m", log(100))
+    every = [AcknowledgedRange(offset, offset, [RENEW]) for offset in range(100)]
+    for now_ms in range(50):
+        assert one.acknowledge("m", every, LIMITS, now_ms) is None
+    assert len(one._locks) < 400
+    assert one.expire(LIMITS, 30_048) is None
+    expired = one.expire(LIMITS, 30_049)
+    assert expired is not None
+    assert [tuple(each[:2]) for each in expired.batches] == [(0, 99)]
 
 
 def test_a_renewal_that_the_group_does_not_allow_is_refused() -> None:

@@ -213,8 +213,9 @@ def test_a_partition_that_was_never_fetched_here_is_unknown(
     topic_id = create_topic(link, name).topic_id
     one = member()
     one.fetch(max_wait_ms=50)
-    code, _ = one.acknowledge(topic_id, (0, 0, [ACCEPT]))
-    assert code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    words = "This server does not host this topic-partition."
+    told = one.acknowledge(topic_id, (0, 0, [ACCEPT]))
+    assert told == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, words)
 
 
 def test_an_unknown_topic_fails_alone(holder: ShareMember) -> None:

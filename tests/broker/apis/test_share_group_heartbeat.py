@@ -37,6 +37,7 @@ def made(wire: Wire, name: str, partitions: int = 2) -> str:
         ({"member_id": " "}, "MemberId can't be empty."),
         ({"group_id": ""}, "GroupId can't be empty."),
         ({"rack_id": ""}, "RackId can't be empty."),
+        ({"rack_id": " "}, "RackId can't be empty."),
         ({"subscribed_topic_names": None}, "SubscribedTopicNames must be set in first request."),
         ({"subscribed_topic_names": []}, "SubscribedTopicNames must be set in first request."),
         ({"member_epoch": -2}, "MemberEpoch is invalid."),

@@ -190,8 +190,18 @@ def test_a_write_that_fails_is_undone_and_told() -> None:
     on_broker(body)
 
 
-@pytest.mark.parametrize("code", [ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.FENCED_STATE_EPOCH])
-def test_whoever_is_fenced_gives_the_share_partition_up_and_reads_it_anew(code: ErrorCode) -> None:
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER),
+        (ErrorCode.FENCED_STATE_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER),
+        # its state was deleted, and may begin anew elsewhere
+        (ErrorCode.INVALID_REQUEST, ErrorCode.UNKNOWN_SERVER_ERROR),
+    ],
+)
+def test_whoever_is_fenced_gives_the_share_partition_up_and_reads_it_anew(
+    code: ErrorCode, told: ErrorCode
+) -> None:
     async def body(world: World) -> None:
         world.write(4)
         led = await world.load()
@@ -199,7 +209,7 @@ def test_whoever_is_fenced_gives_the_share_partition_up_and_reads_it_anew(code: 
         world.persister.refusal = KafkaError(code)
         failed = await say(led, "m", 0, 3, ACCEPT)
         assert failed is not None
-        assert failed.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert failed.code is told
         assert world.leader.find(world.key) is None
         world.persister.refusal = None
         with pytest.raises(KafkaError):
@@ -412,6 +422,19 @@ def test_record_batches_larger_than_one_read() -> None:
         assert given is not None
         assert [tuple(each) for each in given.ranges] == [(0, 1, 1)]
         assert len(given.records) == 2 * len(records)
+
+    on_broker(body)
+
+
+def test_refused_acknowledgements_leave_nothing_behind() -> None:
+    async def body(world: World) -> None:
+        led = world.leader.lead(world.key, world.partition)
+        refused = []
+        for _ in range(2):
+            with pytest.raises(KafkaError) as told:
+                led.acknowledge("m", [AcknowledgedRange(0, 0, [ACCEPT])])
+            refused.append(told.value)
+        assert refused[0] is not refused[1], "an error keeps the frames, and their requests, that raised it"
 
     on_broker(body)
 
