@@ -18,6 +18,7 @@ from .partition import (
 from .rules import ShareRules
 from .sessions import (
     CLOSING_EPOCH,
+    MOST_ID_CHARACTERS,
     OPENING_EPOCH,
     ShareSession,
     ShareSessions,
@@ -27,6 +28,7 @@ from .tallies import Happened, ShareSummary, ShareTallies, Tally
 
 __all__ = [
     "CLOSING_EPOCH",
+    "MOST_ID_CHARACTERS",
     "OPENING_EPOCH",
     "AcknowledgeType",
     "AcknowledgedRange",

@@ -18,9 +18,15 @@ OPENING_EPOCH: Final = 0
 CLOSING_EPOCH: Final = -1
 _LAST_EPOCH: Final = 2**31 - 1
 
+#: Most characters of a member's id: Kafka's are UUIDs in writing.
+MOST_ID_CHARACTERS: Final = 36
+
 #: Most partitions of all sessions together, some 150 bytes each: as many as 1,000 members of 1,000
 #: partitions have.
 MOST_PARTITIONS: Final = 1_000_000
+
+#: Most partitions of one session: each of its fetches looks at all of them.
+MOST_OF_SESSION: Final = 100_000
 
 
 class TopicPlace(NamedTuple):
@@ -111,7 +117,9 @@ class ShareSessions:
         return session
 
     def check_open(self, session: ShareSession) -> None:
-        """Raise KafkaError SHARE_SESSION_NOT_FOUND if a session has ended, as it may while a request waits."""
+        """Raise KafkaError SHARE_SESSION_NOT_FOUND if a session has ended, as it may while a request
+        waits.
+        """
         if self._sessions.get((session.group, session.member)) is not session:
             raise KafkaError(
                 ErrorCode.SHARE_SESSION_NOT_FOUND,
@@ -137,6 +145,11 @@ class ShareSessions:
                 raise KafkaError(
                     ErrorCode.SHARE_SESSION_LIMIT_REACHED,
                     f"share sessions have {self._most_partitions} partitions, which is all that may be",
+                )
+            if len(session.places) >= MOST_OF_SESSION:
+                raise KafkaError(
+                    ErrorCode.SHARE_SESSION_LIMIT_REACHED,
+                    f"the session has {MOST_OF_SESSION} partitions, which is all that it may have",
                 )
             session.places[place] = None
             self.partitions += 1

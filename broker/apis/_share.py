@@ -11,6 +11,7 @@ from ...cluster import NO_LEADER
 from ...protocol import ErrorCode, KafkaError
 from ...share_partitions import (
     CLOSING_EPOCH,
+    MOST_ID_CHARACTERS,
     OPENING_EPOCH,
     AcknowledgedRange,
     ShareSession,
@@ -18,6 +19,7 @@ from ...share_partitions import (
     check_ranges,
 )
 from ..authorizer import Operation, ResourceType, right
+from ..event_loop.time_slices import in_slices
 from ..node import Node
 from ..partitions.partition import Partition
 from ..share.led_partition import Stored, unread
@@ -60,9 +62,9 @@ class MemberRequest:
     """One request of a member, and what both APIs do with it."""
 
     def __init__(self, node: Node, request: AnyRequest) -> None:
-        """Raises KafkaError INVALID_REQUEST without a group or a member."""
+        """Raises KafkaError INVALID_REQUEST without a group or a member, or for a long id of a member."""
         body = request.body
-        if body.group_id is None or not body.member_id:
+        if body.group_id is None or not body.member_id or len(body.member_id) > MOST_ID_CHARACTERS:
             raise KafkaError(ErrorCode.INVALID_REQUEST)
         self.node = node
         self.request = request
@@ -102,11 +104,11 @@ class MemberRequest:
         self, topics: Iterable[_NamedTopic], *, may_renew: bool
     ) -> dict[TopicPlace, KafkaError | None]:
         """Carry out the acknowledgements of a request, and wait until they are stored. Returns the outcome
-        by partition.
+        by partition. Of a partition that is named twice the last row counts, as in Apache Kafka.
         """
         told: dict[TopicPlace, KafkaError | None] = {}
         writes: dict[TopicPlace, Stored] = {}
-        for place, batches in _places_of(topics):
+        async for place, batches in in_slices(dict(_places_of(topics)).items()):
             if not batches:
                 continue
             ranges = [

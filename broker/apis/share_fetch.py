@@ -8,8 +8,8 @@ woken when records are written, when others lose or give back records, and when 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 
 from ...coordinator.share_groups import SHARE_VERSION
 from ...protocol import ApiKey, ErrorCode, KafkaError
@@ -26,7 +26,7 @@ from ...protocol.messages.share_fetch import (
 )
 from ...share_partitions import OPENING_EPOCH, ShareSession, TopicPlace
 from ..event_loop.stopwatch import clock
-from ..event_loop.time_slices import Slices
+from ..event_loop.time_slices import Slices, in_slices
 from ..node import Node
 from ..partitions.partition import Waiter
 from ..share.led_partition import Asking, Given, LedPartition
@@ -43,13 +43,8 @@ from ._share import (
 
 _BATCH_OPTIMIZED, _RECORD_LIMIT = 0, 1
 
-
-@dataclass(slots=True)
-class _Found:
-    """What a fetch has found in the partitions of its session."""
-
-    given: dict[TopicPlace, Given] = field(default_factory=dict)
-    errors: dict[TopicPlace, KafkaError] = field(default_factory=dict)
+#: Partitions that are added to a session, or forgotten, in one go.
+_PART = 1_000
 
 
 class _MemberFetch:
@@ -64,23 +59,19 @@ class _MemberFetch:
         self.most_bytes = _most_bytes(asked)
         self.waiter: Waiter[LedPartition] = Waiter()
         self.led: dict[TopicPlace, LedPartition] = {}
-        self.found = _Found()
+        self.errors: dict[TopicPlace, KafkaError] = {}
+        self.begun_s = clock()
 
     @property
     def asks_records(self) -> bool:
         return bool(self.places) and self.body.max_records > 0 and self.most_bytes > 0
 
-    async def run(self) -> _Found:
-        """Acquire records, as soon as there are enough or the time is up. Raises KafkaError
-        SHARE_SESSION_NOT_FOUND if the session ends meanwhile.
-        """
-        body, found = self.body, self.found
+    async def wait(self) -> None:
+        """Wait until there are enough records, or the time is up, and find the errors of partitions."""
         if not self.asks_records:
-            self._find_errors()
-            return found
-        begun_s = clock()
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + max(body.max_wait_ms, 0) / 1000
+            await self._find_errors()
+            return
+        deadline = asyncio.get_running_loop().time() + max(self.body.max_wait_ms, 0) / 1000
         try:
             if not await self._is_due(self.places):
                 async with asyncio.timeout_at(deadline):
@@ -90,20 +81,14 @@ class _MemberFetch:
         finally:
             for led in self.led.values():
                 led.waiters.pop(self.waiter, None)
-        # nobody would give back what it got, and its share partitions may be read by others anew
-        self.shares.sessions.check_open(self.session)
-        # no other request runs from here to the answer: what is given is in it
-        self._acquire()
-        self.shares.counters.acquire_times.record(clock() - begun_s)
-        return found
 
-    def _find_errors(self) -> None:
+    async def _find_errors(self) -> None:
         """Find what cannot be read, without loading anything."""
-        for place in self.places:
+        async for place in in_slices(self.places):
             try:
                 self.asked.find_partition(place)
             except KafkaError as error:
-                self.found.errors[place] = error
+                self.errors[place] = error
 
     async def _wait(self) -> None:
         places = {led: place for place, led in self.led.items()}
@@ -117,18 +102,19 @@ class _MemberFetch:
         """Look at partitions: return whether the request can be answered; they are watched otherwise."""
         slices = Slices()
         few = min(max(self.body.min_bytes, 1), self.most_bytes)
+        due = False
+        # all of them, as records of all are acquired
         for place in places:
             await slices.end_if_due()
             try:
                 led = self.led.get(place) or self._lead(place)
                 # before it is looked at: what changes from here on is told
                 led.watch(self.waiter)
-                if led.has_news() and (few == 1 or self._size(few) >= few):
-                    return True
+                due = due or (led.has_news() and (few == 1 or self._size(few) >= few))
             except KafkaError as error:
-                self.found.errors[place] = error
+                self.errors[place] = error
         # if none is left that could get records, there is nothing to wait for
-        return len(self.found.errors) == len(self.places)
+        return due or len(self.errors) == len(self.places)
 
     def _lead(self, place: TopicPlace) -> LedPartition:
         led = self.shares.lead(ShareKey(self.asked.group, *place), self.asked.find_partition(place))
@@ -139,23 +125,28 @@ class _MemberFetch:
         """Bytes that the fetch could be given, up to ``enough`` or so. Raises KafkaError."""
         size = 0
         for place, led in self.led.items():
-            if place not in self.found.errors and size < enough:
+            if place not in self.errors and size < enough:
                 size += led.measure(enough - size)
         return size
 
-    def _acquire(self) -> None:
-        body, found = self.body, self.found
+    def acquire(self) -> Iterator[tuple[TopicPlace, Given | None]]:
+        """Acquire records; yield partitions with what they gave, or None if they have an error now. Raises
+        KafkaError SHARE_SESSION_NOT_FOUND if the session has ended: nobody would give back what it gets.
+        """
+        self.shares.sessions.check_open(self.session)
+        body = self.body
         ready = []
-        for place in self.places:
-            led = self.led.get(place)
-            if led is None or place in found.errors:
+        for place, led in self.led.items():
+            if place in self.errors:
                 continue
             try:
                 if led.has_news():
                     ready.append((place, led))
             except KafkaError as error:
-                found.errors[place] = error
+                self.errors[place] = error
+                yield place, None
         left_bytes, left_records = self.most_bytes, body.max_records
+        gives_first = True
         for nth, (place, led) in enumerate(ready):
             if left_records <= 0 or left_bytes <= 0:
                 break
@@ -166,18 +157,22 @@ class _MemberFetch:
                 max(left_bytes // (len(ready) - nth), 1),
                 max(body.batch_size, 0),
                 strict=body.share_acquire_mode == _RECORD_LIMIT,
-                at_least_one=not found.given,
+                at_least_one=gives_first,
             )
             try:
                 given = led.acquire(asking)
             except KafkaError as error:
-                found.errors[place] = error
+                self.errors[place] = error
+                yield place, None
                 continue
             if given is not None:
-                found.given[place] = given
+                gives_first = False
                 self.asked.link.gave(led, self.asked.member, given.ranges)
+                led.partition.topic.traffic.bytes_out += len(given.records)
                 left_bytes -= len(given.records)
                 left_records -= given.record_count
+                yield place, given
+        self.shares.counters.acquire_times.record(clock() - self.begun_s)
 
 
 def _most_bytes(asked: MemberRequest) -> int:
@@ -200,18 +195,26 @@ async def handle(node: Node, request: Request[ShareFetchRequest]) -> ShareFetchR
             await asyncio.sleep(max(body.max_wait_ms, 0) / 1000)
         return ShareFetchResponse(error_code=error.code, error_message=error.message)
     told = await asked.acknowledge(body.topics, may_renew=body.is_renew_ack)
+    rows = _Rows(asked, told)
     if asked.closes:
         await asked.close(session)
-        return _answer(asked, told, _Found())
+        await rows.put_all(told, {})
+        return rows.response()
     try:
-        node.shares.sessions.update(session, _named(body.topics), _forgotten(body.forgotten_topics_data))
+        await _update_session(node, session, body)
         fetch = _MemberFetch(asked, body, session)
-        found = await fetch.run()
+        await fetch.wait()
+        # who opens a session is told of all its partitions, later only of those with news
+        tells_all = asked.epoch == OPENING_EPOCH and fetch.asks_records
+        named = fetch.places if tells_all else ()
+        await rows.put_all(dict.fromkeys((*named, *told, *fetch.errors)), fetch.errors)
+        if fetch.asks_records:
+            # no other request runs from here to the response: what is given is in it
+            for place, given in fetch.acquire():
+                rows.put(place, fetch.errors.get(place), given)
     except KafkaError as error:
         return ShareFetchResponse(error_code=error.code, error_message=error.message)
-    # who opens a session is told of all its partitions, later only of those with news
-    tells_all = asked.epoch == OPENING_EPOCH and fetch.asks_records
-    return _answer(asked, told, found, fetch.places if tells_all else ())
+    return rows.response()
 
 
 def _check(asked: MemberRequest, body: ShareFetchRequest) -> None:
@@ -226,34 +229,56 @@ def _check(asked: MemberRequest, body: ShareFetchRequest) -> None:
         raise KafkaError(ErrorCode.INVALID_REQUEST)
 
 
-def _named(topics: Sequence[FetchTopic]) -> list[TopicPlace]:
-    return [
+async def _update_session(node: Node, session: ShareSession, body: ShareFetchRequest) -> None:
+    """Add partitions to a session and forget others, as a request says. Raises KafkaError."""
+    sessions, slices = node.shares.sessions, Slices()
+    for some in _in_parts(_forgotten(body.forgotten_topics_data)):
+        sessions.update(session, (), some)
+        await slices.end_if_due()
+    for some in _in_parts(_named(body.topics)):
+        sessions.update(session, some, ())
+        await slices.end_if_due()
+
+
+def _in_parts(places: Iterator[TopicPlace]) -> Iterator[Sequence[TopicPlace]]:
+    while some := tuple(islice(places, _PART)):
+        yield some
+
+
+def _named(topics: Sequence[FetchTopic]) -> Iterator[TopicPlace]:
+    return (
         TopicPlace(topic.topic_id or NO_TOPIC, one.partition_index)
         for topic in topics
         for one in topic.partitions
-    ]
+    )
 
 
-def _forgotten(topics: Sequence[ForgottenTopic]) -> list[TopicPlace]:
-    return [TopicPlace(topic.topic_id or NO_TOPIC, number) for topic in topics for number in topic.partitions]
+def _forgotten(topics: Sequence[ForgottenTopic]) -> Iterator[TopicPlace]:
+    return (TopicPlace(topic.topic_id or NO_TOPIC, number) for topic in topics for number in topic.partitions)
 
 
-def _answer(
-    asked: MemberRequest,
-    told: dict[TopicPlace, KafkaError | None],
-    found: _Found,
-    named: Iterable[TopicPlace] = (),
-) -> ShareFetchResponse:
-    rows: dict[TopicPlace, PartitionData] = {}
-    leaders: set[int] = set()
-    for place in {**dict.fromkeys(named), **found.given, **told, **found.errors}:
-        given, error = found.given.get(place), found.errors.get(place)
-        refused = told.get(place)
+class _Rows:
+    """The partitions of a response; ``told`` is what became of the acknowledgements."""
+
+    def __init__(self, asked: MemberRequest, told: Mapping[TopicPlace, KafkaError | None]) -> None:
+        self._asked = asked
+        self._told = told
+        self._rows: dict[TopicPlace, PartitionData] = {}
+        self._leaders: set[int] = set()
+
+    async def put_all(self, places: Iterable[TopicPlace], errors: Mapping[TopicPlace, KafkaError]) -> None:
+        """Make the rows of partitions that give nothing, which may be very many."""
+        async for place in in_slices(places):
+            self.put(place, errors.get(place), None)
+
+    def put(self, place: TopicPlace, error: KafkaError | None, given: Given | None) -> None:
+        """Make the row of a partition."""
+        refused = self._told.get(place)
         leader = LeaderIdAndEpoch()
         if any(one is not None and one.code is _NOT_LEADER for one in (error, refused)):
-            leader = LeaderIdAndEpoch(*asked.leader_of(place))
-            leaders.add(leader.leader_id)
-        rows[place] = PartitionData(
+            leader = LeaderIdAndEpoch(*self._asked.leader_of(place))
+            self._leaders.add(leader.leader_id)
+        self._rows[place] = PartitionData(
             place.number,
             ErrorCode.NONE if error is None else error.code,
             None if error is None else error.message,
@@ -263,19 +288,16 @@ def _answer(
             b"" if given is None else given.records,
             [] if given is None else [AcquiredRecords(*each) for each in given.ranges],
         )
-        if given is not None:
-            _count_traffic(asked, place, len(given.records))
-    return ShareFetchResponse(
-        acquisition_lock_timeout_ms=lock_ms(asked),
-        responses=[ShareFetchableTopicResponse(topic_id, some) for topic_id, some in by_topic(rows).items()],
-        node_endpoints=[NodeEndpoint(*each) for each in asked.endpoints_of(leaders)] if leaders else (),
-    )
 
-
-def _count_traffic(asked: MemberRequest, place: TopicPlace, size: int) -> None:
-    led = asked.node.shares.find(ShareKey(asked.group, *place))
-    if led is not None:
-        led.partition.topic.traffic.bytes_out += size
+    def response(self) -> ShareFetchResponse:
+        """Return the response."""
+        topics = by_topic(self._rows).items()
+        leaders = self._asked.endpoints_of(self._leaders) if self._leaders else ()
+        return ShareFetchResponse(
+            acquisition_lock_timeout_ms=lock_ms(self._asked),
+            responses=[ShareFetchableTopicResponse(topic_id, some) for topic_id, some in topics],
+            node_endpoints=[NodeEndpoint(*each) for each in leaders],
+        )
 
 
 _NOT_LEADER = ErrorCode.NOT_LEADER_OR_FOLLOWER

@@ -14,7 +14,7 @@ from typing import Final
 
 from ...log import Steps
 from ...protocol import KafkaError
-from ...share_partitions import AcquiredRange, ShareRules, ShareSession, ShareSessions
+from ...share_partitions import AcquiredRange, ShareRules, ShareSession, ShareSessions, TopicPlace
 from ..event_loop.time_slices import in_slices
 from ..metrics import ShareCounters, ShareFigures
 from ..partitions.partition import Partition
@@ -145,9 +145,10 @@ class ShareLeader:
         if not self.sessions.close(session):
             return []
         released: list[Stored] = []
-        for place in session.places:
-            led = self._led.get(ShareKey(session.group, *place))
-            stored = None if led is None else led.release(session.member)
+        for key in list(self._by_group.get(session.group, ())):
+            if TopicPlace(key.topic_id, key.number) not in session.places:
+                continue
+            stored = self._led[key].release(session.member)
             if stored is not None:
                 released.append(stored)
         self.forget_idle(session.group)

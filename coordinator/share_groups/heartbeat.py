@@ -16,6 +16,7 @@ from ...protocol.messages.share_group_heartbeat import (
     ShareGroupHeartbeatResponse,
     TopicPartitions,
 )
+from ...share_partitions import MOST_ID_CHARACTERS
 from ..engine.effects import Request
 from ..engine.timers import TimerKey
 from ..groups.events import Cause, JoinRefused, MemberFenced, MemberJoined, quote_text
@@ -68,7 +69,7 @@ def on_session_timer(shard: GroupShard, key: TimerKey, now_ms: int) -> None:
 def check_request(shard: GroupShard, body: ShareGroupHeartbeatRequest) -> None:
     """Make the checks of a request that do not depend on the group. Raises KafkaError."""
     most = min(shard.state.settings.kohort_member_max_metadata_bytes, _MOST_SUBSCRIPTION_BYTES)
-    if not body.member_id:
+    if not body.member_id or len(body.member_id) > MOST_ID_CHARACTERS:
         # as in Apache Kafka without a word
         raise KafkaError(ErrorCode.INVALID_REQUEST)
     wrong = ""

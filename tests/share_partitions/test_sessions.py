@@ -102,6 +102,17 @@ def test_no_more_partitions_than_allowed() -> None:
     assert list(session.places) == [A, C]
 
 
+def test_no_more_partitions_in_one_session_than_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kohort.share_partitions.sessions.MOST_OF_SESSION", 2)
+    sessions, session = opened(A, B)
+    with pytest.raises(KafkaError) as refused:
+        sessions.update(session, [C], ())
+    assert refused.value.code is ErrorCode.SHARE_SESSION_LIMIT_REACHED
+    other = sessions.open("g", "other", 10)
+    sessions.update(other, [C], ())
+    assert sessions.partitions == 3
+
+
 _STEP = st.tuples(
     st.sampled_from(["open", "add", "forget", "close"]),
     st.sampled_from("gh"),

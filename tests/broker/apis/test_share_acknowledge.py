@@ -218,6 +218,19 @@ def test_a_partition_that_was_never_fetched_here_is_unknown(
     assert told == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, words)
 
 
+def test_of_a_partition_that_is_named_twice_the_last_row_counts(
+    holder: ShareMember, member: MakeMember, topic_id: UUID
+) -> None:
+    twice = [(topic_id, [(0, [(50, 60, [ACCEPT])]), (0, [(0, 4, [RELEASE])])])]
+    answer = holder.acknowledge_all(topic_id, topics=twice)
+    assert [row.error_code for topic in answer.responses for row in topic.partitions] == [0]
+    twice = [(topic_id, [(0, [(5, 6, [ACCEPT])]), (0, [(50, 60, [ACCEPT])])])]
+    answer = holder.acknowledge_all(topic_id, topics=twice)
+    assert [row.error_code for topic in answer.responses for row in topic.partitions] == [REQUEST]
+    assert holder.acknowledge(topic_id, (5, 6, [ACCEPT])) == (0, None), "nothing was done about them"
+    assert acquired(member("other").fetch(topic_id, 0))[0] == (0, 4, 2)
+
+
 def test_an_unknown_topic_fails_alone(holder: ShareMember) -> None:
     code, _ = holder.acknowledge(uuid.uuid4(), (0, 0, [ACCEPT]))
     assert code == ErrorCode.UNKNOWN_TOPIC_ID
@@ -260,6 +273,7 @@ def test_a_closing_request_gives_back_the_rest(
         pytest.param({"epoch": 1, "member_id": "x"}, ErrorCode.SHARE_SESSION_NOT_FOUND, id="no session"),
         pytest.param({"epoch": 1, "member_id": ""}, REQUEST, id="empty member"),
         pytest.param({"epoch": 1, "member_id": None}, REQUEST, id="null member"),
+        pytest.param({"epoch": 1, "member_id": "x" * 37}, REQUEST, id="a member with a long id"),
         pytest.param({"epoch": 1, "group_id": None}, REQUEST, id="null group"),
     ],
 )

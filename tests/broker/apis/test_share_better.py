@@ -5,6 +5,7 @@ Covers: broker/apis/_share.py.
 
 from __future__ import annotations
 
+import select
 import time
 import uuid
 from collections.abc import Iterator
@@ -115,6 +116,18 @@ def test_a_fetch_whose_session_ended_while_it_waited_acquires_nothing(at: Place,
     answer = one.receive(number)
     assert answer.error_code == ErrorCode.SHARE_SESSION_NOT_FOUND
     assert not answer.responses
+
+
+def test_a_session_of_very_many_partitions_holds_up_nobody(
+    at: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kohort.broker.event_loop.time_slices.SLICE_S", 0.0)
+    one, rest = at.member(), [(number, []) for number in range(1_000)]
+    number = one.send_fetch(topics=[(uuid.uuid4(), rest) for _ in range(9)], max_records=0)
+    at.wire.call(ApiKey.API_VERSIONS, 3, client_software_name="x", client_software_version="1")
+    assert select.select([one.wire.socket], [], [], 0) == ([], [], []), "it is answered later"
+    answer = one.receive(number)
+    assert sum(len(topic.partitions) for topic in answer.responses) == 9_000
 
 
 def test_members_that_wait_are_served_in_turn(at: Place) -> None:

@@ -162,6 +162,21 @@ def test_partitions_stay_in_a_session_until_they_are_forgotten(
     assert acquired(one.fetch(topic_id, 0)) == [(1, 1, 1)]
 
 
+def test_a_fetch_is_given_records_of_all_its_partitions(
+    link: Wire, name: str, group: str, member: MakeMember
+) -> None:
+    raise_share_version(link)
+    topic_id = create_topic(link, f"{name}-two", 2).topic_id
+    initialize(link, group, topic_id, 0, 1, start=0)
+    one = member()
+    one.fetch_all(topic_id, 0, 1, max_wait_ms=50)
+    for partition in (0, 1):
+        produce(link, f"{name}-two", batch(2), partition=partition)
+    answer = one.fetch_all(max_wait_ms=2_000)
+    rows = [row for topic in answer.responses for row in topic.partitions]
+    assert {row.partition_index: acquired(row) for row in rows} == {0: [(0, 1, 1)], 1: [(0, 1, 1)]}
+
+
 def test_acknowledgements_in_a_fetch_come_first(
     link: Wire, name: str, topic_id: UUID, member: MakeMember
 ) -> None:
@@ -223,6 +238,7 @@ def test_a_closed_connection_gives_back_what_its_member_has(
         pytest.param({"member_id": "x", "epoch": -1}, ErrorCode.SHARE_SESSION_NOT_FOUND, id="none to close"),
         pytest.param({"member_id": None, "epoch": 1}, ErrorCode.INVALID_REQUEST, id="null member"),
         pytest.param({"member_id": "", "epoch": 1}, ErrorCode.INVALID_REQUEST, id="empty member"),
+        pytest.param({"member_id": "x" * 37, "epoch": 1}, ErrorCode.INVALID_REQUEST, id="long member"),
         pytest.param({"group_id": None, "epoch": 1}, ErrorCode.INVALID_REQUEST, id="null group"),
         pytest.param(
             {"epoch": 1, "is_renew_ack": True}, ErrorCode.INVALID_REQUEST, id="renewals and a fetch"

@@ -38,6 +38,7 @@ def made(wire: Wire, name: str, partitions: int = 2) -> str:
         ({"group_id": ""}, "GroupId can't be empty."),
         ({"rack_id": ""}, "RackId can't be empty."),
         ({"rack_id": " "}, "RackId can't be empty."),
+        ({"member_id": "x" * 37}, None),
         ({"subscribed_topic_names": None}, "SubscribedTopicNames must be set in first request."),
         ({"subscribed_topic_names": []}, "SubscribedTopicNames must be set in first request."),
         ({"member_epoch": -2}, "MemberEpoch is invalid."),
