@@ -145,7 +145,7 @@ class _MemberFetch:
             except KafkaError as error:
                 self.errors[place] = error
                 yield place, None
-        left_bytes, left_records = self.most_bytes, body.max_records
+        left_bytes, left_records = min(self.most_bytes, self.shares.room_bytes), body.max_records
         gives_first = True
         for nth, (place, led) in enumerate(ready):
             if left_records <= 0 or left_bytes <= 0:
@@ -167,7 +167,7 @@ class _MemberFetch:
                 continue
             if given is not None:
                 gives_first = False
-                self.asked.link.gave(led, self.asked.member, given.ranges)
+                self.asked.link.gave(led, self.asked.member, given.ranges, len(given.records))
                 led.partition.topic.traffic.bytes_out += len(given.records)
                 left_bytes -= len(given.records)
                 left_records -= given.record_count

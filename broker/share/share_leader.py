@@ -29,31 +29,46 @@ _LOOK_S: Final = 10.0
 _AT_ONCE: Final = 200
 
 
+#: Bytes of records in responses that clients do not take: over it a fetch gets few. A response has all of its
+#: records in memory.
+MOST_UNSENT_BYTES: Final = 128 << 20
+FEW_BYTES: Final = 64 << 10
+
+
 class ShareLink:
     """What one connection has: the sessions that were opened on it, and what its last answer gave a member,
     while that answer is not sent.
     """
 
-    __slots__ = ("_leader", "_unsent", "sessions")
+    __slots__ = ("_leader", "_unsent", "_unsent_bytes", "sessions")
 
     def __init__(self, leader: ShareLeader) -> None:
         self._leader = leader
         #: By group and member.
         self.sessions: dict[tuple[str, str], ShareSession] = {}
         self._unsent: list[tuple[LedPartition, str, Sequence[AcquiredRange]]] = []
+        self._unsent_bytes = 0
 
-    def gave(self, led: LedPartition, member: str, ranges: Sequence[AcquiredRange]) -> None:
-        """Note what an answer gives that is about to be sent."""
+    def gave(self, led: LedPartition, member: str, ranges: Sequence[AcquiredRange], size: int) -> None:
+        """Note what an answer gives that is about to be sent, ``size`` bytes of records."""
         self._unsent.append((led, member, ranges))
+        self._unsent_bytes += size
+        self._leader.unsent_bytes += size
 
     def on_sent(self) -> None:
         """Called when the operating system has the answer: from then on it counts as delivered."""
         if self._unsent:
-            self._unsent = []
+            self._forget_unsent()
+
+    def _forget_unsent(self) -> None:
+        self._unsent = []
+        self._leader.unsent_bytes -= self._unsent_bytes
+        self._unsent_bytes = 0
 
     def close(self) -> None:
         """Called when the connection is closed: what it did not send is no delivery, its sessions end."""
-        unsent, self._unsent = self._unsent, []
+        unsent = self._unsent
+        self._forget_unsent()
         for led, member, ranges in unsent:
             led.take_back(member, ranges)
         for session in list(self.sessions.values()):
@@ -81,6 +96,8 @@ class ShareLeader:
         self.run_long = run_long
         self.now_ms = now_ms
         self.sessions = ShareSessions()
+        #: Bytes of records in responses that the operating system has not taken.
+        self.unsent_bytes = 0
         self.counters = counters
         self.may_be_replaced = may_be_replaced
         self.history = history
@@ -91,6 +108,11 @@ class ShareLeader:
 
     def __repr__(self) -> str:
         return f"<ShareLeader: {len(self._led)} share partitions, {self.sessions}>"
+
+    @property
+    def room_bytes(self) -> int:
+        """How many bytes a fetch may be given now."""
+        return max(MOST_UNSENT_BYTES - self.unsent_bytes, FEW_BYTES)
 
     def all_led(self) -> list[LedPartition]:
         """Return the share partitions in memory."""

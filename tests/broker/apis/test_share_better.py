@@ -20,6 +20,7 @@ from kohort.testing import RunningBroker, running_broker
 from tests.broker.apis.share_members import (
     ACCEPT,
     RELEASE,
+    Said,
     ShareMember,
     acquired,
     initialize,
@@ -122,12 +123,24 @@ def test_a_session_of_very_many_partitions_holds_up_nobody(
     at: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kohort.broker.event_loop.time_slices.SLICE_S", 0.0)
-    one, rest = at.member(), [(number, []) for number in range(1_000)]
+    one = at.member()
+    rest: list[tuple[int, list[Said]]] = [(number, []) for number in range(1_000)]
     number = one.send_fetch(topics=[(uuid.uuid4(), rest) for _ in range(9)], max_records=0)
     at.wire.call(ApiKey.API_VERSIONS, 3, client_software_name="x", client_software_version="1")
     assert select.select([one.wire.socket], [], [], 0) == ([], [], []), "it is answered later"
     answer = one.receive(number)
     assert sum(len(topic.partitions) for topic in answer.responses) == 9_000
+
+
+def test_a_fetch_gets_few_while_others_do_not_take_their_responses(
+    at: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kohort.broker.share.share_leader.MOST_UNSENT_BYTES", 0)
+    monkeypatch.setattr("kohort.broker.share.share_leader.FEW_BYTES", 1)
+    one = at.member()
+    at.produce(2, 2, 2)
+    assert acquired(one.fetch(at.topic_id, 0)) == [(0, 1, 1)]
+    assert acquired(one.fetch()) == [(2, 3, 1)]
 
 
 def test_members_that_wait_are_served_in_turn(at: Place) -> None:

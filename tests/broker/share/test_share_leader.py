@@ -19,7 +19,7 @@ from kohort.broker.share import share_leader
 from kohort.broker.share.led_partition import Asking, LedPartition
 from kohort.broker.share.persister import ShareKey, StoredPartition
 from kohort.broker.share.share_events import ShareRecordsRejected
-from kohort.broker.share.share_leader import ShareLeader, ShareLink
+from kohort.broker.share.share_leader import FEW_BYTES, MOST_UNSENT_BYTES, ShareLeader, ShareLink
 from kohort.broker.share.share_watch import ShareHistory
 from kohort.coordinator import CoordinatorEvent
 from kohort.protocol import ErrorCode, EventName, KafkaError
@@ -310,9 +310,9 @@ def test_a_closed_connection_frees_what_its_members_have_and_an_answer_that_was_
         first, second = led.acquire(ask("m", 1)), led.acquire(ask("m", 1))
         assert first is not None
         assert second is not None
-        world.link.gave(led, "m", first.ranges)
+        world.link.gave(led, "m", first.ranges, 1_000)
         world.link.on_sent()
-        world.link.gave(led, "m", second.ranges)
+        world.link.gave(led, "m", second.ranges, 1_000)
         world.link.close()
         await until(lambda: bool(world.persister.writes))
         await until(led.has_news)
@@ -422,6 +422,22 @@ def test_record_batches_larger_than_one_read() -> None:
         assert given is not None
         assert [tuple(each) for each in given.ranges] == [(0, 1, 1)]
         assert len(given.records) == 2 * len(records)
+
+    on_broker(body)
+
+
+def test_members_that_do_not_take_their_responses_leave_little_for_others() -> None:
+    async def body(world: World) -> None:
+        led, leader = await world.load(), world.leader
+        slow, other = ShareLink(leader), ShareLink(leader)
+        assert leader.room_bytes == MOST_UNSENT_BYTES
+        slow.gave(led, "slow", (), 1_000)
+        other.gave(led, "other", (), MOST_UNSENT_BYTES)
+        assert leader.room_bytes == FEW_BYTES
+        other.on_sent()
+        assert leader.room_bytes == MOST_UNSENT_BYTES - 1_000
+        slow.close()
+        assert leader.room_bytes == MOST_UNSENT_BYTES
 
     on_broker(body)
 
