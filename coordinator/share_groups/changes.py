@@ -20,13 +20,15 @@ from ...offsets_topic import (
     TargetAssignment,
     TargetEpoch,
 )
-from ...protocol import CauseKind, ErrorCode
-from ..engine.effects import Command
+from ...protocol import CauseKind, ErrorCode, KafkaError
+from ..engine.readiness import append_error
 from ..groups.events import Cause, MemberGone, RebalanceCompleted, RebalanceStarted
 from ..groups.groups import GroupShard, forget_group
 from .assignor import assign_partitions
+from .commands import DeleteShareState, InitializeShareState
 from .configs import config_of
 from .group import SESSION, ShareGroup, ShareMember, ShareRebalance, find_share_group
+from .shard_state import state_of
 
 _TYPES = ShareRecordType
 # a rebalance that keeps starting over keeps its first causes
@@ -42,7 +44,7 @@ class ShareChanges:
     now_ms: int
     records: list[Record] = field(default_factory=list)
     #: Given when the records are in the log.
-    commands: list[Command] = field(default_factory=list)
+    commands: list[InitializeShareState | DeleteShareState] = field(default_factory=list)
 
     def put(self, kind: ShareRecordType, member_id: str, value: ShareRecordValue | None) -> None:
         """Add a record, which takes effect at once."""
@@ -168,10 +170,18 @@ def remove_silent(shard: GroupShard, group: ShareGroup, member: ShareMember, now
     changes.commit()
 
 
-def _give_commands(shard: GroupShard, commands: Iterable[Command], error: ErrorCode, _now_ms: int) -> None:
-    if not error:
-        for command in commands:
+def _give_commands(
+    shard: GroupShard,
+    commands: Iterable[InitializeShareState | DeleteShareState],
+    error: ErrorCode,
+    now_ms: int,
+) -> None:
+    """Give commands that are in the log; if the log refused that, answer the requests that wait for them."""
+    for command in commands:
+        if not error:
             shard.command(command)
+        elif (pending := state_of(shard).pending.pop(command, None)) is not None:
+            pending.finish(shard, command.failed(KafkaError(append_error(error))), now_ms)
 
 
 def _start_over(shard: GroupShard, group_id: str, now_ms: int) -> None:

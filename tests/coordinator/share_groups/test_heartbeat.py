@@ -64,11 +64,11 @@ def test_the_checks_of_a_request_come_in_kafkas_order(until: int) -> None:
     assert not world.shard.state.knows("g")
 
 
-def test_a_blank_rack_and_any_member_id_are_taken_as_sent() -> None:
+def test_a_rack_and_a_member_id_are_taken_as_sent() -> None:
     world = ShareWorld()
-    answer = world.ask(ApiKey.SHARE_GROUP_HEARTBEAT, 1, beat(rack_id=" ", member_id=" m\n"))
+    answer = world.ask(ApiKey.SHARE_GROUP_HEARTBEAT, 1, beat(rack_id=" r", member_id=" m\n"))
     assert answer.member_id == " m\n"
-    assert world.share_group().members[" m\n"].metadata.rack_id == " "
+    assert world.share_group().members[" m\n"].metadata.rack_id == " r"
 
 
 @pytest.mark.parametrize(("epoch", "text"), [(1, "Share group g not found."), (-1, "Group g not found.")])

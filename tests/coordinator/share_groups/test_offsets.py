@@ -17,6 +17,7 @@ from kohort.coordinator.share_groups.offsets import (
     describe_refusal,
     handle_describe_offsets,
 )
+from kohort.coordinator.share_groups.shard_state import state_of
 from kohort.protocol import ApiKey, ErrorCode, KafkaError, RequestContext
 from tests.coordinator.consumer_groups.group_world import Answers
 from tests.coordinator.share_groups.share_world import ShareWorld
@@ -64,6 +65,19 @@ def asked(world: ShareWorld, topics: Any, group: str = "g") -> AskedOffsets:
     (answer,) = answers
     assert isinstance(answer, AskedOffsets)
     return answer
+
+
+def test_what_the_log_does_not_take_is_answered_at_once() -> None:
+    world = emptied()
+    world.failing = True
+    (answer,) = alter(world, ("t", [(0, 5)]), group="new")
+    assert [row.error_code for row in answer.responses[0].partitions] == [E.NOT_COORDINATOR]
+    (answer,) = delete_state(world, "t")
+    assert answer.responses[0].error_code == E.NOT_COORDINATOR
+    answers = world.begin(ApiKey.DELETE_GROUPS, 2, SimpleNamespace(group_id="g"))
+    assert len(answers) == 1
+    assert world.commands == []
+    assert not state_of(world.shard).pending
 
 
 def test_altering_begins_partitions_anew_at_the_groups_epoch() -> None:
