@@ -8,6 +8,7 @@ from tests.simulation.planted import BUGS, MOST_SEEDS, Bug, found_by, rows
 from tests.simulation.planted_cluster import CLUSTER_BUGS
 from tests.simulation.planted_consumer_groups import CONSUMER_GROUP_BUGS
 from tests.simulation.planted_services import SERVICE_BUGS
+from tests.simulation.planted_share_groups import SHARE_BUGS
 from tests.simulation.planted_transactions import TRANSACTION_BUGS
 
 TABLES = {
@@ -16,10 +17,12 @@ TABLES = {
     " in services": SERVICE_BUGS,
     " in transactions": TRANSACTION_BUGS,
     " in clusters": CLUSTER_BUGS,
+    " in share groups": SHARE_BUGS,
 }
 
 #: Their schedules take longest: the others of them are looked for with ``--soak`` (``make soak-simulation``).
-EACH_TIME = CLUSTER_BUGS[:4]
+EACH_TIME = (*CLUSTER_BUGS[:4], *SHARE_BUGS[:4])
+_LONG = (*CLUSTER_BUGS, *SHARE_BUGS)
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -43,7 +46,7 @@ def test_the_code_still_has_what_every_bug_replaces(name: str) -> None:
     [pytest.param(name, bug, id=bug.what.replace(" ", "-")) for name, bugs in TABLES.items() for bug in bugs],
 )
 def test_a_planted_bug_is_found_by_an_invariant_and_by_nothing_else(name: str, bug: Bug, soaks: bool) -> None:
-    if bug in CLUSTER_BUGS and bug not in EACH_TIME and not soaks:
+    if bug in _LONG and bug not in EACH_TIME and not soaks:
         pytest.skip("it takes --soak")
     _, seeds = rows(name)[bug.what]
     # whatever changes in the code may change the schedule of a seed: then others have to find it
