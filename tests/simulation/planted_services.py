@@ -47,7 +47,7 @@ SERVICE_BUGS = (
     _Bug(
         "a record that another consumer delivered can be marked done",
         "consumer.done.tracker:Tracker.begin_session",
-        "secrets.randbits(62) + 1",
+        "randbits(62) + 1",
         "next(vars(self).setdefault('ids', iter(range(1, 1_000_000))))",
     ),
     _Bug(
