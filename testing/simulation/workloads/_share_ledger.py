@@ -130,13 +130,14 @@ class ShareLedger:
         """
         before = self._of(place)
         now = self._known[place] = _Known(before.life + 1, first)
-        if is_deleted:
+        brokers = self._world.brokers.values()
+        found = [self._view.led_share_partition(broker, self._group, place) for broker in brokers]
+        in_memory = {led for led in found if led is not None}
+        self._replaced |= in_memory
+        if is_deleted and in_memory:
             now.first = before.first
             now.given, now.ended, now.exhausted = before.given, before.ended, before.exhausted
-        for broker in self._world.brokers.values():
-            led = self._view.led_share_partition(broker, self._group, place)
-            if led is not None:
-                self._replaced.add(led)
+            now.sent, now.unsent = before.sent, before.unsent
 
     # --- requests -----------------------------------------------------------------------------------------
 
