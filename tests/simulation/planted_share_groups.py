@@ -82,6 +82,12 @@ _AT_LEADER = (
         "if run.state is _S.ACQUIRED or run.before is not None:",
     ),
     _Bug(
+        "what the log has lost is not dropped",
+        "share_partitions.partition:SharePartition.follow_log_start",
+        "if offset <= self.start_offset:",
+        "if True:",
+    ),
+    _Bug(
         "what the log has lost still counts as done",
         "share_partitions.partition:SharePartition.follow_log_start",
         "self.done_count -= min(len(run), offset - run.first)",
@@ -163,6 +169,12 @@ _AT_COORDINATOR = (
         "start = now.start_offset",
     ),
     _Bug(
+        "a snapshot has no batches",
+        "share_state.shards:_next_snapshot",
+        "write_ms=now_ms",
+        "write_ms=now_ms, batches=()",
+    ),
+    _Bug(
         "a snapshot that is needed is cut off",
         "share_state.shards:ShareStates.needed_from",
         "min((kept.snapshot_offset for kept in self.by_key.values()), default=self.end_offset)",
@@ -202,6 +214,12 @@ _IN_GROUP = (
         "pass",
     ),
     _Bug(
+        "a session is a quarter as long",
+        "coordinator.share_groups.changes:restart_session",
+        ".session_timeout_ms",
+        ".session_timeout_ms // 4",
+    ),
+    _Bug(
         "a heartbeat does not restart the session",
         "coordinator.share_groups.heartbeat:_handle_heartbeat",
         "restart_session(shard, group, member, now_ms)",
@@ -212,6 +230,12 @@ _IN_GROUP = (
         "coordinator.share_groups.heartbeat:_advance_member",
         "if before.epoch == epoch and not changed:",
         "if before.epoch and not changed:",
+    ),
+    _Bug(
+        "an epoch does not rise",
+        "coordinator.share_groups.changes:ShareChanges.bump",
+        "ShareEpoch(group.epoch + 1, group.hash_topics())",
+        "ShareEpoch(max(group.epoch, 2), group.hash_topics())",
     ),
     _Bug(
         "each partition has one member, however many there are",
@@ -226,10 +250,22 @@ _IN_GROUP = (
         "initialized[topic_id] = told",
     ),
     _Bug(
+        "a topic that has grown is not initialized",
+        "coordinator.share_groups.kept:request_missing",
+        "if not numbers:",
+        "if has is not None or not numbers:",
+    ),
+    _Bug(
         "a deleted group leaves the state of its partitions",
         "coordinator.share_groups.delete:handle_delete_group",
         "if not topics:",
         "if True:",
+    ),
+    _Bug(
+        "a group goes on with topics that are deleted",
+        "coordinator.share_groups.kept:remove_deleted_topics",
+        "_forget_deleted(ShareChanges(shard, group, now_ms))",
+        "pass",
     ),
 )
 
