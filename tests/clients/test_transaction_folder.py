@@ -54,6 +54,9 @@ offsets.topic.replication.factor=1
 transaction.state.log.num.partitions=2
 transaction.state.log.replication.factor=1
 transaction.state.log.min.isr=1
+share.coordinator.state.topic.num.partitions=2
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
 """
         )
         cluster_id = uuid.uuid4().hex[:22]
