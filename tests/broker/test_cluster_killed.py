@@ -11,8 +11,9 @@ import random
 import shutil
 import signal
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
@@ -47,13 +48,16 @@ def zookeeper() -> Iterator[servers.ZooKeeper]:
 
 
 @contextlib.contextmanager
-def brokers(folder: Path, connect: str) -> Iterator[dict[int, BrokerProcess]]:
+def brokers(
+    folder: Path, connect: str, more: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[dict[int, BrokerProcess]]:
+    """Three brokers, by node id; ``more`` are settings beside those of this file."""
     made: dict[int, BrokerProcess] = {}
     try:
         for node_id in (1, 2, 3):
             own = folder / str(node_id)
             own.mkdir()
-            settings = {**SETTINGS, "zookeeper.connect": connect, "node.id": str(node_id)}
+            settings = {**SETTINGS, **more, "zookeeper.connect": connect, "node.id": str(node_id)}
             made[node_id] = BrokerProcess(own, data=own / "data", settings=settings)
             made[node_id].start()
         yield made

@@ -1,0 +1,183 @@
+"""A topic that grows, and the share group that reads it, through whatever happens to the brokers."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from types import TracebackType
+
+from aiokafka import AIOKafkaProducer
+
+from kohort.client.cluster import Cluster
+from kohort.client.waiting import Backoff
+from kohort.protocol import ApiKey, KohortError
+from kohort.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from kohort.protocol.messages.describe_share_group_offsets import (
+    DescribeShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsRequestGroup,
+)
+from kohort.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from kohort.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
+from tests.torture.share_ledger import Place, ShareLedger
+from tests.torture.share_members import ConfluentMember, WireMember, accept_all
+
+QUEUE, TOPIC = "queue", "jobs"
+PARTITIONS = 3
+_LIMIT = 5
+_GROUP_RESOURCE, _SET = 32, 0
+_PATIENCE_S = 60.0
+
+#: Of brokers: heartbeats, locks and sessions are short.
+SHARE_SETTINGS = {
+    "group.share.min.heartbeat.interval.ms": "100",
+    "group.share.heartbeat.interval.ms": "200",
+    "group.share.min.session.timeout.ms": "1000",
+    "group.share.session.timeout.ms": "5000",
+    "group.share.min.record.lock.duration.ms": "1000",
+    "group.share.record.lock.duration.ms": "3000",
+    "share.coordinator.state.topic.num.partitions": "3",
+}
+
+
+class ShareTraffic:
+    """A producer of each partition, and members of the group: ``wire`` ones, and ``confluent`` ones."""
+
+    def __init__(self, bootstrap: str, *, wire: int = 3, confluent: int = 0, seed: int = 1) -> None:
+        self.ledger = ShareLedger(_LIMIT)
+        self.produced: set[Place] = set()
+        self._bootstrap = bootstrap
+        self._counts = wire, confluent
+        self._rng = random.Random(seed)
+        self._members: list[WireMember | ConfluentMember] = []
+        self._enough = asyncio.Event()
+
+    async def __aenter__(self) -> ShareTraffic:
+        self._cluster = Cluster(self._bootstrap, request_timeout_ms=10_000)
+        await self._cluster.connect()
+        await self._prepare()
+        self._sender = AIOKafkaProducer(
+            bootstrap_servers=self._bootstrap,
+            enable_idempotence=True,
+            request_timeout_ms=10_000,
+            retry_backoff_ms=50,
+            metadata_max_age_ms=1_000,
+        )
+        await self._sender.start()
+        self._tasks = [asyncio.create_task(self._send(index)) for index in range(PARTITIONS)]
+        wire, confluent = self._counts
+        self._members += [self._make(WireMember) for _ in range(wire)]
+        self._members += [self._make(ConfluentMember) for _ in range(confluent)]
+        return self
+
+    def _make(self, make: type[WireMember | ConfluentMember]) -> WireMember | ConfluentMember:
+        return make(self._bootstrap, QUEUE, TOPIC, self.ledger, self._rng.getrandbits(32))
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for task in self._tasks:
+            task.cancel()
+        for member in self._members:
+            await member.end()
+        await self._sender.stop()
+        await self._cluster.close()
+
+    async def _prepare(self) -> None:
+        """Switch share groups on, create the topic, and have the group begin with the first record."""
+        cluster = self._cluster
+        feature = UpdateFeaturesRequest(10_000, [FeatureUpdateKey("share.version", 1)])
+        told = await cluster.request(None, ApiKey.UPDATE_FEATURES, feature)
+        assert told.error_code == 0, told
+        configs = [CreatableTopicConfig("min.insync.replicas", "2")]
+        topic = CreatableTopic(TOPIC, PARTITIONS, 3, configs=configs)
+        made = await cluster.request(None, ApiKey.CREATE_TOPICS, CreateTopicsRequest([topic], 10_000))
+        assert [each.error_code for each in made.topics] == [0], made
+        row = AlterableConfig("share.auto.offset.reset", _SET, "earliest")
+        change = IncrementalAlterConfigsRequest(
+            [AlterConfigsResource(_GROUP_RESOURCE, QUEUE, [row])], validate_only=False
+        )
+        altered = await cluster.request(None, ApiKey.INCREMENTAL_ALTER_CONFIGS, change)
+        assert [each.error_code for each in altered.responses] == [0], altered
+
+    async def _send(self, partition: int) -> None:
+        while not self._enough.is_set():
+            sent = await self._sender.send_and_wait(TOPIC, b"x" * 100, partition=partition)
+            self.produced.add(Place(sent.partition, sent.offset))
+            await asyncio.sleep(0.005)
+
+    async def replace_member(self) -> None:
+        """One of the members of ours ends as by kill -9, and another one comes."""
+        member = self._rng.choice([each for each in self._members if isinstance(each, WireMember)])
+        await member.end()
+        self._members.remove(member)
+        self._members.append(self._make(WireMember))
+
+    async def goes_on(self, count: int = 100) -> float:
+        """Wait until so many more records are produced, and so many more are done; the seconds it took."""
+        begun = time.monotonic()
+        enough = len(self.produced) + count, self.ledger.done + count
+        async with asyncio.timeout(_PATIENCE_S):
+            while len(self.produced) < enough[0] or self.ledger.done < enough[1]:
+                self._check_members()
+                await asyncio.sleep(0.05)
+        return time.monotonic() - begun
+
+    def _check_members(self) -> None:
+        assert not self.ledger.broken, self.ledger.broken[:10]
+        for task in self._tasks:
+            if task.done():
+                task.result()
+        for member in self._members:
+            member.check()
+
+    async def check(self) -> None:
+        """Produce no more, and have everything accepted; nothing is left, nothing was lost or came back."""
+        self._enough.set()
+        await asyncio.gather(*self._tasks)
+        for member in self._members:
+            member.decide = accept_all
+        backoff = Backoff(200, 500)
+        lags: dict[int, int] = {}
+        begun = time.monotonic()
+        while lags != dict.fromkeys(range(PARTITIONS), 0):
+            assert time.monotonic() - begun < _PATIENCE_S, f"the group does not come to its end: {lags}"
+            self._check_members()
+            await asyncio.sleep(backoff.delay_ms(3) / 1_000)
+            lags = await self._read_lags()
+        # the last answers may be on their way
+        while self.ledger.lost(self.produced) and time.monotonic() - begun < _PATIENCE_S:  # noqa: ASYNC110
+            await asyncio.sleep(0.1)
+        self._check_members()
+        lost = self.ledger.lost(self.produced)
+        assert not lost, f"{len(lost)} records, as {[(one, self.ledger.fates.get(one)) for one in lost[:5]]}"
+
+    async def _read_lags(self) -> dict[int, int]:
+        """How many records of each partition are not done, as far as a broker tells."""
+        asked = DescribeShareGroupOffsetsRequest([DescribeShareGroupOffsetsRequestGroup(QUEUE, None)])
+        try:
+            answer = await self._cluster.request_coordinator(QUEUE, asked)
+        except KohortError:
+            return {}
+        (group,) = answer.groups
+        if group.error_code:
+            self._cluster.forget_coordinator(QUEUE)
+        return {
+            row.partition_index: row.lag
+            for topic in group.topics
+            for row in topic.partitions
+            if not row.error_code
+        }
+
+    def summary(self) -> str:
+        """What has happened, in numbers."""
+        ledger = self.ledger
+        unknown = sum(fate.done_at is None and fate.maybe_done for fate in ledger.fates.values())
+        return (
+            f"{len(self.produced)} records, {ledger.deliveries} deliveries, {ledger.done} answered as done, "
+            f"{unknown} of which the answer did not come"
+        )
