@@ -140,6 +140,7 @@ class _MemberFetch:
             if place in self.errors:
                 continue
             try:
+                led.check_lead()
                 if led.has_news():
                     ready.append((place, led))
             except KafkaError as error:

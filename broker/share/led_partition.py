@@ -194,6 +194,12 @@ class LedPartition:
             self.partition, self.records, rules.limits, most_bytes, committed=rules.committed
         )
 
+    def check_lead(self) -> None:
+        """Raise KafkaError if another broker may lead it by now: members have to look for that one."""
+        self.check()
+        if self._leader.may_be_replaced(self.partition):
+            raise not_leader(self.partition.topic.name, self.partition.index)
+
     def has_news(self) -> bool:
         """Return whether a fetch may be given something. Raises KafkaError once it is not led any more.
 

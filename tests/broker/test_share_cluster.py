@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from uuid import UUID
 
-from kohort.protocol import ApiKey, SharePartitionKey
+from kohort.protocol import ApiKey, ErrorCode, SharePartitionKey
 from kohort.testing import RunningCluster, running_cluster
 from tests.broker.apis.share_members import ACCEPT, ShareMember, acquired, initialize
 from tests.broker.share_requests import raise_share_version, wait_for_share_version
@@ -38,15 +38,15 @@ def sharing(count: int = 3) -> Iterator[tuple[RunningCluster, UUID]]:
         yield nodes, topic.topic_id
 
 
-def end_unheard(nodes: RunningCluster, number: int) -> None:
-    """End the session of a broker that is cut off, once it doubts whether it still leads ``t``: a session
+def end_unheard(nodes: RunningCluster, number: int, topic: str, partition: int = 0) -> None:
+    """End the session of a broker that is cut off, once it doubts whether it leads a partition: a session
     lasts longer. As with ZooKeeper, the broker does not hear of the end.
     """
     thread = nodes._threads[number]
 
     async def is_in_doubt() -> bool:
         node = thread.broker._require_running().node
-        return node.shares.may_be_replaced(node.logs.partition("t", 0))
+        return node.shares.may_be_replaced(node.logs.partition(topic, partition))
 
     nodes._eventually(lambda: asyncio.run_coroutine_threadsafe(is_in_doubt(), thread.loop).result(10) or None)
     store = nodes._stores[number]
@@ -63,11 +63,12 @@ def test_a_leader_that_is_cut_off_gives_nothing_that_its_successor_may_have_give
             row = before.fetch(topic_id, 0, max_records=1, share_acquire_mode=1)
             assert acquired(row) == [(0, 0, 1)]
             nodes.cut_off(first)
-            end_unheard(nodes, first)
+            end_unheard(nodes, first, "t")
             second = nodes.brokers[nodes.leader_of("t")]
             with ShareMember(second.bootstrap, "g", "after") as after:
                 assert acquired(after.fetch(topic_id, 0)) == [(0, 2, 1)]
                 row = after.fetch(said={0: [(0, 2, [ACCEPT])]}, topic_id=topic_id, max_wait_ms=0)
                 assert row.acknowledge_error_code == 0
                 # it has two more in memory, and has not heard that it leads no more
-                assert acquired(before.fetch(max_wait_ms=500)) == []
+                row = before.fetch(max_wait_ms=500)
+                assert (acquired(row), row.error_code) == ([], ErrorCode.NOT_LEADER_OR_FOLLOWER)
