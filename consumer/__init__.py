@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from .config import ConsumerConfig
     from .consumer import AsyncGroupConsumer, ConsumerStatus
     from .reading.user_decoders import InvalidRecordError
-    from .typed_settings import ConsumerSettings
+    from .share.config import ShareConsumerConfig
+    from .share.consumer import ShareConsumer, ShareConsumerStatus
+    from .typed_settings import ConsumerSettings, ShareConsumerSettings
 
 _MODULES = {
     "AsyncGroupConsumer": "consumer",
@@ -37,6 +39,10 @@ _MODULES = {
     "InvalidRecordError": "reading.user_decoders",
     "RegistryError": ".client.schema_registry",
     "SchemaRegistry": ".client.schema_registry",
+    "ShareConsumer": "share.consumer",
+    "ShareConsumerConfig": "share.config",
+    "ShareConsumerSettings": "typed_settings",
+    "ShareConsumerStatus": "share.consumer",
 }
 
 
@@ -64,6 +70,10 @@ __all__ = [
     "Record",
     "RegistryError",
     "SchemaRegistry",
+    "ShareConsumer",
+    "ShareConsumerConfig",
+    "ShareConsumerSettings",
+    "ShareConsumerStatus",
     "StaleRecordError",
 ]
 __all__ += client.__all__

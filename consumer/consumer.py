@@ -28,7 +28,7 @@ from .events import ConsumerFailed, Event, EventLog, StateChanged
 from .reading.delivery import POLL_BYTES, MakeBatches
 from .reading.fetch_buffer import ArrowForm
 from .reading.fetched_records import off_the_loop, prepare_checksum
-from .reading.user_decoders import Decoder, make_decoder
+from .reading.user_decoders import Decoder, decode_data, make_decoder
 from .record import Record, RecordStream, Run
 from .run.assembly import ConsumerAssembly
 from .run.closing import CLOSE_TIMEOUT_MS, CLOSED, Caller, Closing
@@ -413,11 +413,11 @@ class AsyncGroupConsumer:
         Raises InvalidRecordError, whose record will never be decoded: set it aside, and mark it done. Raises
         RegistryError if a schema registry has to be asked and does not answer.
         """
-        return await _decode_data(self.decoder(), record.value)
+        return await decode_data(self.decoder(), record.value)
 
     async def decode_key(self, record: Record) -> Any:
         """As ``decode``, the record's key, by ``key_decode``."""
-        return await _decode_data(self.decoder(key=True), record.key)
+        return await decode_data(self.decoder(key=True), record.key)
 
     def decoder(self, *, key: bool = False) -> Decoder:
         """The decoder of values, or of keys. Raises ConfigError if this consumer has none."""
@@ -728,13 +728,6 @@ class _ArrowBatches:
         for batch in await self.next_made(self.form, self._make):
             return batch
         raise StopAsyncIteration
-
-
-async def _decode_data(decoder: Decoder, data: bytes | None) -> Any:
-    """Decode; in a thread if that may have to wait, for a schema registry for example."""
-    if decoder.must_wait(data):
-        return await asyncio.to_thread(decoder, data)
-    return decoder(data)
 
 
 def _load_modules() -> None:

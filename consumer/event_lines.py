@@ -20,16 +20,21 @@ REPEATED_AFTER_S = 60.0
 
 
 class EventLines:
-    """``write_event`` each event. The group begins each line."""
+    """``write_event`` each event. The group begins each line. ``find_line``: the line of an event; by default
+    ``line_of``.
+    """
 
-    def __init__(self, group: str, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, group: str, clock: Callable[[], float], find_line: Callable[[Event], Line] | None = None
+    ) -> None:
         self._who = reader_name(group)
         self._clock = clock
+        self._find_line = find_line or line_of
         self._written: dict[type[Event], tuple[str, float]] = {}
 
     def write_event(self, event: Event) -> None:
         """Write the event's line, unless the last one of its type was the same, and recent."""
-        level, text = line_of(event)
+        level, text = self._find_line(event)
         if not log.isEnabledFor(level):
             return
         last, at = self._written.get(type(event), ("", 0.0))

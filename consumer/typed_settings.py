@@ -139,3 +139,88 @@ class ConsumerSettings(TypedDict, total=False):
     """Longest duration of a call with its retries."""
     allow_auto_create_topics: bool
     """A broker may create topics that do not exist."""
+
+
+class ShareConsumerSettings(TypedDict, total=False):
+    """Settings of a share consumer."""
+
+    config: str | None
+    """File with settings that are set neither here nor by a KOHORT_* variable."""
+    security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
+    """Encryption and authentication of connections."""
+    ssl_cafile: str | None
+    """Authorities to trust, a file or PEM text; by default the system's."""
+    ssl_certfile: str | None
+    """The client's certificate, and its key unless ssl_keyfile has it: a file or PEM text."""
+    ssl_keyfile: str | None
+    """Key of ssl_certfile, a file or PEM text."""
+    ssl_password: str | None
+    """Password of the key."""
+    ssl_check_hostname: bool
+    """The broker's certificate must be for its host name."""
+    sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI"] | None
+    """SASL mechanism, for SASL_PLAINTEXT and SASL_SSL."""
+    sasl_plain_username: str | None
+    """User of PLAIN and SCRAM."""
+    sasl_plain_password: str | None
+    """Password of PLAIN and SCRAM."""
+    sasl_tokenauth: bool
+    """Log in by SCRAM with a delegation token: user is its id, password its HMAC."""
+    sasl_kerberos_service_name: str | None
+    """Name of the brokers' service in Kerberos (GSSAPI), often kafka."""
+    sasl_oauth_token_url: str | None
+    """URL where OAUTHBEARER gets tokens for client credentials (RFC 6749, 4.4)."""
+    sasl_oauth_client_id: str | None
+    """Client id for sasl_oauth_token_url."""
+    sasl_oauth_client_secret: str | None
+    """Client secret for sasl_oauth_token_url."""
+    sasl_oauth_scope: str | None
+    """Scope of the token to request."""
+    sasl_oauth_token_provider: Any
+    """What gives tokens: MODULE:NAME of a function, or in Python the function itself or an object with a
+    method token."""
+    ssl_context: Any
+    """TLS context of your own, in place of the other ssl settings."""
+    bootstrap: str | list[str]
+    """Brokers to ask for the cluster."""
+    bootstrap_servers: str | list[str]
+    """As ``bootstrap``."""
+    client_id: str
+    """Name of this client in the broker's logs, metrics and quotas."""
+    request_timeout_ms: int
+    """Longest wait for the answer to one request."""
+    retry_backoff_ms: int
+    """First pause before a request is sent again."""
+    retry_backoff_max_ms: int
+    """Longest pause before a request is sent again."""
+    reconnect_backoff_ms: int
+    """First pause before a new connection."""
+    reconnect_backoff_max_ms: int
+    """Longest pause before a new connection."""
+    metadata_max_age_ms: int
+    """Age at which topics and partitions are looked up again."""
+    group: str
+    """Share group."""
+    group_id: str
+    """As ``group``."""
+    client_rack: str
+    """Rack of this client."""
+    max_locked_records: int
+    """Most records that are locked for this member: those it works on, and those that wait to be
+    delivered; brokers before Apache Kafka 4.2 may give more, whole record batches."""
+    renew_locks: bool
+    """Locks are renewed while records are worked on, up to max_processing_ms."""
+    max_processing_ms: int
+    """Longest time that a record stays locked for this member by renewals."""
+    fetch_min_bytes: int
+    """Bytes that a broker waits for before it answers a fetch."""
+    fetch_max_bytes: int
+    """Most bytes of one fetch."""
+    fetch_max_wait_ms: int
+    """Longest wait for fetch_min_bytes, less than request_timeout_ms."""
+    max_decompressed_batch_bytes: int
+    """Largest record batch after decompression; a larger one cannot be read."""
+    check_crcs: bool
+    """Checksums of record batches are verified."""
+    default_api_timeout_ms: int
+    """Longest duration of a call with its retries."""

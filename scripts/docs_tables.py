@@ -18,6 +18,7 @@ from kohort.broker.partitions.topic_config import TopicConfig
 from kohort.broker.share import share_events
 from kohort.broker.share.share_events import ShareEvent
 from kohort.consumer.config import ConsumerConfig
+from kohort.consumer.share.config import ShareConsumerConfig
 from kohort.coordinator.engine import events as engine_events
 from kohort.coordinator.engine.events import CoordinatorEvent
 from kohort.coordinator.engine.readiness import APPEND_ERRORS, Unready
@@ -153,6 +154,10 @@ def topic_configs() -> str:
 
 def consumer_settings() -> str:
     return _of(ConsumerConfig)
+
+
+def share_consumer_settings() -> str:
+    return _of(ShareConsumerConfig)
 
 
 def producer_settings() -> str:

@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / ".src"))
 
 from kohort.consumer.config import ConsumerConfig  # noqa: E402
+from kohort.consumer.share.config import ShareConsumerConfig  # noqa: E402
 from kohort.service._options import ServiceSettings  # noqa: E402
 from kohort.settings import Setting, settings_of  # noqa: E402
 
@@ -63,6 +64,11 @@ def text_for_consumers() -> str:
     lines = ["class ConsumerSettings(TypedDict, total=False):", '    """Settings of a consumer."""', ""]
     hints = get_type_hints(ConsumerConfig)
     for setting in settings_of(ConsumerConfig).values():
+        lines += _keys(setting, hints[setting.name])
+    lines += ["", "", "class ShareConsumerSettings(TypedDict, total=False):"]
+    lines += ['    """Settings of a share consumer."""', ""]
+    hints = get_type_hints(ShareConsumerConfig)
+    for setting in settings_of(ShareConsumerConfig).values():
         lines += _keys(setting, hints[setting.name])
     head = HEAD.format(
         what="consumers",

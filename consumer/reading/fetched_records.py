@@ -96,6 +96,11 @@ class ChunkReader:
         """Bytes not read yet."""
         return len(self._data) - self._position
 
+    @property
+    def unread(self) -> memoryview:
+        """The bytes that are not read yet, from the batch on at which reading has failed."""
+        return self._data[self._position :]
+
     def read(self) -> list[Record]:
         """The records of the next batch that has any; empty at the end. Raises what ``read_batch`` raises."""
         batch = self.read_batch()

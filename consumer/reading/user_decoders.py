@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import Callable
 from types import UnionType
@@ -53,6 +54,13 @@ class Decoder:
 def make_decoder(decode: object, what: str) -> Decoder | None:
     """The decoder for an argument ``decode`` or ``key_decode``; None for none. Raises ConfigError."""
     return None if decode is None else Decoder(decode, what)
+
+
+async def decode_data(decoder: Decoder, data: bytes | None) -> Any:
+    """Decode; in a thread if that may have to wait, for a schema registry for example."""
+    if decoder.must_wait(data):
+        return await asyncio.to_thread(decoder, data)
+    return decoder(data)
 
 
 def _make_decoder(decode: Any, what: str) -> Decode:

@@ -1,0 +1,394 @@
+"""The share consumer for asyncio: a member of a share group, whose records are acknowledged one by one."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import deque
+from collections.abc import AsyncIterator, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+from uuid import UUID
+
+from ...client.errors import ConfigError, ConsumerClosedError
+from ...client.pool import SURROUNDINGS
+from ...client.waiting import Backoff, Signal, now_ms
+from ...protocol import KohortError, TopicPartition
+from ..errors import ForkedError
+from ..event_lines import EventLines
+from ..events import BrokerUnavailable, ConsumerFailed, Event, EventLog
+from ..reading.user_decoders import Decoder, decode_data, make_decoder
+from .config import share_consumer_config
+from .event_lines import line_of_share
+from .events import LockLost, ShareAssignmentChanged
+from .exchange import ShareExchange
+from .fetched import ShareReader
+from .locks import Locks
+from .member import ShareMembership
+from .records import AckType, ShareRecord
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from ..typed_settings import ShareConsumerSettings
+
+#: Time for a close in which nothing answers.
+CLOSE_TIMEOUT_MS = 30_000.0
+#: A reader that never has to wait lets other tasks run after this long.
+_TURN_S = 0.002
+
+
+@dataclass(frozen=True, slots=True)
+class ShareConsumerStatus:
+    """State of the member: ``locked`` records are delivered and not acknowledged, ``buffered`` ones wait for
+    delivery, and verdicts on ``unanswered`` ones are on their way. ``epoch`` is 0 for no member.
+    """
+
+    epoch: int
+    member_id: str
+    assigned: int
+    locked: int
+    buffered: int
+    unanswered: int
+
+
+class ShareConsumer:
+    """Reads topics as a member of a share group, of Apache Kafka 4.2 or later or of kohort's broker.
+
+    ``async with ShareConsumer("orders", bootstrap="localhost:9092", group="billing") as consumer:``, then
+    ``async for record in consumer:`` and ``async with record: ...``; or ``accept``, ``release`` or ``reject``
+    each record. A record is locked for this member until then; nothing is acknowledged by itself. Settings:
+    see ShareConsumerConfig. Wrong ones raise ConfigError here, before anything connects.
+
+    What is said of records is sent with the next fetch, or a little later; ``flush`` waits for the answers. A
+    lock that was lost is a LockLost event, whose record is delivered again.
+
+    ``decode`` and ``key_decode`` are as for AsyncGroupConsumer. Use it on one event loop.
+    """
+
+    def __init__(
+        self,
+        *topics: str,
+        decode: Any = None,
+        key_decode: Any = None,
+        **config: Unpack[ShareConsumerSettings],
+    ) -> None:
+        self._topics = _check_topics(topics)
+        self.config = settings = share_consumer_config(**config)
+        self._decode, self._key_decode = make_decoder(decode, "value"), make_decoder(key_decode, "key")
+        #: Typed events: iterate it, or give it a listener.
+        self.events = EventLog()
+        lines = EventLines(settings.group, lambda: now_ms() / 1000, line_of_share)
+        self.events.listen(lines.write_event)
+        self._more = Signal()
+        self._buffer: deque[ShareRecord] = deque()
+        self._error: Exception | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._started = self._closing = self._closed = False
+        self._process = os.getpid()
+        self._turn_ends = 0.0
+        rng = SURROUNDINGS.get().make_random()
+        backoff = Backoff(settings.retry_backoff_ms, settings.retry_backoff_max_ms, rng=rng)
+        self._cluster = settings.cluster(settings.default_api_timeout_ms, settings.max_response_bytes)
+        member_id = str(UUID(int=rng.getrandbits(128), version=4))
+        self._locks = Locks(self._publish_event, self._wake, settings.max_processing_ms)
+        self._exchange = ShareExchange(
+            settings,
+            self._cluster,
+            self._locks,
+            ShareReader(self, settings.check_crcs, settings.max_decompressed_batch_bytes),
+            member_id,
+            backoff=backoff,
+            topics=lambda: self._member.topics,
+            assignment=lambda: self._member.assignment,
+            deliver=self._on_records,
+            buffered=lambda: len(self._buffer),
+            report=self._publish_event,
+        )
+        self._member = ShareMembership(
+            self._cluster,
+            settings.group,
+            self._topics,
+            member_id,
+            rack=settings.client_rack,
+            backoff=backoff,
+            report=self._publish_event,
+            assigned=self._on_assigned,
+        )
+
+    def __repr__(self) -> str:
+        now = self.state
+        return (
+            f"ShareConsumer({self.config.group!r}, epoch {now.epoch}, {now.assigned} partitions, "
+            f"{now.locked} records locked)"
+        )
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    # life
+
+    async def start(self) -> None:
+        """Connect and join the group. Raises BrokerConnectionError if no broker answers within
+        default_api_timeout_ms.
+        """
+        if self._started or self._closed:
+            raise ConsumerClosedError("a consumer starts once: make a new one")
+        self._started = True
+        try:
+            await self._cluster.connect()
+        except BaseException:
+            self._closed = True
+            await self._cluster.close()
+            raise
+        for job in (self._member.run(), self._exchange.run(), self._exchange.watch_topics()):
+            task = asyncio.create_task(job, name=f"kohort share consumer {self.config.group}")
+            task.add_done_callback(self._on_task_ended)
+            self._tasks.append(task)
+
+    async def close(self, *, drain_timeout_ms: float = 0.0, timeout_ms: float = CLOSE_TIMEOUT_MS) -> None:
+        """Send what was said, give back the rest, and leave the group.
+
+        Nothing more is delivered. Waits up to ``drain_timeout_ms`` for records that other tasks work on, and
+        up to ``timeout_ms`` in all; cancelled or not, connections are closed, and with them locks end.
+        """
+        if self._closing or not self._started:
+            self._closed = True
+            return
+        self._closing, self._exchange.reads = True, False
+        self._more.fire()
+        try:
+            async with asyncio.timeout((drain_timeout_ms + timeout_ms) / 1000):
+                await self._give_back(drain_timeout_ms)
+                await self._end_tasks()
+                await self._exchange.close()
+                await self._member.leave()
+        except TimeoutError as error:
+            self._publish_event(BrokerUnavailable("closing the share consumer", error))
+        except KohortError as error:
+            self._publish_event(BrokerUnavailable("leaving the share group", error))
+        finally:
+            self._closed = True
+            for task in self._tasks:
+                task.cancel()
+            await self._cluster.close()
+            self._more.fire()
+            self.events.close()
+
+    async def _give_back(self, drain_ms: float) -> None:
+        """Release what was not delivered, and wait for what others work on."""
+        while self._buffer:
+            record = self._buffer.popleft()
+            if record.lock is not None:
+                self._locks.acknowledge(record, AckType.RELEASE, now_ms())
+        until = now_ms() + drain_ms
+        while self._locks.any_held and (left := until - now_ms()) > 0:
+            await self._more.wait(left)
+
+    async def _end_tasks(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def subscribe(self, *topics: str) -> None:
+        """Subscribe to these topics instead. What is locked of others stays so."""
+        self._require_running()
+        self._topics = _check_topics(topics)
+        self._member.subscribe(self._topics)
+        self._exchange.assigned()
+
+    # records
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> ShareRecord:
+        buffer = self._buffer
+        while buffer and not self._closing and self._error is None:
+            if asyncio.get_running_loop().time() >= self._turn_ends:
+                await self._give_way()
+                continue
+            record = buffer.popleft()
+            if record.lock is not None:
+                if not buffer:
+                    self._exchange.wake()
+                return record
+        if one := await self._next_records(1, None):
+            return one[0]
+        raise StopAsyncIteration
+
+    async def batches(self, max_records: int | None = None) -> AsyncIterator[list[ShareRecord]]:
+        """Lists of the available records, up to ``max_records`` (default max_locked_records)."""
+        while batch := await self._next_records(max_records or self.config.max_locked_records, None):
+            yield batch
+
+    async def getmany(
+        self, max_records: int | None = None, timeout_ms: float | None = 1_000
+    ) -> list[ShareRecord]:
+        """The available records, up to ``max_records`` (default max_locked_records); empty after
+        ``timeout_ms``.
+
+        Raises FatalGroupError or KafkaError if the consumer cannot go on, and ConsumerClosedError.
+        """
+        self._require_running()
+        return await self._next_records(max_records or self.config.max_locked_records, timeout_ms)
+
+    async def _next_records(self, limit: int, timeout_ms: float | None) -> list[ShareRecord]:
+        if limit < 1:
+            raise ValueError(f"max_records is {limit}: ask for 1 or more")
+        if not self._closing:
+            self._require_running()
+        until = None if timeout_ms is None else now_ms() + timeout_ms
+        await self._give_way()
+        buffer = self._buffer
+        while not self._closing:
+            if self._error is not None:
+                raise self._error
+            taken: list[ShareRecord] = []
+            while buffer and len(taken) < limit:
+                record = buffer.popleft()
+                if record.lock is not None:
+                    taken.append(record)
+            if taken:
+                if not buffer:
+                    self._exchange.wake()
+                return taken
+            left_ms = None if until is None else until - now_ms()
+            if left_ms is not None and left_ms <= 0:
+                break
+            await self._more.wait(left_ms)
+        return []
+
+    async def _give_way(self) -> None:
+        """Let heartbeats and requests run: a reader may never wait."""
+        await asyncio.sleep(0)
+        self._turn_ends = asyncio.get_running_loop().time() + _TURN_S
+
+    async def decode(self, record: ShareRecord) -> Any:
+        """The record's value, decoded by ``decode``; None for a null. Raises InvalidRecordError."""
+        return await decode_data(self.decoder(), record.value)
+
+    async def decode_key(self, record: ShareRecord) -> Any:
+        """As ``decode``, the record's key, by ``key_decode``."""
+        return await decode_data(self.decoder(key=True), record.key)
+
+    def decoder(self, *, key: bool = False) -> Decoder:
+        """The decoder of values, or of keys. Raises ConfigError if this consumer has none."""
+        decoder, name = (self._key_decode, "key_decode") if key else (self._decode, "decode")
+        if decoder is None:
+            raise ConfigError(f"this consumer has no {name}: give it one, {name}=Order")
+        return decoder
+
+    # what is said of them
+
+    def accept(self, records: ShareRecord | Iterable[ShareRecord]) -> None:
+        """Say that a record, or each of several, is done. Raises AlreadyAcknowledgedError."""
+        self._say(records, AckType.ACCEPT)
+
+    def release(self, records: ShareRecord | Iterable[ShareRecord]) -> None:
+        """Give records back: they are delivered again, unless this was their last delivery."""
+        self._say(records, AckType.RELEASE)
+
+    def reject(self, records: ShareRecord | Iterable[ShareRecord]) -> None:
+        """Set records aside for good."""
+        self._say(records, AckType.REJECT)
+
+    def renew(self, records: ShareRecord | Iterable[ShareRecord]) -> None:
+        """Have the locks of records begin anew, beside what the consumer renews by itself."""
+        for record in [records] if isinstance(records, ShareRecord) else records:
+            self._locks.renew(record)
+
+    def _say(self, records: ShareRecord | Iterable[ShareRecord], verdict: AckType) -> None:
+        now = now_ms()
+        for record in [records] if isinstance(records, ShareRecord) else list(records):
+            self._locks.acknowledge(record, verdict, now)
+
+    def acknowledge(self, record: ShareRecord, verdict: AckType) -> None:
+        """Queue what a record says of itself."""
+        self._locks.acknowledge(record, verdict, now_ms())
+
+    async def flush(self, timeout_ms: float | None = None) -> dict[ShareRecord, KohortError | None]:
+        """Wait until all that was said before has been answered; return the answers by record.
+
+        None: it counts. LockLostError: the lock had ended. BrokerConnectionError: the answer was lost, so it
+        may count or not. Records whose answers did not come within ``timeout_ms`` (default
+        default_api_timeout_ms) are left out.
+        """
+        flush = self._locks.begin_flush()
+        until = now_ms() + (self.config.default_api_timeout_ms if timeout_ms is None else timeout_ms)
+        try:
+            while flush.left and not self._closed and (left := until - now_ms()) > 0:
+                await self._more.wait(left)
+        finally:
+            self._locks.flushes.remove(flush)
+        return flush.answers
+
+    # state
+
+    @property
+    def state(self) -> ShareConsumerStatus:
+        """State of the member, and how many records are where."""
+        buffered = len(self._buffer)
+        return ShareConsumerStatus(
+            self._member.epoch,
+            self._member.member_id,
+            len(self._member.assignment),
+            self._locks.count(self._locks.held) - buffered,
+            buffered,
+            self._locks.unanswered,
+        )
+
+    def assignment(self) -> frozenset[TopicPartition]:
+        """The partitions that the coordinator has assigned, as far as their topics' names are known."""
+        names = (self._exchange.name_of(place) for place in self._member.assignment)
+        return frozenset(name for name in names if name is not None)
+
+    def subscription(self) -> frozenset[str]:
+        """The topics subscribed to."""
+        return self._topics
+
+    # inside
+
+    def _on_records(self, records: list[ShareRecord]) -> None:
+        self._buffer.extend(records)
+        self._more.fire()
+
+    def _on_assigned(self) -> None:
+        self._exchange.assigned()
+        self._publish_event(ShareAssignmentChanged(tuple(sorted(self.assignment())), self._member.epoch))
+
+    def _wake(self) -> None:
+        self._exchange.wake()
+        self._more.fire()
+
+    def _require_running(self) -> None:
+        if not self._started or self._closed:
+            state = "has been closed" if self._closed else "was not started: use it in 'async with'"
+            raise ConsumerClosedError(f"this consumer {state}")
+        if os.getpid() != self._process:
+            raise ForkedError
+
+    def _publish_event(self, event: Event) -> None:
+        self.events.publish(event)
+        if isinstance(event, LockLost):
+            self._more.fire()
+
+    def _on_task_ended(self, task: asyncio.Task[None]) -> None:
+        if task.cancelled() or (error := task.exception()) is None:
+            return
+        assert isinstance(error, Exception), "others are not kept in tasks"
+        if self._error is None:
+            self._error = error
+            self._publish_event(ConsumerFailed(error))
+            self._more.fire()
+
+
+def _check_topics(topics: Iterable[Any]) -> frozenset[str]:
+    names = tuple(topics)
+    if not names or not all(isinstance(topic, str) and topic for topic in names):
+        raise ConfigError(f"topics are {names!r}: give the names of one or more")
+    return frozenset(names)

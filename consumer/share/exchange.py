@@ -1,0 +1,500 @@
+"""Talks to the brokers: fetches and acknowledgements of each broker's share session, one request at a time.
+
+Acknowledgements ride on the next fetch. While records are in hand a fetch waits for a short time only, since
+what is said meanwhile waits for its answer; if no fetch is due, they go in a request of their own. A session
+that ends takes its locks with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, dataclass, field
+
+from ...client.cluster import Cluster
+from ...client.errors import BrokerConnectionError, ConsumerClosedError
+from ...client.pool import Channel
+from ...client.requests import partition_name
+from ...client.waiting import Backoff, Signal, now_ms
+from ...protocol import ApiKey, ErrorCode, KafkaError, KohortError, TopicPartition
+from ...protocol.messages.share_acknowledge import ShareAcknowledgeRequest, ShareAcknowledgeResponse
+from ...protocol.messages.share_fetch import PartitionData, ShareFetchRequest
+from ..events import BrokerUnavailable, Event, PartitionFailed, TopicMissing
+from .config import ShareConsumerConfig
+from .events import RenewalUnavailable
+from .fetched import ShareReader
+from .locks import NOT_LOCKED, Locks, Said
+from .records import AckType, PartitionId, RecordLock, ShareRecord
+from .session import CLOSING, PeerSession, Range, acknowledged_topics, ranges_of
+
+#: Longest wait of a fetch while records are in hand, and of an acknowledgement for the next fetch.
+BUSY_WAIT_MS = 100
+#: A fetch acquires no more than it may (KIP-1206); brokers before 4.2 give whole record batches.
+_RECORD_LIMIT = 1
+#: The version of ShareAcknowledge that renews locks (KIP-1222).
+_RENEWING = 2
+#: A broker answers so when share.renew.acknowledge.enable is off.
+_OFF_FOR_THE_GROUP = "not enabled"
+_MISSING_TOPIC_MS = 1_000.0
+_CLOSE_MS = 2_000.0
+
+_E = ErrorCode
+_NO_SESSION = frozenset({_E.SHARE_SESSION_NOT_FOUND, _E.INVALID_SHARE_SESSION_EPOCH})
+_FOR_GOOD = frozenset({_E.GROUP_AUTHORIZATION_FAILED, _E.UNSUPPORTED_VERSION, _E.INVALID_REQUEST})
+
+
+@dataclass(slots=True, eq=False)
+class _Peer:
+    """A broker: ``renews`` is None until it is known whether its version can renew locks."""
+
+    session: PeerSession = field(default_factory=PeerSession)
+    renews: bool | None = None
+    failures: int = 0
+    task: asyncio.Task[None] | None = None
+    #: Whether the request under way has verdicts, whose answer is waited for at the end.
+    carries: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class ShareExchange:
+    """Run ``run`` as a task; call ``wake`` when records were taken or acknowledged.
+
+    ``deliver`` takes acquired records, ``buffered`` tells how many of them wait for the user, and
+    ``assignment`` the partitions to fetch. The answers that no request can change are raised in ``run``.
+    """
+
+    config: ShareConsumerConfig
+    cluster: Cluster
+    locks: Locks
+    reader: ShareReader
+    member_id: str
+    _: KW_ONLY
+    backoff: Backoff
+    topics: Callable[[], frozenset[str]]
+    assignment: Callable[[], frozenset[PartitionId]]
+    deliver: Callable[[list[ShareRecord]], None]
+    buffered: Callable[[], int]
+    report: Callable[[Event], None]
+    #: Whether to fetch: not any more while the consumer closes.
+    reads: bool = True
+    _peers: dict[int, _Peer] = field(default_factory=dict)
+    _names: dict[PartitionId, TopicPartition] = field(default_factory=dict)
+    #: Where the records that are held were acquired.
+    _acquired_at: dict[PartitionId, int] = field(default_factory=dict)
+    _failed: dict[PartitionId, int] = field(default_factory=dict)
+    _changed: Signal = field(default_factory=Signal)
+    _look_again: Signal = field(default_factory=Signal)
+    _renewal_told: bool = False
+    _missing: frozenset[str] = frozenset()
+    _error: Exception | None = None
+    _over: bool = False
+
+    def __repr__(self) -> str:
+        return f"ShareExchange({len(self._peers)} brokers, {self.locks!r})"
+
+    def wake(self) -> None:
+        """Look what is to be sent."""
+        self._changed.fire()
+
+    def assigned(self) -> None:
+        """The assignment has changed."""
+        self._look_again.fire()
+        self.wake()
+
+    async def run(self) -> None:
+        """Until cancelled. Raises what ends the membership, KafkaError for example."""
+        try:
+            while True:
+                if self._error is not None:
+                    raise self._error
+                self._look_at_leaders()
+                nodes = {self._node_of(place) for place in self._places()}
+                for node in nodes:
+                    if node is not None:
+                        self._start(node)
+                await self._changed.wait()
+        finally:
+            await self._end_tasks()
+
+    async def _end_tasks(self) -> None:
+        self._over = True
+        self.wake()
+        tasks = [peer.task for peer in self._peers.values() if peer.task is not None]
+        if carrying := [peer.task for peer in self._peers.values() if peer.task is not None and peer.carries]:
+            await asyncio.wait(carrying, timeout=_CLOSE_MS / 1000)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _start(self, node: int) -> None:
+        peer = self._peers.setdefault(node, _Peer())
+        if peer.task is None or peer.task.done():
+            peer.task = asyncio.create_task(self._serve(node, peer), name=f"kohort share session {node}")
+
+    # where partitions are
+
+    async def watch_topics(self) -> None:
+        """Keep the metadata of the topics fresh; until cancelled."""
+        failures = 0
+        while True:
+            wanted = self.assignment()
+            try:
+                known = await self.cluster.metadata(self.topics())
+                if ids := {place.topic_id for place in wanted} - {t.topic_id for t in known.topics.values()}:
+                    known = await self.cluster.metadata_by_id(ids)
+            except ConsumerClosedError:
+                return
+            except KohortError as error:
+                self.report(BrokerUnavailable("asking for topics", error))
+                await self._look_again.wait(self.backoff.delay_ms(failures))
+                failures += 1
+                continue
+            failures = 0
+            names = {topic.topic_id: name for name, topic in known.topics.items()}
+            self._names |= {
+                place: TopicPartition(names[place.topic_id], place.partition)
+                for place in wanted
+                if place.topic_id in names
+            }
+            missing = frozenset(name for name in self.topics() if name not in known.topics)
+            for name in sorted(missing - self._missing):
+                code = known.errors.get(name, _E.UNKNOWN_TOPIC_OR_PARTITION)
+                self.report(TopicMissing(name, KafkaError(code, f"topic {name!r}")))
+            self._missing = missing
+            self.wake()
+            soon = missing or any(self._leader(place) is None for place in wanted)
+            await self._look_again.wait(_MISSING_TOPIC_MS if soon else self.config.metadata_max_age_ms)
+
+    def name_of(self, place: PartitionId) -> TopicPartition | None:
+        """Return the partition by its topic's name; None while that is not known."""
+        return self._names.get(place)
+
+    def _leader(self, place: PartitionId) -> int | None:
+        """Node of the leader; None if it is not known, or the topic was deleted, perhaps remade."""
+        name = self._names.get(place)
+        if name is None or self.cluster.known_metadata.topic_id(name.topic) != place.topic_id:
+            return None
+        return self.cluster.leader(name)
+
+    def _places(self) -> set[PartitionId]:
+        return {*self.assignment(), *self._acquired_at}
+
+    def _places_at(self, node: int) -> list[PartitionId]:
+        return [place for place in self._places() if self._node_of(place) == node]
+
+    def _node_of(self, place: PartitionId) -> int | None:
+        """Node that has given records of a partition, or else its leader."""
+        node = self._acquired_at.get(place)
+        return self._leader(place) if node is None else node
+
+    def _look_at_leaders(self) -> None:
+        """Locks are in the memory of the leader that gave them: they end when another one leads."""
+        for place, node in list(self._acquired_at.items()):
+            leader = self._leader(place)
+            if leader not in (None, node):
+                self._lose(place, "its partition has another leader")
+
+    def _lose(self, place: PartitionId, reason: str) -> None:
+        self._acquired_at.pop(place, None)
+        self.locks.lose(place, now_ms(), reason)
+
+    # one broker
+
+    async def _serve(self, node: int, peer: _Peer) -> None:
+        """Talk to a broker for as long as it leads something that is assigned, or has given something."""
+        while not self._over and (peer.session.is_open or self._places_at(node)):
+            try:
+                if await self._take_step(node, peer):
+                    peer.failures = 0
+                else:
+                    await self._changed.wait(self._pause_ms(node))
+            except ConsumerClosedError:
+                return
+            except (BrokerConnectionError, KafkaError) as error:
+                self._end_session(node, peer, str(error))
+                if isinstance(error, KafkaError) and error.code in _FOR_GOOD:
+                    self._error = error
+                    self.wake()
+                    return
+                if not isinstance(error, KafkaError) or error.code not in _NO_SESSION:
+                    self.report(BrokerUnavailable(f"sharing records of node {node}", error))
+                self._look_again.fire()
+                peer.failures += 1
+                await asyncio.sleep(self.backoff.delay_ms(peer.failures - 1) / 1000)
+            self._look_at_leaders()
+
+    def _end_session(self, node: int, peer: _Peer, reason: str) -> None:
+        peer.session.on_lost()
+        peer.renews = None
+        for place in [place for place, at in self._acquired_at.items() if at == node]:
+            self._lose(place, reason)
+
+    async def _take_step(self, node: int, peer: _Peer) -> bool:
+        """Send what is most urgent; return whether there was anything."""
+        now, places, session = now_ms(), self._places_at(node), peer.session
+        assigned = self.assignment()
+        wanted = [place for place in places if place in assigned and self._leader(place) == node]
+        if session.is_open and self.locks.renew_at(places) <= now and await self._renew(node, peer, places):
+            return True
+        sharing = sum(other.task is not None and not other.task.done() for other in self._peers.values())
+        limit = max(1, self.config.max_locked_records // max(1, sharing))
+        room = limit - self.locks.count(places)
+        if self.reads and wanted and room > 0 and (room * 2 >= limit or not self.buffered()):
+            await self._fetch(node, peer, wanted, room)
+            return True
+        since = self.locks.waiting_since(places)
+        if session.is_open and not places:
+            await self._acknowledge(node, peer, places, closes=True)
+        elif session.is_open and not wanted and session.known:
+            await self._fetch(node, peer, wanted, 0)
+        elif session.is_open and (now >= since + BUSY_WAIT_MS or (self.locks.flushes and since < math.inf)):
+            await self._acknowledge(node, peer, places)
+        else:
+            for place in places:
+                if not self.locks.count([place]) and place in self._acquired_at and since == math.inf:
+                    del self._acquired_at[place]
+            return False
+        return True
+
+    def _pause_ms(self, node: int) -> float | None:
+        places = self._places_at(node)
+        at = min(self.locks.waiting_since(places) + BUSY_WAIT_MS, self.locks.renew_at(places))
+        return None if at == math.inf else max(1.0, at - now_ms())
+
+    async def _fetch(self, node: int, peer: _Peer, wanted: list[PartitionId], room: int) -> None:
+        config, session = self.config, peer.session
+        places = self._places_at(node)
+        taken = self.locks.take_waiting(places) if session.is_open else {}
+        wait_ms = config.fetch_max_wait_ms
+        if not room:
+            wait_ms = 0
+        elif taken or self.locks.count(self._places()):
+            wait_ms = min(wait_ms, BUSY_WAIT_MS)
+        epoch = session.epoch
+        topics, forgotten = session.name_partitions(wanted, _ranges(taken))
+        body = ShareFetchRequest(
+            config.group,
+            self.member_id,
+            epoch,
+            wait_ms,
+            config.fetch_min_bytes,
+            config.fetch_max_bytes if room else 0,
+            room,
+            room,
+            _RECORD_LIMIT,
+            topics=topics,
+            forgotten_topics_data=forgotten,
+        )
+        peer.carries = bool(taken)
+        try:
+            response = await self.cluster.request(
+                node,
+                ApiKey.SHARE_FETCH,
+                body,
+                channel=Channel.DATA,
+                timeout_ms=config.request_timeout_ms + wait_ms,
+            )
+            self._check_session(peer, response.error_code, response.error_message, "ShareFetch")
+        except KohortError as error:
+            self._on_refusal(taken, error)
+            raise
+        except asyncio.CancelledError:
+            # the broker carries it out before what closing sends behind it
+            session.on_answered()
+            raise
+        finally:
+            peer.carries = False
+        now = now_ms()
+        if response.acquisition_lock_timeout_ms:
+            self.locks.duration_ms = float(response.acquisition_lock_timeout_ms)
+        for topic in response.responses:
+            for row in topic.partitions:
+                assert topic.topic_id is not None, "responses name topics by id"
+                place = PartitionId(topic.topic_id, row.partition_index)
+                self._on_acknowledged(
+                    place,
+                    taken.pop(place, []),
+                    row.acknowledge_error_code,
+                    row.acknowledge_error_message,
+                    now,
+                )
+                self._on_records(node, place, row, now)
+        for place, part in taken.items():
+            self.locks.on_answered(place, part, None, now)
+        if self.locks.held and not self._renewal_told and self.config.renew_locks:
+            await self._tell_renewal(node, peer)
+
+    def _check_session(self, peer: _Peer, code: int, message: str | None, api: str) -> None:
+        if code:
+            raise KafkaError(code, message or f"the broker refused {api}")
+        peer.session.on_answered()
+
+    def _on_refusal(self, taken: dict[PartitionId, list[Said]], error: KohortError) -> None:
+        """A request with verdicts was not answered, or refused as a whole: the session ends."""
+        for part in taken.values():
+            self.locks.on_unanswered(part, error)
+
+    def _on_acknowledged(
+        self, place: PartitionId, part: list[Said], code: int, message: str | None, now: float
+    ) -> None:
+        error = None
+        if code:
+            error = KafkaError(code, message or f"acknowledging {self._shown(place)}")
+        if part:
+            self.locks.on_answered(place, part, error, now)
+        if error is not None and error.code not in NOT_LOCKED:
+            self._lose(place, str(error))
+            self._look_again.fire()
+
+    def _on_records(self, node: int, place: PartitionId, row: PartitionData, now: float) -> None:
+        name = self._names.get(place)
+        if row.error_code:
+            error = KafkaError(row.error_code, row.error_message or f"fetching {self._shown(place)}")
+            if name is not None and self._failed.get(place) != error.code:
+                self.report(PartitionFailed(name, error))
+            self._failed[place] = error.code
+            self._lose(place, str(error))
+            self._look_again.fire()
+            return
+        self._failed.pop(place, None)
+        if not row.acquired_records:
+            return
+        assert name is not None, "asked for by its leader's name"
+        lock = RecordLock(now, now + self.locks.duration_ms)
+        found = self.reader.read(name.topic, place, lock, row.records or b"", row.acquired_records)
+        if found.damage is not None:
+            self.report(PartitionFailed(name, found.damage))
+        self._acquired_at[place] = node
+        self.locks.take(place, found.records, found.rest, now)
+        if found.records:
+            self.deliver(found.records)
+
+    async def _acknowledge(
+        self, node: int, peer: _Peer, places: list[PartitionId], *, closes: bool = False
+    ) -> None:
+        """Send what waits in a request of its own."""
+        taken = self.locks.take_waiting(places)
+        epoch = CLOSING if closes else peer.session.epoch
+        body = ShareAcknowledgeRequest(
+            self.config.group, self.member_id, epoch, topics=acknowledged_topics(_ranges(taken))
+        )
+        peer.carries = bool(taken)
+        try:
+            response = await self._send_acknowledge(node, body, _CLOSE_MS if closes else None)
+            self._check_session(peer, response.error_code, response.error_message, "ShareAcknowledge")
+            if closes:
+                peer.session.on_lost()
+        except KohortError as error:
+            self._on_refusal(taken, error)
+            raise
+        finally:
+            peer.carries = False
+        now = now_ms()
+        for place, code, message in _answers(response):
+            self._on_acknowledged(place, taken.pop(place, []), code, message, now)
+        for place, part in taken.items():
+            self.locks.on_answered(place, part, None, now)
+
+    async def _send_acknowledge(
+        self, node: int, body: ShareAcknowledgeRequest, timeout_ms: float | None = None
+    ) -> ShareAcknowledgeResponse:
+        return await self.cluster.request(
+            node, ApiKey.SHARE_ACKNOWLEDGE, body, channel=Channel.DATA, timeout_ms=timeout_ms
+        )
+
+    # renewals
+
+    async def _tell_renewal(self, node: int, peer: _Peer) -> None:
+        """Warn before the first lock is lost if this broker cannot renew locks."""
+        if peer.renews is None:
+            connection = await self.cluster.connect_to(node, Channel.DATA)
+            peer.renews = connection.version_for(ApiKey.SHARE_ACKNOWLEDGE) >= _RENEWING
+            if not peer.renews:
+                self._cannot_renew("the broker cannot renew locks (Apache Kafka: from 4.2 on)")
+
+    def _cannot_renew(self, reason: str) -> None:
+        if not self._renewal_told:
+            self._renewal_told = True
+            self.report(RenewalUnavailable(reason, self.locks.duration_ms))
+
+    async def _renew(self, node: int, peer: _Peer, places: list[PartitionId]) -> bool:
+        """Renew the locks that end soon, and those that the user asked for."""
+        now = now_ms()
+        due = self.locks.due_renewals(places, now)
+        self.locks.plan_renewals(places, now)
+        if not due or self._renewal_told or not peer.renews or not self.config.renew_locks:
+            return False
+        while due:
+            said = {place: ranges_of((r.offset, AckType.RENEW) for r in part) for place, part in due.items()}
+            body = ShareAcknowledgeRequest(
+                self.config.group, self.member_id, peer.session.epoch, True, acknowledged_topics(said)
+            )
+            response = await self._send_acknowledge(node, body)
+            self._check_session(peer, response.error_code, response.error_message, "ShareAcknowledge")
+            if response.acquisition_lock_timeout_ms:
+                self.locks.duration_ms = float(response.acquisition_lock_timeout_ms)
+            due = self._after_renewal(due, response)
+        self.locks.plan_renewals(places, now_ms())
+        return True
+
+    def _after_renewal(
+        self, asked: Mapping[PartitionId, list[ShareRecord]], response: ShareAcknowledgeResponse
+    ) -> dict[PartitionId, list[ShareRecord]]:
+        """Take in the answers; return the renewals to repeat one by one, as one of several was refused."""
+        now, again = now_ms(), dict[PartitionId, list[ShareRecord]]()
+        errors = {
+            place: KafkaError(code, message or f"renewing locks of {self._shown(place)}")
+            for place, code, message in _answers(response)
+            if code
+        }
+        for place, part in asked.items():
+            error = errors.get(place)
+            if error is None:
+                self.locks.on_renewed(part, now)
+            elif _OFF_FOR_THE_GROUP in str(error):
+                self._cannot_renew("share.renew.acknowledge.enable is false for the group")
+            elif error.code not in NOT_LOCKED:
+                self._lose(place, str(error))
+                self._look_again.fire()
+            elif len(part) == 1:
+                self.locks.on_not_renewed(part[0], error, now)
+            else:
+                half = len(part) // 2
+                again[place] = part[:half]
+                self.locks.ask_again(part[half:])
+        return again
+
+    def _shown(self, place: PartitionId) -> str:
+        name = self._names.get(place)
+        return str(place) if name is None else partition_name(name)
+
+    # the end
+
+    async def close(self) -> None:
+        """Send what waits, and close the sessions: brokers give the rest to others. ``run`` has ended."""
+
+        async def close_session(node: int, peer: _Peer) -> None:
+            places = self._places_at(node)
+            while peer.session.is_open:
+                # again while something of what was said is to be sent in parts
+                since = self.locks.waiting_since(places)
+                await self._acknowledge(node, peer, places, closes=since == math.inf)
+                if since == math.inf:
+                    return
+
+        closing = (close_session(node, peer) for node, peer in self._peers.items())
+        await asyncio.gather(*closing, return_exceptions=True)
+
+
+def _ranges(taken: Mapping[PartitionId, list[Said]]) -> dict[PartitionId, list[Range]]:
+    return {place: ranges_of((said.offset, said.verdict) for said in part) for place, part in taken.items()}
+
+
+def _answers(response: ShareAcknowledgeResponse) -> list[tuple[PartitionId, int, str | None]]:
+    return [
+        (PartitionId(topic.topic_id, row.partition_index), row.error_code, row.error_message)
+        for topic in response.responses
+        if topic.topic_id is not None
+        for row in topic.partitions
+    ]

@@ -1,0 +1,119 @@
+"""Records of a ShareFetch response: whole record batches, of which some offsets are acquired."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from ...protocol import CorruptBatchError, TopicPartition, parse_batch_header
+from ...protocol.messages.share_fetch import AcquiredRecords
+from ..errors import BatchTooLargeError
+from ..reading.fetched_records import ChunkReader
+from ..record import RecordBatch
+from .locks import Said
+from .records import AckType, Judge, PartitionId, RecordLock, ShareRecord
+
+
+@dataclass(slots=True, eq=False)
+class Acquired:
+    """The acquired records of a partition. ``rest`` are the acquired offsets that have none to deliver:
+    gaps, and those of batches that cannot be read, which are released. ``damage`` is the error of the first.
+    """
+
+    records: list[ShareRecord] = field(default_factory=list)
+    rest: list[Said] = field(default_factory=list)
+    damage: CorruptBatchError | BatchTooLargeError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ShareReader:
+    """Makes records from responses."""
+
+    judge: Judge
+    check_crcs: bool
+    max_batch_bytes: int
+
+    def read(
+        self,
+        topic: str,
+        place: PartitionId,
+        lock: RecordLock,
+        data: bytes | memoryview,
+        ranges: Sequence[AcquiredRecords],
+    ) -> Acquired:
+        """Read a partition's part of a response."""
+        found = Acquired()
+        if not ranges:
+            return found
+        partition = TopicPartition(topic, place.partition)
+        counts = {
+            offset: part.delivery_count
+            for part in ranges
+            for offset in range(part.first_offset, part.last_offset + 1)
+        }
+        for batch in self._batches(partition, data, counts, found):
+            rows = batch.rows
+            headers = rows.headers
+            for at, offset in enumerate(rows.offsets):
+                count = counts.pop(offset, 0)
+                if count:
+                    found.records.append(
+                        ShareRecord(
+                            self.judge,
+                            place,
+                            lock,
+                            topic,
+                            offset,
+                            rows.timestamps_ms[at],
+                            rows.keys[at],
+                            rows.values[at],
+                            () if headers is None else headers[at],
+                            count,
+                        )
+                    )
+        found.rest += [Said(offset, AckType.GAP, None, lock.deadline_ms) for offset in counts]
+        return found
+
+    def _batches(
+        self, partition: TopicPartition, data: bytes | memoryview, counts: dict[int, int], found: Acquired
+    ) -> Iterator[RecordBatch]:
+        first = next(iter(counts))
+        reader = self._reader(partition, data, first)
+        while True:
+            try:
+                batch = reader.read_batch()
+            except (CorruptBatchError, BatchTooLargeError) as error:
+                found.damage = error
+                break
+            if batch is None:
+                return
+            yield batch
+        # the one that cannot be read is passed over, what is behind it is read batch by batch
+        rest = reader.unread
+        while len(rest):
+            try:
+                header = parse_batch_header(rest, 0)
+            except CorruptBatchError:
+                found.rest += [Said(offset, AckType.RELEASE, None, 0.0) for offset in counts]
+                counts.clear()
+                return
+            one, rest = rest[: header.size], rest[header.size :]
+            try:
+                batch = self._reader(partition, one, first).read_batch()
+            except (CorruptBatchError, BatchTooLargeError):
+                damaged = [at for at in counts if header.base_offset <= at <= header.last_offset]
+                for offset in damaged:
+                    del counts[offset]
+                found.rest += [Said(offset, AckType.RELEASE, None, 0.0) for offset in damaged]
+                continue
+            if batch is not None:
+                yield batch
+
+    def _reader(self, partition: TopicPartition, data: bytes | memoryview, first: int) -> ChunkReader:
+        return ChunkReader(
+            partition,
+            data,
+            first,
+            check_crcs=self.check_crcs,
+            max_batch_bytes=self.max_batch_bytes,
+        )

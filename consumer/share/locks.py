@@ -1,0 +1,274 @@
+"""What is locked for this member, what was said of it, and what the brokers answered. No I/O and no clock."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from ...protocol import ErrorCode, KafkaError, KohortError
+from ..events import Event
+from .events import LockLost
+from .records import (
+    AckType,
+    AlreadyAcknowledgedError,
+    LockLostError,
+    PartitionId,
+    RecordLock,
+    ShareRecord,
+)
+
+#: Renewed when this part of the lock's duration is left.
+_LEFT_AT_RENEWAL = 1 / 3
+#: Errors that say of at least one record of a partition that it is not locked for this member; of the others
+#: nothing was done.
+NOT_LOCKED = frozenset({ErrorCode.INVALID_RECORD_STATE, ErrorCode.INVALID_REQUEST})
+
+
+class Said(NamedTuple):
+    """A verdict on its way. ``record`` is None for an offset without one; the time is that of its lock's
+    end.
+    """
+
+    offset: int
+    verdict: AckType
+    record: ShareRecord | None
+    deadline_ms: float
+
+
+@dataclass(slots=True, eq=False)
+class PendingFlush:
+    """The answers to what was said before a call of ``flush``: None for what counts, else the error."""
+
+    left: set[ShareRecord]
+    answers: dict[ShareRecord, KohortError | None] = field(default_factory=dict)
+
+
+@dataclass(slots=True, eq=False)
+class Locks:
+    """``changed`` is called when something is to be sent, or room was made."""
+
+    report: Callable[[Event], None]
+    changed: Callable[[], None]
+    #: Longest time that a record's lock is renewed, from its acquisition.
+    max_processing_ms: float
+    duration_ms: float = 0.0
+    #: Delivered or waiting for it, and not acknowledged.
+    held: dict[PartitionId, dict[int, ShareRecord]] = field(default_factory=lambda: defaultdict(dict))
+    flushes: list[PendingFlush] = field(default_factory=list)
+    #: Lists that are sent whole: if one of several is refused, its parts are sent one after the other.
+    _waiting: dict[PartitionId, deque[list[Said]]] = field(default_factory=lambda: defaultdict(deque))
+    #: Since when the oldest verdict has waited.
+    _since: dict[PartitionId, float] = field(default_factory=dict)
+    #: Said, and not answered.
+    _unanswered: set[ShareRecord] = field(default_factory=set)
+    #: When locks of a partition are to be renewed next.
+    _renew_at: dict[PartitionId, float] = field(default_factory=dict)
+    _asked: dict[PartitionId, dict[int, ShareRecord]] = field(default_factory=lambda: defaultdict(dict))
+
+    def __repr__(self) -> str:
+        return f"Locks({sum(map(len, self.held.values()))} held, {len(self._unanswered)} unanswered)"
+
+    # what was acquired
+
+    def take(
+        self, place: PartitionId, records: Iterable[ShareRecord], gaps: Iterable[Said], now: float
+    ) -> None:
+        """Take in what was acquired. What was held or said of these offsets before has lost its lock."""
+        held, gone = self.held[place], []
+        waiting = {said.offset: said.record for part in self._waiting.get(place, ()) for said in part}
+        for record in records:
+            before = held.get(record.offset) or waiting.get(record.offset)
+            if before is not None:
+                gone.append(before)
+            held[record.offset] = record
+        if gone:
+            offsets = {record.offset for record in gone}
+            kept = ([said for said in part if said.offset not in offsets] for part in self._waiting[place])
+            self._waiting[place] = deque(part for part in kept if part)
+            self._lose(gone, now, "it was delivered again")
+        for gap in gaps:
+            self._append(place, gap, now)
+        at = now + self.duration_ms * (1 - _LEFT_AT_RENEWAL)
+        self._renew_at[place] = min(self._renew_at.get(place, math.inf), at)
+
+    def count(self, places: Iterable[PartitionId]) -> int:
+        """Return how many records of these partitions are held."""
+        return sum(len(held) for place in places if (held := self.held.get(place)))
+
+    @property
+    def any_held(self) -> bool:
+        """Whether any record is held."""
+        return any(self.held.values())
+
+    @property
+    def unanswered(self) -> int:
+        """Number of records of which something was said that is not answered."""
+        return len(self._unanswered)
+
+    def lose(self, place: PartitionId, now: float, reason: str) -> None:
+        """The locks of a partition have ended: of what is held, and of what was said and not sent."""
+        held = self.held.pop(place, {})
+        waiting = self._waiting.pop(place, ())
+        self._since.pop(place, None)
+        said = [each.record for part in waiting for each in part if each.record is not None]
+        self._lose([*said, *held.values()], now, reason)
+
+    def _lose(self, records: Sequence[ShareRecord], now: float, reason: str) -> None:
+        for record in records:
+            lock, record.lock = record.lock, None
+            late_ms = 0.0 if lock is None else max(0.0, now - lock.deadline_ms)
+            if record.verdict is not None:
+                self._answer(record, LockLostError(f"{_name(record)}: {reason}", late_ms))
+            self.report(LockLost(record, record.verdict, late_ms, reason))
+
+    # what is said
+
+    def acknowledge(self, record: ShareRecord, verdict: AckType, now: float) -> None:
+        """Queue a verdict. Of a record whose lock is lost it changes nothing, as the event has told."""
+        if record.verdict is not None:
+            raise AlreadyAcknowledgedError(f"{_name(record)} has been acknowledged: {record.verdict.name}")
+        record.verdict = verdict
+        if record.lock is None:
+            return
+        del self.held[record.place][record.offset]
+        self._unanswered.add(record)
+        self._append(record.place, Said(record.offset, verdict, record, record.lock.deadline_ms), now)
+        self.changed()
+
+    def _append(self, place: PartitionId, said: Said, now: float) -> None:
+        parts = self._waiting[place]
+        if not parts:
+            parts.append([])
+            self._since[place] = now
+        parts[-1].append(said)
+
+    def renew(self, record: ShareRecord) -> None:
+        """Queue a renewal of the record's lock."""
+        if record.lock is not None and record.verdict is None:
+            self._asked[record.place][record.offset] = record
+            self.changed()
+
+    def waiting_since(self, places: Iterable[PartitionId]) -> float:
+        """Return since when a verdict on these partitions waits; infinity if none does."""
+        return min((self._since[place] for place in places if place in self._since), default=math.inf)
+
+    def take_waiting(self, places: Iterable[PartitionId]) -> dict[PartitionId, list[Said]]:
+        """Take what is to be sent next. Then call ``on_answered`` or ``on_unanswered`` for each partition."""
+        taken = {}
+        for place in places:
+            if parts := self._waiting.get(place):
+                taken[place] = parts.popleft()
+                if not parts:
+                    del self._waiting[place], self._since[place]
+        return taken
+
+    def put_back(self, taken: Mapping[PartitionId, list[Said]], now: float) -> None:
+        """The broker has done nothing of what was taken: it is sent again."""
+        for place, part in taken.items():
+            self._waiting[place].appendleft(part)
+            self._since[place] = now
+        self.changed()
+
+    # what brokers answer
+
+    def on_answered(self, place: PartitionId, part: list[Said], error: KafkaError | None, now: float) -> None:
+        """A broker has answered what was said of a partition: all of it counts, or nothing does."""
+        if error is None:
+            for said in part:
+                if said.record is not None:
+                    said.record.lock = None
+                    self._answer(said.record, None)
+        elif error.code in NOT_LOCKED and len(part) > 1:
+            # the lock of one has ended: most likely of one that came late
+            late = [said for said in part if said.deadline_ms < now]
+            rest = [said for said in part if said.deadline_ms >= now]
+            halves = [late, rest] if late and rest else [part[: len(part) // 2], part[len(part) // 2 :]]
+            self._waiting[place].extendleft(reversed(halves))
+            self._since[place] = -math.inf
+            self.changed()
+        else:
+            records = [said.record for said in part if said.record is not None]
+            self._lose(records, now, str(error))
+
+    def on_unanswered(self, part: list[Said], error: KohortError) -> None:
+        """No answer came, so it may count or not; it cannot be said again, since the locks are gone."""
+        for said in part:
+            if said.record is not None:
+                said.record.lock = None
+                self._answer(said.record, error)
+
+    def _answer(self, record: ShareRecord, error: KohortError | None) -> None:
+        self._unanswered.discard(record)
+        for flush in self.flushes:
+            if record in flush.left:
+                flush.left.remove(record)
+                flush.answers[record] = error
+                if not flush.left:
+                    self.changed()
+
+    def begin_flush(self) -> PendingFlush:
+        """Begin to wait for the answers to what has been said until now."""
+        flush = PendingFlush(set(self._unanswered))
+        self.flushes.append(flush)
+        self.changed()
+        return flush
+
+    # renewals
+
+    def renew_at(self, places: Iterable[PartitionId]) -> float:
+        """Return when ``due_renewals`` may have some of these partitions; infinity for never."""
+        return min(
+            (-math.inf if place in self._asked else self._renew_at.get(place, math.inf) for place in places),
+            default=math.inf,
+        )
+
+    def due_renewals(self, places: Iterable[PartitionId], now: float) -> dict[PartitionId, list[ShareRecord]]:
+        """Return the records of these partitions whose locks are to be renewed now, in order of offsets."""
+        due = {}
+        for place in places:
+            asked = self._asked.pop(place, {})
+            rows = {offset: r for offset, r in asked.items() if r.lock is not None and r.verdict is None}
+            rows |= {o: r for o, r in self.held.get(place, {}).items() if self._renewal_of(r) <= now}
+            if rows:
+                due[place] = [rows[offset] for offset in sorted(rows)]
+        return due
+
+    def plan_renewals(self, places: Iterable[PartitionId], now: float) -> None:
+        """Find out when the next renewal of these partitions is due."""
+        for place in places:
+            at = [
+                at for record in self.held.get(place, {}).values() if (at := self._renewal_of(record)) > now
+            ]
+            self._renew_at[place] = min(at, default=math.inf)
+
+    def _renewal_of(self, record: ShareRecord) -> float:
+        lock = record.lock
+        if lock is None or lock.deadline_ms >= lock.acquired_ms + self.max_processing_ms:
+            return math.inf
+        return lock.deadline_ms - self.duration_ms * _LEFT_AT_RENEWAL
+
+    def on_renewed(self, records: Iterable[ShareRecord], now: float) -> None:
+        """The broker has renewed these locks."""
+        fresh: dict[RecordLock, RecordLock] = {}
+        for record in records:
+            if record.lock is not None:
+                lock = RecordLock(record.lock.acquired_ms, now + self.duration_ms)
+                record.lock = fresh.setdefault(record.lock, lock)
+
+    def ask_again(self, records: Iterable[ShareRecord]) -> None:
+        """Renew these in another request."""
+        for record in records:
+            self.renew(record)
+
+    def on_not_renewed(self, record: ShareRecord, error: KafkaError, now: float) -> None:
+        """The lock of this record has ended, as its renewal shows."""
+        if self.held.get(record.place, {}).get(record.offset) is record:
+            del self.held[record.place][record.offset]
+            self._lose([record], now, str(error))
+
+
+def _name(record: ShareRecord) -> str:
+    return f"{record.topic}-{record.partition}@{record.offset}"

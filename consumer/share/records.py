@@ -1,0 +1,177 @@
+"""Records of a share group: each one locked for this member until it is acknowledged."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from types import TracebackType
+from typing import NamedTuple, Protocol
+from uuid import UUID
+
+from ...protocol import TopicPartition
+from ..errors import ConsumerError
+from ..record import Headers
+
+
+class AckType(IntEnum):
+    """Type of an acknowledgement, with its number on the wire (ShareFetch, ShareAcknowledge)."""
+
+    #: An offset that holds no record: a transaction's marker, or what compaction removed.
+    GAP = 0
+    #: Done.
+    ACCEPT = 1
+    #: To be delivered again, perhaps to another member.
+    RELEASE = 2
+    #: Never to be delivered again.
+    REJECT = 3
+    #: Still worked on: the lock begins anew.
+    RENEW = 4
+
+
+class PartitionId(NamedTuple):
+    """A partition of a topic that may be remade under the same name."""
+
+    topic_id: UUID
+    partition: int
+
+
+class AlreadyAcknowledgedError(ConsumerError):
+    """The record has been accepted, released or rejected before."""
+
+
+class LockLostError(ConsumerError):
+    """The acknowledgement of a record does not count: its lock had ended, so it is delivered again.
+
+    ``late_ms``: by how much it came late, about; 0 if the lock ended before its time, with the connection or
+    the partition's leader.
+    """
+
+    def __init__(self, message: str, late_ms: float = 0.0) -> None:
+        super().__init__(message)
+        self.late_ms = late_ms
+
+
+class Judge(Protocol):
+    """Takes the verdicts on records."""
+
+    def acknowledge(self, record: ShareRecord, verdict: AckType) -> None: ...
+
+    def renew(self, record: ShareRecord) -> None: ...
+
+
+class RecordLock:
+    """The lock of records that were acquired together: ``acquired_ms``, and when it ends, ``deadline_ms``, by
+    the event loop's clock in milliseconds.
+    """
+
+    __slots__ = ("acquired_ms", "deadline_ms")
+
+    def __init__(self, acquired_ms: float, deadline_ms: float) -> None:
+        self.acquired_ms = acquired_ms
+        self.deadline_ms = deadline_ms
+
+
+class ShareRecord:
+    """One record, locked for this member. ``key`` and ``value`` are None for null; times are in milliseconds.
+
+    ``delivery_count`` is 1 at the first delivery. Say ``accept``, ``release`` or ``reject`` once; or use it
+    in ``with`` or ``async with``, which accepts it at the end, and releases it after an error or a
+    cancellation, unless something was said before.
+    """
+
+    __slots__ = (
+        "_judge",
+        "delivery_count",
+        "headers",
+        "key",
+        "lock",
+        "offset",
+        "partition",
+        "place",
+        "timestamp_ms",
+        "topic",
+        "value",
+        "verdict",
+    )
+
+    def __init__(
+        self,
+        judge: Judge,
+        place: PartitionId,
+        lock: RecordLock,
+        topic: str,
+        offset: int,
+        timestamp_ms: int,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Headers,
+        delivery_count: int,
+    ) -> None:
+        self._judge = judge
+        self.place = place
+        #: None once it is acknowledged, or lost.
+        self.lock: RecordLock | None = lock
+        self.topic = topic
+        self.partition = place.partition
+        self.offset = offset
+        self.timestamp_ms = timestamp_ms
+        self.key = key
+        self.value = value
+        self.headers = headers
+        self.delivery_count = delivery_count
+        #: What was said of it; None so far.
+        self.verdict: AckType | None = None
+
+    def __repr__(self) -> str:
+        said = "lost" if self.lost else "locked" if self.verdict is None else self.verdict.name.lower()
+        where = f"{self.topic}-{self.partition}@{self.offset}"
+        return f"ShareRecord({where}, delivery {self.delivery_count}, {said})"
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        """The record's partition."""
+        return TopicPartition(self.topic, self.partition)
+
+    @property
+    def deadline(self) -> float | None:
+        """When the lock ends unless it is renewed, in seconds of the event loop's clock (by default
+        ``time.monotonic``); None if there is no lock any more.
+        """
+        return None if self.lock is None else self.lock.deadline_ms / 1000
+
+    @property
+    def lost(self) -> bool:
+        """Whether the lock has ended before anything was said: what is said now does not count."""
+        return self.lock is None and self.verdict is None
+
+    def accept(self) -> None:
+        """Say that it is done. Raises AlreadyAcknowledgedError."""
+        self._judge.acknowledge(self, AckType.ACCEPT)
+
+    def release(self) -> None:
+        """Give it back: it is delivered again, unless this was its last delivery."""
+        self._judge.acknowledge(self, AckType.RELEASE)
+
+    def reject(self) -> None:
+        """Set it aside for good: it is never delivered again."""
+        self._judge.acknowledge(self, AckType.REJECT)
+
+    def renew(self) -> None:
+        """Have its lock begin anew, beside what the consumer renews by itself."""
+        self._judge.renew(self)
+
+    def __enter__(self) -> ShareRecord:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.verdict is None:
+            self._judge.acknowledge(self, AckType.ACCEPT if kind is None else AckType.RELEASE)
+
+    async def __aenter__(self) -> ShareRecord:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.__exit__(kind, error, trace)

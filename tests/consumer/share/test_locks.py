@@ -1,0 +1,254 @@
+"""What is locked, what was said of it, and what answers mean.
+
+Covers: consumer/share/locks.py, consumer/share/records.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kohort.client import BrokerConnectionError
+from kohort.consumer.share.events import LockLost
+from kohort.consumer.share.locks import Said
+from kohort.consumer.share.records import (
+    AckType,
+    AlreadyAcknowledgedError,
+    LockLostError,
+    PartitionId,
+    ShareRecord,
+)
+from kohort.protocol import ErrorCode, KafkaError
+from tests.consumer.share.records import LOCK_MS, PLACE, Desk
+
+NOT_LOCKED = KafkaError(ErrorCode.INVALID_RECORD_STATE, "not acquired")
+
+
+def offsets_of(part: list[Said]) -> list[int]:
+    return [said.offset for said in part]
+
+
+def test_what_is_said_waits_until_it_is_taken_and_is_answered_once() -> None:
+    desk = Desk()
+    one, other = desk.take(3, 4)
+    one.accept()
+    other.reject()
+    assert desk.locks.waiting_since([PLACE]) == desk.now
+    assert not desk.locks.any_held
+    flush = desk.locks.begin_flush()
+    taken = desk.locks.take_waiting([PLACE])
+    assert [(said.offset, said.verdict) for said in taken[PLACE]] == [
+        (3, AckType.ACCEPT),
+        (4, AckType.REJECT),
+    ]
+    assert desk.locks.waiting_since([PLACE]) == math.inf
+    desk.locks.on_answered(PLACE, taken[PLACE], None, desk.now)
+    assert flush.answers == {one: None, other: None}
+    assert not flush.left
+    assert desk.locks.unanswered == 0
+
+
+def test_a_second_verdict_is_refused() -> None:
+    (record,) = Desk().take(1)
+    record.release()
+    with pytest.raises(AlreadyAcknowledgedError, match="orders-0@1 has been acknowledged: RELEASE"):
+        record.accept()
+
+
+def test_a_block_accepts_at_its_end_releases_after_an_error_and_leaves_what_was_said() -> None:
+    desk = Desk()
+    fine, failed, said, cancelled = desk.take(0, 1, 2, 3)
+    with fine:
+        pass
+    with pytest.raises(ValueError, match="no"), failed:
+        raise ValueError("no")
+    with said:
+        said.reject()
+
+    async def cancel() -> None:
+        async with cancelled:
+            raise asyncio.CancelledError
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(cancel())
+    verdicts = [record.verdict for record in (fine, failed, said, cancelled)]
+    assert verdicts == [
+        AckType.ACCEPT,
+        AckType.RELEASE,
+        AckType.REJECT,
+        AckType.RELEASE,
+    ]
+
+
+def test_one_that_came_late_is_told_and_the_others_of_its_request_count() -> None:
+    desk = Desk()
+    (late,) = desk.take(0)
+    desk.now += LOCK_MS + 500
+    fresh = desk.take(1, 2)
+    for record in (late, *fresh):
+        record.accept()
+    flush = desk.locks.begin_flush()
+    part = desk.locks.take_waiting([PLACE])[PLACE]
+    desk.locks.on_answered(PLACE, part, NOT_LOCKED, desk.now)
+    late_part = desk.locks.take_waiting([PLACE])[PLACE]
+    assert offsets_of(late_part) == [0]
+    desk.locks.on_answered(PLACE, late_part, NOT_LOCKED, desk.now)
+    rest = desk.locks.take_waiting([PLACE])[PLACE]
+    assert offsets_of(rest) == [1, 2]
+    desk.locks.on_answered(PLACE, rest, None, desk.now)
+    assert [answer for record, answer in flush.answers.items() if record in fresh] == [None, None]
+    answer = flush.answers[late]
+    assert isinstance(answer, LockLostError)
+    assert answer.late_ms == 500
+    assert desk.events == [LockLost(late, AckType.ACCEPT, 500, str(NOT_LOCKED))]
+
+
+def test_a_record_that_is_delivered_again_takes_the_place_of_the_one_before() -> None:
+    desk = Desk()
+    held, said = desk.take(0, 1)
+    said.accept()
+    flush = desk.locks.begin_flush()
+    again = desk.take(0, 1, delivery_count=2)
+    assert held.lost
+    held.accept()
+    assert [event.record for event in desk.events if isinstance(event, LockLost)] == [held, said]
+    assert isinstance(flush.answers[said], LockLostError)
+    assert desk.locks.take_waiting([PLACE]) == {}
+    for record in again:
+        record.accept()
+    assert offsets_of(desk.locks.take_waiting([PLACE])[PLACE]) == [0, 1]
+
+
+def test_locks_that_ended_with_their_session_are_told_and_nothing_of_them_is_sent() -> None:
+    desk, elsewhere = Desk(), PartitionId(PLACE.topic_id, 1)
+    held, said = desk.take(0, 1)
+    desk.take(0, place=elsewhere)
+    said.accept()
+    desk.locks.lose(PLACE, desk.now, "the connection broke")
+    assert held.lost
+    assert held.deadline is None
+    assert desk.locks.take_waiting([PLACE]) == {}
+    assert desk.locks.count([PLACE, elsewhere]) == 1
+
+
+def test_an_answer_that_was_lost_leaves_open_whether_it_counts() -> None:
+    desk = Desk()
+    (record,) = desk.take(0)
+    record.accept()
+    flush, error = desk.locks.begin_flush(), BrokerConnectionError("localhost:9", "gone")
+    desk.locks.on_unanswered(desk.locks.take_waiting([PLACE])[PLACE], error)
+    assert flush.answers == {record: error}
+    assert desk.events == []
+
+
+def test_what_the_broker_did_not_take_is_sent_first() -> None:
+    desk = Desk()
+    one, other = desk.take(0, 1)
+    one.accept()
+    taken = desk.locks.take_waiting([PLACE])
+    other.accept()
+    desk.locks.put_back(taken, desk.now)
+    assert offsets_of(desk.locks.take_waiting([PLACE])[PLACE]) == [0]
+    assert offsets_of(desk.locks.take_waiting([PLACE])[PLACE]) == [1]
+
+
+# renewals
+
+
+def test_locks_are_renewed_when_a_third_is_left_until_the_longest_time_of_processing() -> None:
+    desk = Desk(max_processing_ms=70_000)
+    held, done = desk.take(0, 1)
+    done.accept()
+    renewed = []
+    for _ in range(100):
+        desk.now = desk.locks.renew_at([PLACE])
+        if desk.now == math.inf:
+            break
+        due = desk.locks.due_renewals([PLACE], desk.now)
+        assert due == {PLACE: [held]}
+        renewed.append(desk.now - 1_000)
+        desk.locks.on_renewed([held], desk.now)
+        desk.locks.plan_renewals([PLACE], desk.now)
+    assert renewed == pytest.approx([20_000, 40_000])
+    assert held.deadline == pytest.approx(71)
+
+
+def test_a_renewal_that_is_asked_for_is_due_at_once_for_that_record_alone() -> None:
+    desk = Desk()
+    asked, other = desk.take(0, 1)
+    asked.renew()
+    assert desk.locks.renew_at([PLACE]) == -math.inf
+    assert desk.locks.due_renewals([PLACE], desk.now) == {PLACE: [asked]}
+    desk.locks.on_renewed([asked], desk.now + 5)
+    assert asked.deadline == (desk.now + 5 + LOCK_MS) / 1_000
+    assert other.deadline == (desk.now + LOCK_MS) / 1_000
+
+
+def test_a_renewal_that_is_refused_shows_that_the_lock_has_ended() -> None:
+    desk = Desk()
+    (record,) = desk.take(0)
+    desk.locks.on_not_renewed(record, NOT_LOCKED, desk.now)
+    assert record.lost
+    assert desk.locks.count([PLACE]) == 0
+    assert desk.events == [LockLost(record, None, 0.0, str(NOT_LOCKED))]
+
+
+# any order of steps
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["take", "accept", "send", "lose", "expire"]), st.integers(0, 5)),
+        max_size=60,
+    )
+)
+def test_each_verdict_is_answered_once_and_counts_only_if_the_broker_had_the_record_locked(
+    steps: list[tuple[str, int]],
+) -> None:
+    """The broker of this model does all of a request's verdicts on a partition, or nothing."""
+    desk = Desk()
+    given_last: dict[int, ShareRecord] = {}
+    locked: dict[int, ShareRecord] = {}
+    counted: set[ShareRecord] = set()
+    said: list[ShareRecord] = []
+    flushes = [desk.locks.begin_flush()]
+
+    def send() -> None:
+        for place, part in desk.locks.take_waiting([PLACE]).items():
+            records = [each.record for each in part if each.record is not None]
+            fine = all(locked.get(record.offset) is record for record in records)
+            if fine:
+                counted.update(records)
+                for record in records:
+                    del locked[record.offset]
+            desk.locks.on_answered(place, part, None if fine else NOT_LOCKED, desk.now)
+
+    for step, offset in steps:
+        desk.now += 1
+        if step == "take" and offset not in locked:
+            (given_last[offset],) = desk.take(offset)
+            locked[offset] = given_last[offset]
+        elif step == "accept" and offset in given_last and given_last[offset].verdict is None:
+            was_lost = given_last[offset].lost
+            given_last[offset].accept()
+            if not was_lost:
+                said.append(given_last[offset])
+                flushes.append(desk.locks.begin_flush())
+        elif step == "send":
+            send()
+        elif step == "lose":
+            locked.clear()
+            desk.locks.lose(PLACE, desk.now, "the connection broke")
+        elif step == "expire":
+            locked.pop(offset, None)
+    for _ in range(2 * len(said) + 2):
+        send()
+    assert desk.locks.unanswered == 0
+    assert not any(flush.left for flush in flushes)
+    answers = {record: answer for flush in flushes for record, answer in flush.answers.items()}
+    assert answers.keys() == set(said)
+    assert {record for record, answer in answers.items() if answer is None} == counted
