@@ -97,16 +97,13 @@ class Sharing(Workload):
         return bool(self._plan.committed)
 
     def start(self) -> None:
-        world = self._world
+        world, passing = self._world, self.topics[-1]
         self._admin = ShareAdmin(world, "admin")
         world.clients += [
             self._admin,
-            PassingWriter(world, self.topics[-1], self._count_passing, "passing"),
+            PassingWriter(world, passing, lambda: len(self._view.places_of([passing])), "passing"),
         ]
         self._join_all()
-
-    def _count_passing(self) -> int:
-        return len(self._view.places_of(self.topics[-1:]))
 
     def _join_all(self) -> None:
         """Start members until there are as many as planned."""

@@ -121,9 +121,7 @@ async def delete_records(cluster: Cluster, place: TopicPartition, before: int) -
 
 
 class PassingWriter(ClientProcess):
-    """Writes to a topic while it exists, until the faults are over; ``partitions`` returns how many it
-    has.
-    """
+    """Writes to a topic while it exists, until the faults are over. ``partitions`` counts those it has."""
 
     def __init__(self, world: AnyWorld, topic: str, partitions: Callable[[], int], name: str) -> None:
         self._topic = topic

@@ -106,6 +106,8 @@ class ShareLedger:
         self._known: dict[TopicPlace, _Known] = {}
         # by what a leader has in memory
         self._given: dict[LedPartition, dict[int, _Delivery]] = {}
+        # the partitions of a session that its member closes
+        self._closing: dict[str, frozenset[TopicPlace]] = {}
         # what leaders had in memory when offsets were altered
         self._replaced: set[LedPartition] = set()
         #: While offsets are being altered their starts may be what they want.
@@ -149,6 +151,10 @@ class ShareLedger:
         call.note = asked
         if call.body.share_session_epoch == CLOSING_EPOCH:
             self._let_go(broker, call.body.member_id)
+            assert broker.parts is not None, "it has begun with the request"
+            session = broker.parts.node.shares.sessions.find(self._group, call.body.member_id)
+            # what it has of partitions that it has forgotten before stays locked, as in Apache Kafka
+            self._closing[call.body.member_id] = frozenset(() if session is None else session.places)
 
     def _ask(
         self, broker: BrokerProcess, call: SimulatedCall, place: TopicPlace, batches: _Batches
@@ -207,10 +213,11 @@ class ShareLedger:
             self._check_let_go(broker, call.body.member_id)
 
     def _on_acknowledged(self, call: SimulatedCall, place: TopicPlace, asked: _Statement, error: int) -> None:
-        known, member = self._of(place), call.body.member_id
+        known, member, led = self._of(place), call.body.member_id, asked.led
         if asked.life != known.life:
             return
-        if error == ErrorCode.INVALID_RECORD_STATE and asked.owns and self._is_in_use(asked.led):
+        is_led = led is not None and led.error is None and not led.partition.gone
+        if error == ErrorCode.INVALID_RECORD_STATE and asked.owns and is_led:
             offsets = [offset for offset, _ in _said_of(asked.batches)]
             self._world.found("Q2", f"{member} is refused for {offsets} of {place}, which it has")
         if error:
@@ -229,16 +236,13 @@ class ShareLedger:
             elif mine is not None and kind == _T.RENEW:
                 mine.since_ms = max(mine.since_ms, asked.came_ms)
 
-    def _is_in_use(self, led: LedPartition | None) -> bool:
-        return led is not None and led.error is None and not led.partition.gone
-
     def _check_let_go(self, broker: BrokerProcess, member: str) -> None:
         if broker.parts is None or self._world.plan.state_faults:
             # a release whose write failed is undone
             return
         for each in broker.parts.node.shares.all_led():
             kept = 0 if each.records is None else each.records.acquired_by(member)
-            if kept and each.key.group == self._group:
+            if kept and TopicPlace(each.key.topic_id, each.key.number) in self._closing[member]:
                 self._world.found("Q9", f"{member} has closed its session and keeps {kept} of {each}")
 
     def _gave(
