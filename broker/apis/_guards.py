@@ -6,13 +6,19 @@ errors to the response. It also removes what the sender may not see. Handlers kn
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any, Final, TypeAlias
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 from ...protocol import ErrorCode, KafkaError, operation_bits
 from ..authorizer import CLUSTER_NAME, Access, Operation, ResourceType
 from ..event_loop.time_slices import in_slices
 from ._api import AnswerT, AnyAsked, Asked, BodyT, Guard, T, replaced
+
+MemberT = TypeVar("MemberT")
+MemberT_co = TypeVar("MemberT_co", covariant=True)
+
+#: Apache Kafka's words for a group that is not described.
+_HIDDEN_TOPICS: Final = "The group has described topic(s) that the client is not authorized to describe."
 
 #: The right that an element of a request needs, and the resource's name; None: no right is needed.
 Wanted: TypeAlias = tuple[Access, str] | None
@@ -24,6 +30,19 @@ CLUSTER_OPERATIONS_RIGHT: Final = Access(
     None,
     "the authorized operations of the cluster; without it none is told",
 )
+
+
+class _DescribedGroup(Protocol[MemberT_co]):
+    """A group with its members, in the response of either type of groups."""
+
+    @property
+    def group_id(self) -> str: ...
+
+    @property
+    def error_code(self) -> int: ...
+
+    @property
+    def members(self) -> Sequence[MemberT_co]: ...
 
 
 def refusal_error(access: Access) -> KafkaError:
@@ -116,6 +135,33 @@ async def each_group(asked: Asked[BodyT, AnswerT], access: Access, *, refused_on
 def groups(access: Access, *, refused_once: bool = False) -> Guard:
     """Guard of a request whose outermost array has group ids, as ``each_group`` carries it out."""
     return Guard((access,), lambda asked: each_group(asked, access, refused_once=refused_once))
+
+
+def described_groups(
+    group_right: Access, topic_right: Access, topics_of: Callable[[MemberT], Iterable[str]]
+) -> Guard:
+    """Guard of a request that describes groups with their members: a group is refused if ``topics_of`` any
+    of its members are hidden from the sender.
+    """
+
+    async def guard(asked: AnyAsked) -> object:
+        answer = await each_group(asked, group_right)
+        return replaced(answer, groups=[await described(asked, group) for group in answer.groups])
+
+    async def described(asked: AnyAsked, group: _DescribedGroup[MemberT]) -> _DescribedGroup[MemberT]:
+        if group.error_code:
+            return group
+        names: set[str] = set()
+        async for member in in_slices(group.members):
+            names.update(topics_of(member))
+        if not all(asked.shows(topic_right, name) for name in names):
+            (hidden,) = asked.request.element_errors([group.group_id], ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+            return replaced(hidden, error_message=_HIDDEN_TOPICS)
+        if not asked.request.body.include_authorized_operations:
+            return group
+        return with_operations(asked, group, ResourceType.GROUP, group.group_id, "authorized_operations")
+
+    return Guard((group_right, topic_right), guard)
 
 
 #: A request that needs no right: it is how a client authenticates.

@@ -3,46 +3,23 @@
 from __future__ import annotations
 
 from ...coordinator.share_groups import SHARE_VERSION
-from ...protocol import ApiKey, ErrorCode
+from ...protocol import ApiKey
 from ...protocol.messages.share_group_describe import (
-    DescribedGroup,
+    Member,
     ShareGroupDescribeRequest,
     ShareGroupDescribeResponse,
 )
 from ..authorizer import Operation, ResourceType, right
-from ..event_loop.time_slices import in_slices
-from ._api import Asked, Guard, ServedApi, hand_over, replaced
+from ._api import ServedApi, hand_over
 from ._errors import Level, in_elements
-from ._guards import each_group, with_operations
+from ._guards import described_groups
 
 _GROUP_RIGHT = right(Operation.DESCRIBE, ResourceType.GROUP, "each group")
 _TOPIC_RIGHT = right(Operation.DESCRIBE, ResourceType.TOPIC, "each topic that members of the group have")
 
 
-async def _guard(
-    asked: Asked[ShareGroupDescribeRequest, ShareGroupDescribeResponse],
-) -> ShareGroupDescribeResponse:
-    answer = await each_group(asked, _GROUP_RIGHT)
-    return replaced(answer, groups=[await _without_hidden(asked, group) for group in answer.groups])
-
-
-async def _without_hidden(
-    asked: Asked[ShareGroupDescribeRequest, ShareGroupDescribeResponse], group: DescribedGroup
-) -> DescribedGroup:
-    if group.error_code:
-        return group
-    names: set[str] = set()
-    async for member in in_slices(group.members):
-        names.update(topic.topic_name for topic in member.assignment.topic_partitions)
-    if not all(asked.shows(_TOPIC_RIGHT, name) for name in names):
-        return DescribedGroup(
-            error_code=int(ErrorCode.TOPIC_AUTHORIZATION_FAILED),
-            error_message="The group has described topic(s) that the client is not authorized to describe.",
-            group_id=group.group_id,
-        )
-    if not asked.request.body.include_authorized_operations:
-        return group
-    return with_operations(asked, group, ResourceType.GROUP, group.group_id, "authorized_operations")
+def _topics_of(member: Member) -> set[str]:
+    return {topic.topic_name for topic in member.assignment.topic_partitions}
 
 
 API: ServedApi[ShareGroupDescribeRequest, ShareGroupDescribeResponse] = ServedApi(
@@ -50,7 +27,7 @@ API: ServedApi[ShareGroupDescribeRequest, ShareGroupDescribeResponse] = ServedAp
     versions=(1, 1),
     handler=hand_over,
     feature=SHARE_VERSION,
-    guard=Guard((_GROUP_RIGHT, _TOPIC_RIGHT), _guard),
+    guard=described_groups(_GROUP_RIGHT, _TOPIC_RIGHT, _topics_of),
     errors=in_elements(Level("group_ids", "groups", {"": "group_id"})),
     reads_only=True,
 )
