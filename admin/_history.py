@@ -6,13 +6,13 @@ their assignments; a consumer group leaves many small ones.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import groupby, zip_longest
-from typing import Any, Final
+from typing import Final
 
 from ..offsets_topic import ConsumerGroupRecord, GroupDeleted, GroupStored
-from ..protocol import EventName, MalformedMessageError, TopicPartition, decode_assignment
+from ..protocol import EventName, JsonObject, MalformedMessageError, TopicPartition, decode_assignment
 from ._epochs import DEAD, EpochLog, EpochMember
 from ._moves import Owned, compose_moves, moves_between
 from ._past import StoredPast, StoredRecord
@@ -141,19 +141,19 @@ def _generation_from(entry: HistoryEntry) -> Generation:
     )
 
 
-def _names_in(details: Mapping[str, Any], name: str) -> tuple[str, ...] | None:
+def _names_in(details: JsonObject, name: str) -> tuple[str, ...] | None:
     value = details.get(name)
     return tuple(value) if isinstance(value, list) else None
 
 
-def _moves_in(details: Mapping[str, Any]) -> tuple[PartitionMove, ...] | None:
+def _moves_in(details: JsonObject) -> tuple[PartitionMove, ...] | None:
     """The moves that an event lists: the first ones only, in a group too large for one response."""
     if details.get("partitions_moved") is None or "moves" not in details:
         return None
     return tuple(PartitionMove(*move) for move in details["moves"])
 
 
-def _number_in(details: Mapping[str, Any], name: str) -> int | None:
+def _number_in(details: JsonObject, name: str) -> int | None:
     value = details.get(name)
     return value if isinstance(value, int) else None
 

@@ -7,8 +7,9 @@ import fnmatch
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AsyncExitStack, aclosing
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from ..protocol import JsonObject
 from .commands import add_commands, run_program, whole
 from .screen import OK, Screen
 
@@ -161,10 +162,10 @@ async def _list_letters(options: argparse.Namespace, screen: Screen) -> int:
     return OK
 
 
-def _letter_row(letter: _Letter, *, stacks: bool) -> dict[str, Any]:
+def _letter_row(letter: _Letter, *, stacks: bool) -> JsonObject:
     record, says = letter
     assert says is not None, "only letters are shown"
-    row: dict[str, Any] = {
+    row: JsonObject = {
         "partition": record.partition,
         "offset": record.offset,
         "timestamp": record.timestamp_ms,

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from ..assignors import Member, TopicInfo
-from ..protocol import Subscription, TopicPartition
+from ..protocol import Json, Subscription, TopicPartition
 from .workbench import GroupSnapshot, WorkbenchError
 
 _YAML = {".yaml", ".yml"}
@@ -79,13 +79,13 @@ def _read_group(data: object, name: str) -> GroupSnapshot:
     )
 
 
-def _require_mapping(value: object, what: str) -> Mapping[str, Any]:
+def _require_mapping(value: object, what: str) -> Mapping[str, Json]:
     if not isinstance(value, Mapping):
         raise TypeError(f"{what} is {value!r}: give names and what belongs to them")
     return value
 
 
-def _refuse_other_fields(fields: Mapping[str, Any], allowed: set[str], what: str) -> None:
+def _refuse_other_fields(fields: Mapping[str, Json], allowed: set[str], what: str) -> None:
     if unknown := sorted(str(key) for key in fields if key not in allowed):
         raise ValueError(f"{what} has {', '.join(unknown)}: known are {', '.join(sorted(allowed))}")
 
@@ -129,7 +129,7 @@ def _owned_of(name: str, row: object) -> tuple[TopicPartition, ...]:
     return tuple(owned)
 
 
-def _read_weights(fields: Mapping[str, Any], topics: Mapping[str, TopicInfo]) -> dict[TopicPartition, float]:
+def _read_weights(fields: Mapping[str, Json], topics: Mapping[str, TopicInfo]) -> dict[TopicPartition, float]:
     """A partition's own weight, else its topic's; partitions with neither are left out."""
     weights = {}
     for topic, info in topics.items():

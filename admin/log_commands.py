@@ -6,8 +6,9 @@ import argparse
 import json
 import os
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
+from ..protocol import JsonObject
 from .commands import run_program
 from .screen import OK, WRONG_USE, document
 
@@ -21,7 +22,7 @@ DAMAGE: Final = 1
 _OFFSETS_FOLDER: Final = "__consumer_offsets-"
 _SHARE_STATE_FOLDER: Final = "__share_group_state-"
 #: Returns the kind of a record, and its fields by name, from its key and value.
-_Reader: TypeAlias = "Callable[[bytes | None, bytes | None], tuple[str, dict[str, Any]]]"
+_Reader: TypeAlias = "Callable[[bytes | None, bytes | None], tuple[str, JsonObject]]"
 _INDENTED: Final = {"record", "marker"}
 #: Fields of a partition in the JSON document.
 _TOLD: Final = ("topic", "partition", "segments", "batches", "records", "bytes", "start_offset", "end_offset")
@@ -154,7 +155,7 @@ def _list_strays(options: argparse.Namespace) -> int:
     return OK
 
 
-def _show_strays(rows: list[dict[str, Any]]) -> None:
+def _show_strays(rows: list[JsonObject]) -> None:
     from rich.console import Console
 
     from .tables import clean, table

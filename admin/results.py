@@ -6,11 +6,11 @@ milliseconds since 1970.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
-from ..protocol import TopicPartition
+from ..protocol import JsonObject, TopicPartition
 
 #: Default for the most offsets that one history reads.
 MAX_OFFSETS: Final = 500_000
@@ -266,7 +266,7 @@ class HistoryEntry:
     member: str
     client_id: str
     client_host: str
-    details: Mapping[str, Any] = field(default_factory=dict)
+    details: JsonObject = field(default_factory=dict)
 
 
 class PartitionMove(NamedTuple):

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from ..protocol import JsonObject
 from .commands import add_commands, reader, run_program, whole
 from .screen import OK, REFUSED, Screen, plain
 
@@ -237,7 +238,7 @@ _ACTIONS: Final = {
 # --- what is shown ------------------------------------------------------------------------------------------
 
 
-def _to_rows(rows: Iterable[Any]) -> list[dict[str, Any]]:
+def _to_rows(rows: Iterable[Any]) -> list[JsonObject]:
     """Rows as JSON has them, with ids as text."""
     return [{**plain(row), "topic_id": None if row.topic_id is None else str(row.topic_id)} for row in rows]
 

@@ -8,9 +8,10 @@ import time
 import urllib.error
 import urllib.request
 from base64 import b64encode
-from typing import Any, Final
+from typing import Final
 from urllib.parse import quote, urlencode
 
+from ..protocol import JsonObject
 from .errors import AuthenticationError
 from .sasl import ClientCredentials
 
@@ -79,7 +80,7 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 _opener: Final = urllib.request.build_opener(_NoRedirect)
 
 
-def _json_object(data: bytes) -> dict[str, Any]:
+def _json_object(data: bytes) -> JsonObject:
     try:
         found = json.loads(data)
     except ValueError:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import TypeVar
 
+from ..protocol import JsonObject
 from ._files import StateFileError
 from ._store import Change, Create, MetadataStore, Put, WritesAtOnce
 from .layout import DOCUMENTS
@@ -32,7 +33,7 @@ class Document:
     def __repr__(self) -> str:
         return f"Document({self._path})"
 
-    def load(self, parse: Callable[[dict[str, Any]], T]) -> T | None:
+    def load(self, parse: Callable[[JsonObject], T]) -> T | None:
         """Return what ``parse`` makes of the document; None if there is none.
 
         Raises StateFileError if the document cannot be read, or ``parse`` raises ValueError, KeyError,

@@ -13,9 +13,9 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from ..protocol import KohortError
+from ..protocol import JsonObject, KohortError
 
 log = logging.getLogger("kohort.broker")
 
@@ -39,7 +39,7 @@ class StateFile:
     without: str
     version: int = 1
 
-    def load(self, parse: Callable[[dict[str, Any]], T]) -> T | None:
+    def load(self, parse: Callable[[JsonObject], T]) -> T | None:
         """The document as ``parse`` reads it; None if there is none.
 
         Raises StateFileError if the file is not a document of this version, or ``parse`` raises ValueError,

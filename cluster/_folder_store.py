@@ -19,9 +19,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 from uuid import UUID
 
+from ..protocol import JsonObject
 from ._files import StateFile, StateFileError
 from ._store import Change, SessionState, StoreEntry, Value
 from .layout import DELETED_TOPICS, DOCUMENTS, PRODUCER_IDS, TOPICS
@@ -57,13 +58,13 @@ def _document_part(folder: Path, kind: str, path: str) -> _Part:
     def written(values: dict[str, Value]) -> dict[str, object]:
         if path not in values:
             raise OSError(f"{file.path} cannot be emptied: remove it while the broker is stopped")
-        content: dict[str, Any] = values[path]
+        content: JsonObject = values[path]
         return content
 
     return _Part(file, lambda content: {path: content}, written)
 
 
-def _read_topics(content: dict[str, Any]) -> dict[str, Value]:
+def _read_topics(content: JsonObject) -> dict[str, Value]:
     """The entries of ``kohort.json``; in a file of a former version deleted topics are a list of ids."""
     deleted = content["deleted"]
     names = deleted if isinstance(deleted, dict) else dict.fromkeys(deleted)

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
+from typing import Final, Protocol, TypeAlias, runtime_checkable
 
-from ..protocol import KohortError
+from ..protocol import Json, KohortError
 from ._files import StateFileError
 
 #: Matches any version of an entry.
@@ -20,7 +20,7 @@ ANY_VERSION: Final = -1
 
 #: The value of an entry: anything that JSON can express. It must not be changed once it was passed to a store
 #: or returned by one.
-Value: TypeAlias = Any
+Value: TypeAlias = Json
 
 
 @dataclass(frozen=True, slots=True)

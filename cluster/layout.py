@@ -22,9 +22,10 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 from uuid import UUID
 
+from ..protocol import JsonObject
 from ._image import BrokerRegistration, Endpoint, PartitionState, TopicImage
 
 TOPICS: Final = "/brokers/topics"
@@ -58,14 +59,14 @@ class TopicRecord:
 
     id: UUID
     partitions: int
-    configs: dict[str, Any] = field(default_factory=dict)
+    configs: JsonObject = field(default_factory=dict)
 
     @classmethod
-    def parse(cls, value: dict[str, Any]) -> TopicRecord:
+    def parse(cls, value: JsonObject) -> TopicRecord:
         """Raises ValueError, KeyError or TypeError for what is no topic."""
         return cls(UUID(value["id"]), int(value["partitions"]), dict(value["configs"]))
 
-    def to_document(self) -> dict[str, Any]:
+    def to_document(self) -> JsonObject:
         """Return the record as it is stored."""
         return {"id": str(self.id), "partitions": self.partitions, "configs": self.configs}
 
@@ -156,7 +157,7 @@ def changing_of_broker(broker: BrokerRegistration) -> dict[str, object]:
     return value
 
 
-def parse_broker(node_id: int, value: Mapping[str, Any], epoch: int) -> BrokerRegistration:
+def parse_broker(node_id: int, value: JsonObject, epoch: int) -> BrokerRegistration:
     """Parse a broker's entry. Raises ValueError, KeyError or TypeError."""
     endpoints = []
     for address in value["endpoints"]:
@@ -213,7 +214,7 @@ class TopicAssignment:
         )
 
     @classmethod
-    def parse(cls, value: Mapping[str, Any]) -> TopicAssignment:
+    def parse(cls, value: JsonObject) -> TopicAssignment:
         """Raises ValueError, KeyError or TypeError for what is no topic."""
 
         def lists(name: str) -> dict[int, tuple[int, ...]]:
@@ -227,7 +228,7 @@ class TopicAssignment:
             lists("removing_replicas"),
         )
 
-    def to_document(self) -> dict[str, Any]:
+    def to_document(self) -> JsonObject:
         """Return the assignment in Apache Kafka's format, version 3."""
         return {
             "version": 3,
@@ -251,11 +252,11 @@ class TopicDeletion:
         return cls(topic.name, frozenset(each for state in topic.partitions for each in state.replicas))
 
     @classmethod
-    def parse(cls, value: Mapping[str, Any]) -> TopicDeletion:
+    def parse(cls, value: JsonObject) -> TopicDeletion:
         """Raises ValueError, KeyError or TypeError for what is no deletion of a cluster's topic."""
         return cls(str(value["name"]), frozenset(map(int, value["brokers"])))
 
-    def to_document(self) -> dict[str, Any]:
+    def to_document(self) -> JsonObject:
         """Return the deletion as it is stored."""
         return {"version": 1, "name": self.name, "brokers": sorted(self.brokers)}
 
@@ -269,7 +270,7 @@ def stored_cluster_id(cluster_id: str) -> dict[str, object]:
     return {"version": "1", "id": cluster_id}
 
 
-def stored_configs(configs: Mapping[str, str]) -> dict[str, Any]:
+def stored_configs(configs: Mapping[str, str]) -> JsonObject:
     """The value of an entry below ``/config``: settings by Kafka's names, as text."""
     return {"version": 1, "config": dict(configs)}
 
@@ -290,7 +291,7 @@ def stored_states(states: Mapping[PartitionKey, PartitionState]) -> dict[str, ob
     return {"version": 1, "topics": topics}
 
 
-def parse_states(value: Mapping[str, Any]) -> dict[PartitionKey, PartitionState]:
+def parse_states(value: JsonObject) -> dict[PartitionKey, PartitionState]:
     """The states of one entry, without replicas. Raises ValueError, KeyError or TypeError."""
     return {
         (parse_id(topic), int(number)): PartitionState(

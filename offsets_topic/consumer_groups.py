@@ -31,10 +31,10 @@ import struct
 from collections.abc import Callable, Mapping
 from enum import IntEnum
 from functools import lru_cache
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 from uuid import UUID
 
-from ..protocol import MalformedMessageError, WireReader
+from ..protocol import JsonObject, MalformedMessageError, WireReader
 from ..protocol.messages.wire import varint
 from .group_records import RecordFormats
 from .group_values import (
@@ -145,7 +145,7 @@ class ConsumerGroupRecord(NamedTuple):
         make = _known_key if len(group) + len(name) <= _KNOWN_CHARACTERS else _key
         return make(kind, group, name), None if value is None else _VERSION + _WRITERS[type(value)](value)
 
-    def readable(self) -> tuple[str, dict[str, Any]]:
+    def readable(self) -> tuple[str, JsonObject]:
         """Return the kind of the record, and its fields by name."""
         kind = f"consumer group {self.type.name.lower().replace('_', ' ')}"
         fields: dict[str, object] = {"group": self.group}

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
-from ..protocol import KohortError, decode_assignment, subscribed_topics
+from ..protocol import JsonObject, KohortError, decode_assignment, subscribed_topics
 from .records import (
     CorruptRecordError,
     GroupDeleted,
@@ -22,7 +22,7 @@ from .records import (
 _CONSUMER: Final = "consumer"
 
 
-def readable(key: bytes | None, value: bytes | None) -> tuple[str, dict[str, Any]]:
+def readable(key: bytes | None, value: bytes | None) -> tuple[str, JsonObject]:
     """Return the kind of a record, and its fields by name.
 
     For a record that cannot be decoded the kind is "unreadable", with the reason as the field ``why``.
@@ -54,7 +54,7 @@ def readable(key: bytes | None, value: bytes | None) -> tuple[str, dict[str, Any
     return record.readable()
 
 
-def _member_fields(member: StoredMember, protocol_type: str) -> dict[str, Any]:
+def _member_fields(member: StoredMember, protocol_type: str) -> JsonObject:
     fields = member._asdict()
     if protocol_type == _CONSUMER:
         topics = subscribed_topics(member.subscription)

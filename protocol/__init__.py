@@ -87,6 +87,7 @@ from ._subscription import (
     encode_topic_partitions,
     subscribed_topics,
 )
+from .json_values import Json, JsonObject
 from .messages._apis import ApiKey
 from .messages.wire import PreparedArray, Sendable
 
@@ -119,6 +120,8 @@ __all__ = [
     "FrameTooLargeError",
     "GrownTooLargeError",
     "Headers",
+    "Json",
+    "JsonObject",
     "KafkaError",
     "KohortError",
     "MalformedFrameError",

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
+from ..protocol import JsonObject
 from ..protocol.messages.read_share_group_state import StateBatch
 from .records import CorruptStateError, ShareSnapshot, ShareStateDeleted, decode
 
 _STATES: Final = {0: "available", 2: "acknowledged", 4: "archived"}
 
 
-def readable_state(key: bytes | None, value: bytes | None) -> tuple[str, dict[str, Any]]:
+def readable_state(key: bytes | None, value: bytes | None) -> tuple[str, JsonObject]:
     """Return the kind of a record, and its fields by name.
 
     For a record that cannot be decoded the kind is "unreadable", with the reason as the field ``why``.
@@ -34,6 +35,6 @@ def readable_state(key: bytes | None, value: bytes | None) -> tuple[str, dict[st
     return "share state" if isinstance(record, ShareSnapshot) else "share state update", place | fields
 
 
-def _readable_batch(batch: StateBatch) -> dict[str, Any]:
+def _readable_batch(batch: StateBatch) -> JsonObject:
     first, last, state, count = batch
     return {"first": first, "last": last, "state": _STATES.get(state, state), "delivery_count": count}

@@ -31,9 +31,9 @@ import json
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Self
+from typing import Self
 
-from ..protocol import KohortError
+from ..protocol import JsonObject, KohortError
 from ..settings import MAX_LONG
 
 #: Longest text of a log. Marks beside it, and what else future versions note, fit into 4,096 bytes.
@@ -95,7 +95,7 @@ class BatchRow:
 
     def add(self, later: Self) -> Self:
         """Return the sum of both."""
-        both: dict[str, Any] = {name: _sum(getattr(self, name), getattr(later, name)) for name in _SUMMED}
+        both: JsonObject = {name: _sum(getattr(self, name), getattr(later, name)) for name in _SUMMED}
         both |= {name: _largest(getattr(self, name), getattr(later, name)) for name in _GREATEST}
         count = self.batches + later.batches
         return replace(later, batches=count, first=self.first, started_ms=self.started_ms, **both)
@@ -270,7 +270,7 @@ def decode_log(text: str) -> BatchLog:
         raise BatchLogError(f"the log of batches has a wrong value: {error!r}") from error
 
 
-def _from_document(document: Mapping[str, Any]) -> BatchLog:
+def _from_document(document: JsonObject) -> BatchLog:
     now = document["n"]
     return BatchLog(
         rows=tuple(_from_cells(document["d"])),

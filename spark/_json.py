@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ValidationError
 
-from ..protocol import KohortError
+from ..protocol import JsonObject, KohortError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -225,7 +225,7 @@ def columns_of(
 
 def _read_value(
     model: type[BaseModel], value: bytes | str | None, decode: Callable[[bytes], Any] | None
-) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
+) -> tuple[JsonObject | None, JsonObject | None]:
     if value is None:
         return None, None
     try:
@@ -243,7 +243,7 @@ def _read_value(
         return None, _bad_row(value, "; ".join(problems))
 
 
-def _bad_row(value: bytes | str | None, error: str) -> dict[str, Any]:
+def _bad_row(value: bytes | str | None, error: str) -> JsonObject:
     return {"value": value.encode() if isinstance(value, str) else value, "error": error}
 
 

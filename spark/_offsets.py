@@ -7,11 +7,9 @@ and -1 for the latest.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
-from ..protocol import KohortError, TopicPartition
+from ..protocol import JsonObject, KohortError, TopicPartition
 
 #: Stands for the end of the log in the JSON.
 LATEST = -1
@@ -60,7 +58,7 @@ def to_document(offsets: Offsets) -> dict[str, dict[str, int]]:
     return document
 
 
-def from_document(document: Mapping[str, Any]) -> Offsets:
+def from_document(document: JsonObject) -> Offsets:
     """The reverse of ``to_document``."""
     return {
         TopicPartition(topic, int(number)): int(offset)

@@ -7,10 +7,10 @@ Spark creates readers in separate processes. They hold the options and create th
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
 
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
 
+from ..protocol import JsonObject
 from ._offsets import from_document, to_document
 from ._options import OptionsError
 from ._source_options import SourceOptions
@@ -69,20 +69,20 @@ class StreamReader(_Reader, DataSourceStreamReader):
             )
         super().__init__(options)
 
-    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
+    def initialOffset(self) -> JsonObject:  # noqa: N802 - Spark's name
         """See pyspark's DataSourceStreamReader."""
         return to_document(self.offsets.initial())
 
-    def latestOffset(self) -> dict[str, Any]:  # type: ignore[override]  # noqa: N802 - Spark's name
+    def latestOffset(self) -> JsonObject:  # type: ignore[override]  # noqa: N802 - Spark's name
         """See pyspark's DataSourceStreamReader."""
         return to_document(self.offsets.newest())
 
-    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+    def partitions(self, start: JsonObject, end: JsonObject) -> list[InputPartition]:
         """See pyspark's DataSourceStreamReader."""
         ranges = self.offsets.ranges(from_document(start), from_document(end))
         return [Task(task) for task in self.offsets.tasks(ranges)]
 
-    def commit(self, end: dict[str, Any]) -> None:
+    def commit(self, end: JsonObject) -> None:
         """See pyspark's DataSourceStreamReader. Commits for the group, so that others see the progress."""
         self.offsets.follow(from_document(end))
 
@@ -93,8 +93,8 @@ if KNOWS_LIMITS:
         """``spark.readStream`` from PySpark 4.2 on: limits the size of batches, also with AvailableNow."""
 
         def latestOffset(  # type: ignore[override]  # noqa: N802 - Spark's name
-            self, start: dict[str, Any], limit: ReadLimit
-        ) -> dict[str, Any]:
+            self, start: JsonObject, limit: ReadLimit
+        ) -> JsonObject:
             """See pyspark's DataSourceStreamReader: the end of the batch that the limit allows."""
             rows = limit.max_rows if isinstance(limit, ReadMaxRows) else None
             ends = self.offsets.latest(
@@ -110,7 +110,7 @@ if KNOWS_LIMITS:
             """See pyspark's SupportsTriggerAvailableNow: the query ends at today's ends."""
             self.offsets.aim()
 
-        def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
+        def reportLatestOffset(self) -> JsonObject:  # noqa: N802 - Spark's name
             """See pyspark's SupportsAdmissionControl: the ends of the logs, for metrics."""
             return to_document(self.offsets.newest())
 

@@ -11,11 +11,10 @@ import logging
 import os
 import shutil
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from ..protocol import JsonObject
 from ._offsets import Commits, Logs, OffsetRange, Offsets, from_document, to_document
 from ._plan import DataLossError, Limits, StartRules, allocate_ranges, losses_of, refuse_losses, usable_offset
 
@@ -174,6 +173,6 @@ class Reports:
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
-def _parse_report(document: Mapping[str, Any]) -> BatchReport:
+def _parse_report(document: JsonObject) -> BatchReport:
     lost = tuple(OffsetRange(*row) for row in document["lost"])
     return BatchReport(from_document(document["start"]), from_document(document["end"]), lost)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
-from typing import Any
 
 from ...cluster import Document
+from ...protocol import JsonObject
 from ._acls import Acl, Operation, PatternType, Permission, ResourceType
 
 
@@ -46,7 +46,7 @@ def _to_document(acl: Acl) -> dict[str, str]:
 
 
 def _read_acl(stored: Mapping[str, str]) -> Acl:
-    fields: dict[str, Any] = {
+    fields: JsonObject = {
         name: kind[stored[name]] if kind else stored[name] for name, kind in _FIELDS.items()
     }
     return Acl(**fields)

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from ...cluster import Document
 from ...coordinator.groups.kinds import KINDS
-from ...protocol import ErrorCode, KafkaError
+from ...protocol import ErrorCode, JsonObject, KafkaError
 from ...transactions import EPOCH_BUMP_VERSION
 
 #: The protocol of transactions (KIP-890).
@@ -101,7 +101,7 @@ class Features:
         return ""
 
 
-def _parse_levels(content: dict[str, Any]) -> tuple[dict[str, int], int]:
+def _parse_levels(content: JsonObject) -> tuple[dict[str, int], int]:
     # a feature that the saved levels lack is younger than they are, and waits to be raised
     levels = {name: int(content["levels"].get(name, 0)) for name in SUPPORTED}
     if any(not 0 <= level <= SUPPORTED[name] for name, level in levels.items()):

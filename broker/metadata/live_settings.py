@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from ...cluster import Document, MetadataStore
-from ...protocol import ErrorCode, KafkaError
+from ...protocol import ErrorCode, JsonObject, KafkaError
 from ...settings import Setting, SettingsError, as_text, read_settings, settings_of
 from ..security._listeners import PREFIX, check_listener_settings, listeners_of, take_listener_settings
 from ..settings import BrokerSettings
@@ -155,10 +155,10 @@ class SharedSettings:
         }
         self._kept: dict[str, dict[str, str]] = {part: {} for part in self._parts}
 
-    def load(self, parse: Callable[[dict[str, Any]], T]) -> T | None:
+    def load(self, parse: Callable[[JsonObject], T]) -> T | None:
         """See ``Document``."""
 
-        def texts(content: dict[str, Any]) -> dict[str, str]:
+        def texts(content: JsonObject) -> dict[str, str]:
             return dict(content["config"])
 
         for part, document in self._parts.items():

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
+from ...protocol import JsonObject
 from ._entities import CLIENT_ID, DEFAULT_NAME, USER, QuotaEntity, QuotaKey, entity_of
 
 #: Types and names of an entity: a user and a client id, either of which may be left out.
@@ -74,7 +74,7 @@ class QuotaTable:
         return {"quotas": entries}
 
     @classmethod
-    def parse(cls, document: Mapping[str, Any]) -> QuotaTable:
+    def parse(cls, document: JsonObject) -> QuotaTable:
         """Read a JSON document. Raises ValueError, KeyError, TypeError or AttributeError."""
         table = cls()
         for entry in document["quotas"]:

@@ -14,9 +14,10 @@ import secrets
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from ...cluster import ConflictError, Document
+from ...protocol import JsonObject
 from ...settings import SettingsError
 
 #: The least and the most iterations, as Apache Kafka allows them.
@@ -214,12 +215,12 @@ def _user_document(mechanism: str, user: str, credential: ScramCredential) -> di
     }
 
 
-def _parsed_secret(content: dict[str, Any]) -> bytes | None:
+def _parsed_secret(content: JsonObject) -> bytes | None:
     """None in the document of an older kohort."""
     return base64.b64decode(content["secret"], validate=True) if "secret" in content else None
 
 
-def _parse_users(content: dict[str, Any]) -> Credentials:
+def _parse_users(content: JsonObject) -> Credentials:
     found: Credentials = {}
     for item in content["users"]:
         mechanism, iterations = item["mechanism"], int(item["iterations"])

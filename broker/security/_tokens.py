@@ -19,6 +19,7 @@ from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
+from ...protocol import JsonObject
 from ...settings import SettingsError
 from ._errors import LoginFailedError
 from ._settings import SecuritySettings
@@ -75,9 +76,9 @@ class TokenVerifier:
             raise LoginFailedError("the token does not say in numbers when it ends")
         return user, int(min(end, _FAR_S) * 1000)
 
-    def _claims_of(self, token: str, key: Any, algorithm: str) -> dict[str, Any]:
+    def _claims_of(self, token: str, key: Any, algorithm: str) -> JsonObject:
         settings = self._settings
-        claims: dict[str, Any] = _import_jwt().decode(
+        claims: JsonObject = _import_jwt().decode(
             token,
             key=key,
             algorithms=[algorithm],

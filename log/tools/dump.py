@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
-from ...protocol import BatchHeader, Codec, CorruptBatchError, parse_batch_header
+from ...protocol import BatchHeader, Codec, CorruptBatchError, JsonObject, parse_batch_header
 from .. import _names
 from .._checkpoints import read_epochs, read_offsets, read_properties
 from .._errors import DataFolderError
@@ -29,7 +29,7 @@ class Dumped(NamedTuple):
     """
 
     kind: str
-    fields: dict[str, Any]
+    fields: JsonObject
 
 
 def dump_file(path: str | os.PathLike[str], *, records: bool = False) -> Iterator[Dumped]:
@@ -82,7 +82,7 @@ def _dump_batches(path: str, name: str, *, records: bool) -> Iterator[Dumped]:
     file.close()
 
 
-def _dump_batch(header: BatchHeader, position: int) -> dict[str, Any]:
+def _dump_batch(header: BatchHeader, position: int) -> JsonObject:
     return {
         "base_offset": header.base_offset,
         "last_offset": header.last_offset,

@@ -1,4 +1,7 @@
-"""Documents in a store that is shared: read, replaced, and read again when somebody else replaced them."""
+"""Documents in a store that is shared: read, replaced, and read again when somebody else replaced them.
+
+Covers: protocol/json_values.py.
+"""
 
 from __future__ import annotations
 
