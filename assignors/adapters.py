@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import cache
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ..protocol import Subscription, TopicPartition, encode_subscription
 from .base import Assignor, Member, RebalanceProtocol, TopicInfo
@@ -21,8 +21,21 @@ from .registry import AssignorError, load_assignor
 from .user_data import NO_GENERATION
 from .validation import validate_assignment
 
+if TYPE_CHECKING:
+    from aiokafka.cluster import ClusterMetadata
+    from aiokafka.coordinator.protocol import (
+        ConsumerProtocolMemberAssignment,
+        ConsumerProtocolMemberMetadata,
+    )
+    from kafka.cluster import ClusterMetadata as KafkaPythonMetadata
+    from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor
+    from kafka.protocol.consumer import JoinGroupResponse
+    from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment
 
-def for_kafka_python(spec: str | type[Assignor] | Assignor, *, rack: str | None = None) -> Any:
+
+def for_kafka_python(
+    spec: str | type[Assignor] | Assignor, *, rack: str | None = None
+) -> AbstractPartitionAssignor:
     """Return an assignor for ``kafka.KafkaConsumer``. ``rack``: the rack of this consumer.
 
     ``spec`` as for :func:`load_assignor`. Raises AssignorError.
@@ -50,6 +63,13 @@ def for_aiokafka(spec: str | type[Assignor] | Assignor) -> Any:
 Shares = list[tuple[str, list[int]]]
 
 
+class _Place(Protocol):
+    """A partition in either client's own type."""
+
+    topic: str
+    partition: int
+
+
 class _State:
     """The assignor of one consumer, and the partitions that the consumer owns."""
 
@@ -68,13 +88,15 @@ class _State:
             Subscription(wanted, self._assignor.user_data(wanted), owned, generation, self._rack)
         )
 
-    def take_assignment(self, partitions: Iterable[Any], generation: int) -> None:
+    def take_assignment(self, partitions: Iterable[_Place], generation: int) -> None:
         """Take in this consumer's assignment."""
         self._owned = tuple(TopicPartition(one.topic, one.partition) for one in partitions)
         self._generation = generation
         self._assignor.on_assignment(self._owned, generation)
 
-    def share_out(self, cluster: Any, members: Mapping[str, Member]) -> dict[str, Shares]:
+    def share_out(
+        self, cluster: ClusterMetadata | KafkaPythonMetadata, members: Mapping[str, Member]
+    ) -> dict[str, Shares]:
         """Return the partitions of each member. Raises AssignorError for an invalid assignment."""
         counts = {
             topic: len(cluster.partitions_for_topic(topic) or ())
@@ -106,10 +128,12 @@ class _OfAiokafka:
     def metadata(self, topics: Iterable[str]) -> bytes:
         return self._state.metadata(topics)
 
-    def on_assignment(self, assignment: Any) -> None:
+    def on_assignment(self, assignment: ConsumerProtocolMemberAssignment) -> None:
         self._state.take_assignment(assignment.partitions(), NO_GENERATION)
 
-    def assign(self, cluster: Any, members: Mapping[str, Any]) -> dict[str, Any]:
+    def assign(
+        self, cluster: ClusterMetadata, members: Mapping[str, ConsumerProtocolMemberMetadata]
+    ) -> dict[str, ConsumerProtocolMemberAssignment]:
         from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment
 
         found = {
@@ -121,7 +145,7 @@ class _OfAiokafka:
 
 
 @cache
-def _kafka_python_class() -> Any:
+def _kafka_python_class() -> type[AbstractPartitionAssignor]:
     # kafka-python only takes instances of its own base class; importing it takes a quarter of a second
     from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor
     from kafka.coordinator.assignors.abstract import RebalanceProtocol as Theirs
@@ -144,10 +168,12 @@ def _kafka_python_class() -> Any:
         def metadata(self, topics: Iterable[str]) -> bytes:
             return self._state.metadata(topics)
 
-        def on_assignment(self, assignment: Any, generation: int) -> None:
+        def on_assignment(self, assignment: ConsumerProtocolAssignment, generation: int) -> None:
             self._state.take_assignment(assignment.partitions(), generation)
 
-        def assign(self, cluster: Any, members: Iterable[Any]) -> dict[str, Any]:
+        def assign(
+            self, cluster: KafkaPythonMetadata, members: Iterable[JoinGroupResponse.JoinGroupResponseMember]
+        ) -> dict[str, ConsumerProtocolAssignment]:
             found = {each.member_id: _member_of(each) for each in members}
             given = self._state.share_out(cluster, found)
             return {name: ConsumerProtocolAssignment(0, mine, None) for name, mine in given.items()}
@@ -155,7 +181,7 @@ def _kafka_python_class() -> Any:
     return OfKafkaPython
 
 
-def _member_of(row: Any) -> Member:
+def _member_of(row: JoinGroupResponse.JoinGroupResponseMember) -> Member:
     said = row.metadata
     owned = tuple(
         TopicPartition(topic.topic, number)

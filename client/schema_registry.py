@@ -18,9 +18,13 @@ import importlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, is_dataclass
-from typing import Any, Literal
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Literal
 
 from .errors import ClientError, ConfigError
+
+if TYPE_CHECKING:
+    from confluent_kafka.schema_registry import SchemaRegistryClient
 
 #: Length of the zero byte and the schema id (uint32).
 _HEAD_BYTES = 5
@@ -69,7 +73,7 @@ class SchemaRegistry:
             "cache.capacity": _MOST_KNOWN,
             **(properties or {}),
         }
-        self._client: Any = None
+        self._client: SchemaRegistryClient | None = None
         self._make_client()
 
     def __repr__(self) -> str:
@@ -78,7 +82,7 @@ class SchemaRegistry:
     def __getstate__(self) -> dict[str, object]:
         return {**vars(self), "_client": None}
 
-    def _make_client(self) -> Any:
+    def _make_client(self) -> SchemaRegistryClient:
         if self._client is None:
             home = _import_extra("", "avro")
             try:
@@ -148,7 +152,7 @@ class SchemaRegistry:
 
     def content_encoder(
         self, kind: Kind, what: object, conf: dict[str, object]
-    ) -> Callable[[Any, str, str], Any]:
+    ) -> Callable[[object, str, str], bytes | None]:
         """Return confluent-kafka's encoder as a function of a value, a topic, and "key" or "value".
 
         Raises ConfigError, RegistryError.
@@ -168,9 +172,9 @@ class SchemaRegistry:
             raise ConfigError(f"this schema cannot be used: {type(error).__name__}: {error}") from error
         return lambda value, topic, field: made(value, context(topic, field))
 
-    def content_decoder(self, kind: Kind, what: object) -> Callable[[bytes], Any]:
+    def content_decoder(self, kind: Kind, what: object) -> Callable[[bytes], object]:
         """Return confluent-kafka's decoder. Raises ConfigError if the packages that it needs are missing."""
-        made: Callable[[bytes], Any]
+        made: Callable[[bytes], object]
         home = _import_extra(_MODULES[kind], _EXTRAS[kind])
         if kind == "avro":
             made = home.AvroDeserializer(self._make_client(), what)
@@ -263,7 +267,7 @@ class RegistryEncoder:
     def __reduce__(self) -> tuple[object, ...]:
         return RegistryEncoder, self._made_of
 
-    def __call__(self, value: object, topic: str, field: str) -> Any:
+    def __call__(self, value: object, topic: str, field: str) -> bytes | None:
         try:
             data = self._content(value, topic, field)
         except Exception as error:
@@ -279,7 +283,7 @@ class RegistryEncoder:
         return self._forgets or (topic, field) not in self._known
 
 
-def _subject_strategy(subject_name: SubjectName) -> Callable[..., Any]:
+def _subject_strategy(subject_name: SubjectName) -> Callable[..., str | None]:
     """Return confluent-kafka's function for the name of a subject. Raises ConfigError."""
     if callable(subject_name):
         return lambda context, _: subject_name(context.topic, context.field)
@@ -287,7 +291,8 @@ def _subject_strategy(subject_name: SubjectName) -> Callable[..., Any]:
         raise ConfigError(
             f"subject_name={subject_name!r}, but it must be 'topic', 'record', 'topic_record' or a function"
         )
-    found: Callable[..., Any] = getattr(_import_extra("", "avro"), f"{subject_name}_subject_name_strategy")
+    name = f"{subject_name}_subject_name_strategy"
+    found: Callable[..., str | None] = getattr(_import_extra("", "avro"), name)
     return found
 
 
@@ -304,21 +309,21 @@ def _raise_registrys(error: Exception, what: str) -> None:
         raise RegistryError(f"the registry cannot be asked about {what}: {error!r}") from error
 
 
-def _as_dict(value: object, _: object) -> Any:
+def _as_dict(value: object, _: object) -> object:
     """Convert pydantic models and dataclasses to dicts; return other values unchanged."""
     if hasattr(value, "model_dump"):
         return value.model_dump()
     return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
 
 
-def _json_schema(what: Any) -> tuple[Any, Callable[[Any, Any], Any]]:
+def _json_schema(what: Any) -> tuple[object, Callable[[object, object], object]]:
     """Return the schema, made from ``what`` if that is a type, and a function from values to JSON types."""
     from pydantic import TypeAdapter
 
     if what is None or isinstance(what, str) or hasattr(what, "schema_str"):
-        anything = TypeAdapter[Any](Any)
+        anything = TypeAdapter(object)
         return what, lambda value, _: anything.dump_python(value, mode="json", by_alias=True)
-    adapter = TypeAdapter[Any](what)
+    adapter = TypeAdapter[object](what)
     schema = json.dumps(adapter.json_schema(mode="serialization"))
     return schema, lambda value, _: adapter.dump_python(
         adapter.validate_python(value), mode="json", by_alias=True
@@ -333,7 +338,7 @@ def _schema_id(data: bytes) -> int:
     return int.from_bytes(data[1:_HEAD_BYTES], "big")
 
 
-def _make_validator(model: Any) -> Callable[[Any], Any] | None:
+def _make_validator(model: Any) -> Callable[[object], object] | None:
     if model is None:
         return None
     from pydantic import TypeAdapter
@@ -341,7 +346,7 @@ def _make_validator(model: Any) -> Callable[[Any], Any] | None:
     return TypeAdapter(model).validate_python
 
 
-def _import_extra(module: str, extra: str) -> Any:
+def _import_extra(module: str, extra: str) -> ModuleType:
     try:
         return importlib.import_module(f"{_HOME}.{module}" if module else _HOME)
     except ImportError as error:

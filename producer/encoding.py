@@ -20,7 +20,7 @@ class Encoders:
     service such as a schema registry, and a retry may succeed.
     """
 
-    def __init__(self, encode: Any, key_encode: Any) -> None:
+    def __init__(self, encode: object, key_encode: object) -> None:
         self._value = None if encode is None else _Encoder(encode, "value")
         self._key = None if key_encode is None else _Encoder(key_encode, "key")
 
@@ -64,10 +64,11 @@ class _Encoder:
         self.registry = encode if isinstance(encode, RegistryEncoder) else None
         self._encode = encode if self.registry is not None else _make_encoder(encode, what)
 
-    def __call__(self, topic: str, given: Any) -> bytes | None:
+    def __call__(self, topic: str, given: object) -> bytes | None:
         if given is None:
             return None
         try:
+            found: object
             if self.registry is not None:
                 found = self.registry(given, topic, self.what)
             else:
@@ -84,7 +85,7 @@ class _Encoder:
         return found
 
 
-def _make_encoder(encode: Any, what: str) -> Callable[[Any], Any]:
+def _make_encoder(encode: Any, what: str) -> Callable[[object], object]:
     """Return the encoding function for an argument ``encode`` or ``key_encode``. Raises ConfigError."""
     name = "encode" if what == "value" else "key_encode"
     if isinstance(encode, type | UnionType) or get_origin(encode) is not None:
@@ -93,7 +94,7 @@ def _make_encoder(encode: Any, what: str) -> Callable[[Any], Any]:
         from pydantic.errors import PydanticSchemaGenerationError
 
         try:
-            adapter = TypeAdapter[Any](encode)
+            adapter = TypeAdapter[object](encode)
         except PydanticSchemaGenerationError as error:
             first = str(error).splitlines()[0]
             raise ConfigError(

@@ -29,13 +29,13 @@ class Decoder:
     that the decoder calls, such as a schema registry, and a retry may succeed.
     """
 
-    def __init__(self, decode: Any, what: str) -> None:
+    def __init__(self, decode: object, what: str) -> None:
         self._what = what
         self._decode = _make_decoder(decode, what)
         #: Returns whether decoding may have to wait, and so must not be done on an event loop.
         self.waits: Callable[[bytes], bool] | None = getattr(decode, "waits", None)
 
-    def __call__(self, data: bytes | None) -> Any:
+    def __call__(self, data: bytes | None) -> object:
         if data is None:
             return None
         try:
@@ -63,7 +63,7 @@ async def decode_data(decoder: Decoder, data: bytes | None) -> Any:
     return decoder(data)
 
 
-def _make_decoder(decode: Any, what: str) -> Decode:
+def _make_decoder(decode: object, what: str) -> Decode:
     if isinstance(decode, type | UnionType) or get_origin(decode) is not None:
         return json_validator(decode)
     if not callable(decode) or inspect.iscoroutinefunction(decode):
