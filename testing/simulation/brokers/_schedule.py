@@ -61,7 +61,7 @@ class BrokerSchedule(Phases[B]):
         """Called with each request that a broker begins with."""
 
     @abstractmethod
-    def on_answer(self, broker: Any, call: SimulatedCall, body: Any) -> None:
+    def on_answer(self, broker: Any, call: SimulatedCall, body: object) -> None:
         """Called with each answer before it is sent."""
 
     @abstractmethod

@@ -104,7 +104,7 @@ class BrokerWorld(BrokerSchedule[B]):
         for workload in self.workloads:
             workload.on_request(broker, call)
 
-    def on_answer(self, broker: BrokerProcess, call: SimulatedCall, body: Any) -> None:
+    def on_answer(self, broker: BrokerProcess, call: SimulatedCall, body: object) -> None:
         for workload in self.workloads:
             workload.on_answer(broker, call, body)
 

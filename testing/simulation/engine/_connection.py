@@ -113,7 +113,7 @@ class SimulatedConnection:
 
     # --- from the network ---------------------------------------------------------------------------------
 
-    def on_answer(self, call: SimulatedCall, body: Any) -> None:
+    def on_answer(self, call: SimulatedCall, body: object) -> None:
         found = self._waiting.pop(call, None)
         if found is not None:
             answer, timer = found

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Generator
 from contextvars import Context
 from math import ceil
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 from ._heap import Heap
+
+T = TypeVar("T")
 
 #: A future of anything.
 AnyFuture: TypeAlias = asyncio.Future[Any]
@@ -44,8 +46,8 @@ class ProcessLoop(asyncio.AbstractEventLoop):
         self,
         heap: Heap,
         *,
-        failed: Callable[[dict[str, Any]], None],
-        delay_ms: Callable[[Callable[..., Any]], int],
+        failed: Callable[[dict[str, object]], None],
+        delay_ms: Callable[[Callable[..., object]], int],
         ran: Callable[[], None] = lambda: None,
     ) -> None:
         self.alive = True
@@ -60,7 +62,7 @@ class ProcessLoop(asyncio.AbstractEventLoop):
         self._due = False
         self._moment = self._steps = 0
         self._frozen_until = 0
-        self._threads: dict[Any, _Threads] = {}
+        self._threads: dict[object, _Threads] = {}
         #: Functions running in threads, and what ends them.
         self.in_threads: dict[AnyFuture, tuple[Callable[..., object], Callable[[], None]]] = {}
 
@@ -107,8 +109,8 @@ class ProcessLoop(asyncio.AbstractEventLoop):
         late = self._steps - _STEPS_OF_A_MOMENT if self._heap.now == self._moment else 0
         return self._heap.now / 1_000 + (late * _STEP_S if late > 0 else 0.0)
 
-    def call_soon(  # type: ignore[override]
-        self, callback: Callable[..., Any], *args: Any, context: Context | None = None
+    def call_soon(
+        self, callback: Callable[..., object], *args: object, context: Context | None = None
     ) -> asyncio.Handle:
         handle = asyncio.Handle(callback, args, self, context)
         if self.alive:
@@ -118,15 +120,15 @@ class ProcessLoop(asyncio.AbstractEventLoop):
                 self._heap.at(max(self._heap.now, self._frozen_until), self._run)
         return handle
 
-    call_soon_threadsafe = call_soon  # type: ignore[assignment]
+    call_soon_threadsafe = call_soon
 
-    def call_later(  # type: ignore[override]
-        self, delay: float, callback: Callable[..., Any], *args: Any, context: Context | None = None
+    def call_later(
+        self, delay: float, callback: Callable[..., object], *args: object, context: Context | None = None
     ) -> asyncio.TimerHandle:
         return self.call_at(self.time() + delay, callback, *args, context=context)
 
-    def call_at(  # type: ignore[override]
-        self, when: float, callback: Callable[..., Any], *args: Any, context: Context | None = None
+    def call_at(
+        self, when: float, callback: Callable[..., object], *args: object, context: Context | None = None
     ) -> asyncio.TimerHandle:
         handle = asyncio.TimerHandle(when, callback, args, self, context)
         if self.alive:
@@ -179,8 +181,8 @@ class ProcessLoop(asyncio.AbstractEventLoop):
         return asyncio.Future(loop=self)
 
     def create_task(  # type: ignore[override]
-        self, coro: Coroutine[Any, Any, Any], *, name: str | None = None, context: Context | None = None
-    ) -> asyncio.Task[Any]:
+        self, coro: Coroutine[object, None, T], *, name: str | None = None, context: Context | None = None
+    ) -> asyncio.Task[T]:
         if not self.alive:
             # created in the ``finally`` of a discarded coroutine
             coro.close()
@@ -209,9 +211,7 @@ class ProcessLoop(asyncio.AbstractEventLoop):
 
     # --- threads ------------------------------------------------------------------------------------------
 
-    def run_in_executor(  # type: ignore[override]
-        self, executor: Any, func: Callable[..., Any], *args: Any
-    ) -> AnyFuture:
+    def run_in_executor(self, executor: object, func: Callable[..., object], *args: object) -> AnyFuture:
         return self.in_thread(executor, getattr(executor, "_max_workers", None) or 32, func, *args)
 
     def in_thread(self, pool: object, size: int, func: Callable[..., object], *args: object) -> AnyFuture:
@@ -240,7 +240,7 @@ class _Nothing(asyncio.Future[object]):
         """Nobody will ask for it."""
 
 
-def _throw_away(coroutine: Any) -> None:
+def _throw_away(coroutine: Coroutine[object, None, object] | Generator[object, None, object]) -> None:
     for _ in range(_MOST_CLOSES):
         try:
             coroutine.close()

@@ -26,7 +26,7 @@ class SimulatedClient(Protocol):
     context: RequestContext
     versions: dict[int, int]
 
-    def on_answer(self, call: SimulatedCall, body: Any, /) -> None: ...
+    def on_answer(self, call: SimulatedCall, body: object, /) -> None: ...
     def on_failure(self, call: SimulatedCall, error: BrokerConnectionError, /) -> None: ...
 
 
@@ -101,7 +101,7 @@ class SimulatedCall:
         late.version, late.is_late = self.version, True
         return late
 
-    def set(self, body: Any) -> None:
+    def set(self, body: object) -> None:
         """Take the coordinator's answer."""
         if self.on_set is None:
             self.connection.schedule.fail("S6", f"{self} is answered a second time, with {body}")
@@ -180,7 +180,7 @@ class SimulatedLink:
     def reset(self, why: str) -> None:
         self._break(self.epoch, why)
 
-    def on_answer(self, call: SimulatedCall, body: Any) -> None:
+    def on_answer(self, call: SimulatedCall, body: object) -> None:
         """The coordinator has answered; the next request may be taken."""
         if call is self._held:
             self._held = None

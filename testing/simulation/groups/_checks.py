@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, Final
+from uuid import UUID
 
 from ....coordinator import (
     AppendRefused,
@@ -30,6 +31,7 @@ from ....coordinator.consumer_groups.shard_state import state_of
 from ....coordinator.groups.durable import Durable
 from ....coordinator.groups.groups import GroupShard
 from ....protocol import ApiKey, ErrorCode, TopicPartition, decode_assignment, subscribed_topics
+from ....protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from ....statemachine import GROUP_TRANSITIONS, ConsumerGroupState, GroupState
 from ..engine._network import SimulatedCall
 from ..engine._schedule import Schedule
@@ -183,7 +185,7 @@ class Checks:
         group = None if shard is None else live_classic(shard, call.body.group_id)
         return None if group is None else (group.generation, group.state)
 
-    def _commit_answered(self, call: SimulatedCall, reply: Any) -> None:
+    def _commit_answered(self, call: SimulatedCall, reply: OffsetCommitResponse) -> None:
         group, taken = call.body.group_id, 0
         for topic in reply.topics:
             for index, error in topic.partitions:
@@ -208,7 +210,7 @@ class Checks:
         elif error in _NEVER_WRITTEN:
             self.book.on_refused(call, group, partition)
 
-    def _may_commit(self, body: Any) -> bool | None:
+    def _may_commit(self, body: OffsetCommitRequest) -> bool | None:
         """Return whether the group as it is may take a commit; None where that is seen later."""
         shard = self._schedule.shard
         if shard is None or shard.is_busy(body.group_id):
@@ -348,7 +350,7 @@ class Checks:
         elif isinstance(note, MemberGone) and note.cause_kind is CauseKind.SESSION_EXPIRED:
             self._check_expired(note)
 
-    def _check_expired(self, note: Any) -> None:
+    def _check_expired(self, note: MemberGone) -> None:
         heard = self._heard.get((note.group, note.member))
         silent_ms = self._schedule.heap.now - (0 if heard is None else heard)
         if silent_ms < self._schedule.plan.session_ms:
@@ -434,7 +436,7 @@ class Checks:
         self._settled_members(group)
         if not shard.is_busy(group_id):
             self._consumer_records(shard.state.durable, group)
-        owner: dict[tuple[Any, int], str] = {}
+        owner: dict[tuple[UUID, int], str] = {}
         for member_id, member in group.members.items():
             for having in (member.current.assigned, member.current.revoking):
                 for partition in ((topic, number) for topic, numbers in having.items() for number in numbers):
@@ -588,7 +590,7 @@ _NEVER_WRITTEN: Final = frozenset(
 )
 
 
-def _may_commit(group: ConsumerGroup, body: Any) -> bool:
+def _may_commit(group: ConsumerGroup, body: OffsetCommitRequest) -> bool:
     """Return whether a commit has the member's epoch, or an older one and partitions owned ever since."""
     member, epoch = group.members.get(body.member_id), body.generation_id_or_member_epoch
     if member is None:

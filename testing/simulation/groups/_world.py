@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 from uuid import UUID
 
 from ....client.errors import BrokerConnectionError
@@ -13,7 +13,7 @@ from ....coordinator.consumer_groups.group import ConsumerGroup
 from ....coordinator.consumer_groups.group import live_consumer_group as live_consumers
 from ....coordinator.consumer_groups.regex import RESOLUTION_PAUSE_MS
 from ....coordinator.consumer_groups.target import Topic
-from ....protocol import ApiKey, RequestContext, TopicPartition
+from ....protocol import ApiKey, RequestContext, TopicPartition, api_key_of
 from ....statemachine import ConsumerGroupState, GroupState, MemberState
 from ..engine._network import Receiver, SimulatedCall, SimulatedLink
 from ..engine._phases import LOOK_MS, PRODUCE_MS, Phases
@@ -45,10 +45,10 @@ class Tool:
     def __init__(self, schedule: Schedule[GroupsPlan], broker: Receiver) -> None:
         self.connection = SimulatedLink(schedule, broker)
 
-    def send(self, body: Any) -> None:
-        self.connection.send(SimulatedCall(self, self.connection, body.API_KEY, body), _TOOL_TIMEOUT_MS)
+    def send(self, body: object) -> None:
+        self.connection.send(SimulatedCall(self, self.connection, api_key_of(body), body), _TOOL_TIMEOUT_MS)
 
-    def on_answer(self, _call: SimulatedCall, _body: Any) -> None:
+    def on_answer(self, _call: SimulatedCall, _body: object) -> None:
         """Do nothing: the checks saw the answer where it was sent."""
 
     def on_failure(self, _call: SimulatedCall, _error: BrokerConnectionError) -> None:

@@ -11,13 +11,13 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from ....consumer import Record
 from ....consumer.done import done_ahead
 from ....consumer.reading.fetched_records import ChunkReader
 from ....protocol import ApiKey, TopicPartition
-from ....protocol.messages.offset_commit import OffsetCommitRequestPartition
+from ....protocol.messages.offset_commit import OffsetCommitRequestPartition, OffsetCommitResponse
 from ..engine._network import SimulatedCall
 from ..engine._schedule import Schedule
 from ._plan import ServicePlan
@@ -412,7 +412,7 @@ class ServiceLedger:
                 if not is_for_former:
                     self._committing(process, partition, row)
 
-    def on_answer(self, call: SimulatedCall, reply: Any) -> None:
+    def on_answer(self, call: SimulatedCall, reply: OffsetCommitResponse) -> None:
         """The coordinator has answered an OffsetCommit."""
         asked = self._asked.get(call, {})
         for topic in reply.topics:
@@ -427,7 +427,9 @@ class ServiceLedger:
         self._committing(process, partition, OffsetCommitRequestPartition(partition.partition, offset))
         self._on_acknowledged(partition, offset)
 
-    def _committing(self, process: ProcessNote, partition: TopicPartition, row: Any) -> None:
+    def _committing(
+        self, process: ProcessNote, partition: TopicPartition, row: OffsetCommitRequestPartition
+    ) -> None:
         plan = self._schedule.plan
         if self._is_to_begin(partition):
             self._look_at_start(process.name, partition, row.committed_offset)

@@ -10,6 +10,7 @@ from uuid import UUID
 
 from ....coordinator.consumer_groups.group import ConsumerGroup
 from ....protocol import ApiKey
+from ....protocol.messages.offset_commit import OffsetCommitResponse
 from ....statemachine import MemberState
 from ..engine._network import SimulatedCall, SimulatedLink
 from ..engine._phases import LOOK_MS, PRODUCE_MS, Left
@@ -43,9 +44,9 @@ class ServiceChecks(Checks):
 
     ledger: ServiceLedger
 
-    def on_answer(self, call: SimulatedCall, reply: Any) -> None:
+    def on_answer(self, call: SimulatedCall, reply: object) -> None:
         super().on_answer(call, reply)
-        if call.api_key == ApiKey.OFFSET_COMMIT:
+        if call.api_key == ApiKey.OFFSET_COMMIT and isinstance(reply, OffsetCommitResponse):
             self.ledger.on_answer(call, reply)
 
 

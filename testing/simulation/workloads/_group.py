@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Final
+from typing import Final
 
 from ....broker.partitions.partition import Partition
 from ....broker.partitions.topic_names import OFFSETS_TOPIC
@@ -12,6 +12,8 @@ from ....coordinator.classic_groups.group import CLASSIC_TYPE
 from ....coordinator.consumer_groups.group import CONSUMER_TYPE
 from ....coordinator.engine.runner import ShardRunner
 from ....protocol import ApiKey, KohortError, TopicPartition
+from ....protocol.messages.offset_commit import OffsetCommitResponse
+from ....protocol.messages.offset_fetch import OffsetFetchResponse
 from ..brokers._clients import ClientProcess
 from ..brokers._process import BrokerProcess
 from ..brokers._world import AnyWorld
@@ -79,13 +81,13 @@ class Committing(Workload):
             call.note = self._world.heap.now
             self._told.on_request(call)
 
-    def on_answer(self, broker: BrokerProcess, call: SimulatedCall, body: Any) -> None:
-        if call.api_key == ApiKey.OFFSET_COMMIT:
+    def on_answer(self, broker: BrokerProcess, call: SimulatedCall, body: object) -> None:
+        if isinstance(body, OffsetCommitResponse):
             for asked, told in zip(call.body.topics, body.topics, strict=True):
                 for row, answer in zip(asked.partitions, told.partitions, strict=True):
                     if not answer.error_code:
                         self._was_committed(row.partition_index, row.committed_offset)
-        elif call.api_key == ApiKey.OFFSET_FETCH and call.note and self._world.coordinates(broker, GROUP):
+        elif isinstance(body, OffsetFetchResponse) and call.note and self._world.coordinates(broker, GROUP):
             for group in body.groups:
                 rows = (row for topic in group.topics for row in topic.partitions)
                 for row in () if group.error_code or group.group_id != GROUP else rows:

@@ -7,6 +7,9 @@ from typing import Any, Final
 from ....coordinator.consumer_groups.group import ConsumerGroupRecords
 from ....offsets_topic import GroupRecordType, GroupStored
 from ....protocol import ApiKey, ErrorCode
+from ....protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
+from ....protocol.messages.heartbeat import HeartbeatResponse
+from ....protocol.messages.sync_group import SyncGroupResponse
 from ..engine._network import SimulatedCall
 from ..engine._schedule import Schedule
 
@@ -56,12 +59,12 @@ class GroupLedger:
                         number for topic in call.body.topic_partitions for number in topic.partitions
                     )
 
-    def on_answer(self, call: SimulatedCall, body: Any, *, newest: bool) -> None:
+    def on_answer(self, call: SimulatedCall, body: object, *, newest: bool) -> None:
         """``newest``: nobody has coordinated the group after who answers."""
-        if call.api_key == ApiKey.CONSUMER_GROUP_HEARTBEAT:
+        if isinstance(body, ConsumerGroupHeartbeatResponse):
             self._beaten(call, body, newest=newest)
             return
-        if call.api_key == ApiKey.LEAVE_GROUP:
+        if not isinstance(body, SyncGroupResponse | HeartbeatResponse):
             return
         member, generation = call.body.member_id, call.body.generation_id
         if not body.error_code:
@@ -78,7 +81,7 @@ class GroupLedger:
                 text = f"{member} is not known, though its session lasts until {until_ms}"
                 self._schedule.found("B9", text)
 
-    def _beaten(self, call: SimulatedCall, body: Any, *, newest: bool) -> None:
+    def _beaten(self, call: SimulatedCall, body: ConsumerGroupHeartbeatResponse, *, newest: bool) -> None:
         member, epoch, now = call.body.member_id, call.body.member_epoch, self._schedule.heap.now
         until_ms, known = self._safe_until.get(member, 0), epoch == self._epochs.get(member)
         if body.error_code in _NOT_KNOWN and newest and known and now < until_ms:

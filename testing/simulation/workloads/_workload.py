@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..engine._network import SimulatedCall
 from ..engine._phases import Left
@@ -36,7 +36,7 @@ class Workload:
     def on_request(self, broker: BrokerProcess, call: SimulatedCall) -> None:
         """Called with each request that a broker begins with."""
 
-    def on_answer(self, broker: BrokerProcess, call: SimulatedCall, body: Any) -> None:
+    def on_answer(self, broker: BrokerProcess, call: SimulatedCall, body: object) -> None:
         """Called with each answer before it is sent."""
 
     def on_led(self, broker: BrokerProcess, partition: Partition) -> None:
