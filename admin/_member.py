@@ -80,7 +80,7 @@ class _Patience:
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
-        self._before: Any = None
+        self._before: object = None
         self._until = 0.0
 
     def require_progress(self, consumer: AsyncGroupConsumer) -> None:

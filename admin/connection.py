@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -128,7 +128,7 @@ def _secret_in(path: str) -> str:
         raise ConfigError(f"{path} is no text in UTF-8") from None
 
 
-def _read_connection(given: dict[str, Any]) -> AdminConnection:
+def _read_connection(given: Mapping[str, object]) -> AdminConnection:
     from ..client import ConfigError
 
     try:
@@ -138,7 +138,7 @@ def _read_connection(given: dict[str, Any]) -> AdminConnection:
         if given.get("ssl_context") is not None:
             # the caller brings TLS; the login may still come from the file or the environment
             login = str(fallback.values.get("security_protocol")).startswith("SASL")
-            given = {"security_protocol": "SASL_SSL" if login else "SSL"} | given
+            given = {"security_protocol": "SASL_SSL" if login else "SSL", **given}
         found = read_settings(AdminConnection, given, fallback=fallback)
         check_security(found)
     except ValueError as error:
@@ -190,8 +190,8 @@ async def open_cluster(
         await cluster.close()
 
 
-def read_connection(bootstrap: str | Iterable[str] | None, given: dict[str, Any]) -> AdminConnection:
+def read_connection(bootstrap: str | Iterable[str] | None, given: Mapping[str, object]) -> AdminConnection:
     """Read what an admin client was given. Raises ConfigError."""
     if bootstrap is not None:
-        given = given | {"bootstrap": bootstrap if isinstance(bootstrap, str) else ",".join(bootstrap)}
+        given = {**given, "bootstrap": bootstrap if isinstance(bootstrap, str) else ",".join(bootstrap)}
     return _read_connection(given)

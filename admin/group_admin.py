@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final, Self, TypeVar
+from typing import Final, Self, TypeVar
 
 from ..client import Cluster, CommittedOffset, ConfigError
 from ..protocol import ErrorCode, EventName, KafkaError, TopicPartition, UnsupportedVersionError
@@ -59,7 +59,7 @@ class GroupAdmin:
         *,
         timeout_ms: int = 30_000,
         client_id: str = "kohort-admin",
-        **connection: Any,
+        **connection: object,
     ) -> None:
         self._cluster = cluster_of(read_connection(bootstrap, connection), client_id, timeout_ms)
         self._timeout_ms = timeout_ms

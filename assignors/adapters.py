@@ -63,7 +63,7 @@ def for_aiokafka(spec: str | type[Assignor] | Assignor) -> Any:
 Shares = list[tuple[str, list[int]]]
 
 
-class _Place(Protocol):
+class _OwnedPartition(Protocol):
     """A partition in either client's own type."""
 
     topic: str
@@ -88,7 +88,7 @@ class _State:
             Subscription(wanted, self._assignor.user_data(wanted), owned, generation, self._rack)
         )
 
-    def take_assignment(self, partitions: Iterable[_Place], generation: int) -> None:
+    def take_assignment(self, partitions: Iterable[_OwnedPartition], generation: int) -> None:
         """Take in this consumer's assignment."""
         self._owned = tuple(TopicPartition(one.topic, one.partition) for one in partitions)
         self._generation = generation

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..cluster import MetadataStore
 from ..coordinator import CoordinatorEvent, EventStream, GroupCoordinator, KeptEvent
@@ -50,7 +50,7 @@ class Broker:
         host: str = "127.0.0.1",
         port: int = 0,
         data: str | Path | None = None,
-        settings: Mapping[str, Any] | BrokerSettings | None = None,
+        settings: Mapping[str, object] | BrokerSettings | None = None,
         on_note: Callable[[CoordinatorEvent], None] | None = None,
         clock_ms: Callable[[], int] | None = None,
         make_router: Callable[[Node, Callable[[], Mapping[int, AnyApi]]], Router] = Router,

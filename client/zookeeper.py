@@ -74,7 +74,7 @@ class ZooKeeperSession:
         #: The client that has ended, until there is another one; the task that makes that.
         self._ended: object = None
         self._renewer: asyncio.Task[None] | None = None
-        self._waiting: set[asyncio.Future[Any]] = set()
+        self._waiting: set[asyncio.Future[object]] = set()
         self.client = self._new_client(joined)
 
     def _new_client(self, joined: tuple[int, bytes] | None = None) -> Any:
@@ -256,7 +256,7 @@ class ZooKeeperSession:
             self._renewer.cancel()
         self._stop_in_thread(self.client)
 
-    def _stop_in_thread(self, client: Any) -> None:
+    def _stop_in_thread(self, client: object) -> None:
         threading.Thread(target=self._stop_client, args=(client,), name="kohort-zookeeper-close").start()
 
     def _stop_client(self, client: Any) -> None:

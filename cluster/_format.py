@@ -8,7 +8,7 @@ lowest that a reader must know, and ``version``, the build that wrote it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from ..protocol import KohortError
 
@@ -47,7 +47,7 @@ def add_stamp(value: object) -> object:
     return {**value, _STAMP: {"format": FORMAT, "version": own_version()}}
 
 
-def remove_stamp(path: str, stored: Any) -> object:
+def remove_stamp(path: str, stored: object) -> object:
     """The value of an entry that was read. Raises NewerFormatError. One without a stamp is of a build that
     wrote none, or of somebody's hand.
     """

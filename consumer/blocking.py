@@ -81,8 +81,8 @@ class GroupConsumer:
         on_partitions_revoking: PartitionsCallback | None = None,
         on_partitions_revoked: PartitionsCallback | None = None,
         on_partitions_lost: PartitionsCallback | None = None,
-        decode: Any = None,
-        key_decode: Any = None,
+        decode: object = None,
+        key_decode: object = None,
         **config: Unpack[ConsumerSettings],
     ) -> None:
         self._callback_threads = DaemonThreads(_MOST_CALLBACKS, "kohort callback")
@@ -364,7 +364,7 @@ class GroupConsumer:
         finally:
             self._asked.discard(future)
 
-    def _submit_work(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+    def _submit_work(self, work: Coroutine[object, None, T]) -> Future[T]:
         """Run a coroutine on the consumer's loop. Raises ConsumerClosedError if there is no loop (any
         more).
         """

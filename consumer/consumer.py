@@ -113,8 +113,8 @@ class AsyncGroupConsumer:
         on_partitions_revoking: PartitionsCallback | None = None,
         on_partitions_revoked: PartitionsCallback | None = None,
         on_partitions_lost: PartitionsCallback | None = None,
-        decode: Any = None,
-        key_decode: Any = None,
+        decode: object = None,
+        key_decode: object = None,
         **config: Unpack[ConsumerSettings],
     ) -> None:
         self._selection = Selection.of(topics, pattern, partitions)

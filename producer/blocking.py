@@ -32,7 +32,7 @@ class BlockingProducer:
     ``key_encode`` are called in the thread that calls ``send``.
     """
 
-    def __init__(self, *, encode: Any = None, key_encode: Any = None, **settings: Any) -> None:
+    def __init__(self, *, encode: object = None, key_encode: object = None, **settings: object) -> None:
         self._producer = Producer(**settings)
         self._encoders = Encoders.of(encode, key_encode)
         self._loop: asyncio.AbstractEventLoop

@@ -83,13 +83,13 @@ class Producer:
     Several tasks may send at once, but there is only one transaction at a time.
     """
 
-    def __init__(self, *, encode: Any = None, key_encode: Any = None, **settings: Any) -> None:
+    def __init__(self, *, encode: object = None, key_encode: object = None, **settings: object) -> None:
         from .config import producer_config
 
         self._prepare(producer_config(**settings), None, Encoders.of(encode, key_encode))
 
     @classmethod
-    def on_cluster(cls, cluster: Cluster, **settings: Any) -> Self:
+    def on_cluster(cls, cluster: Cluster, **settings: object) -> Self:
         """Return a producer that uses the connections of ``cluster``, and does not close them.
 
         ``settings`` are those of a producer; settings of connections have no effect. Raises ConfigError.

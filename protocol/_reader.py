@@ -127,7 +127,7 @@ class WireReader:
 
         ``known`` has the function that reads a field by its tag. Returns the values by tag.
         """
-        found: dict[int, Any] = {}
+        found: dict[int, object] = {}
         for _ in range(self.uvarint() if self.flexible else 0):
             tag, size = self.uvarint(), self.uvarint()
             end = self._position + size

@@ -289,7 +289,7 @@ class Handler:
         if not middlewares:
             return self._called_at_last(records, given, threads)
 
-        inner: list[Any] = []
+        inner: list[object] = []
 
         async def call_next(changed: Any) -> object:
             passed = list(changed) if self.takes_batches else [changed]

@@ -89,9 +89,9 @@ class KafkaOutput:
         max_records: int = 1_000,
         interval_ms: int = 100,
         transactional_id: str | None = None,
-        encode: Any = None,
-        key_encode: Any = None,
-        **settings: Any,
+        encode: object = None,
+        key_encode: object = None,
+        **settings: object,
     ) -> None:
         from ..client.config import ClientSettings
         from ..producer.config import producer_config

@@ -74,7 +74,7 @@ def _check_timeout(name: str, timeout_ms: object, is_async: bool) -> None:
         )
 
 
-def _retry_topics(name: str, topics: tuple[str, ...], delays_ms: Any) -> dict[str, int]:
+def _retry_topics(name: str, topics: tuple[str, ...], delays_ms: object) -> dict[str, int]:
     delays: list[Any] = list(delays_ms) if isinstance(delays_ms, list | tuple) else [None]
     if not all(isinstance(ms, int) and not isinstance(ms, bool) and 0 < ms <= MAX_INT for ms in delays):
         raise ConfigError(

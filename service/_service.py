@@ -7,7 +7,7 @@ import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from ..client.errors import ConfigError
 from ..client.threads import DaemonThreads
@@ -91,9 +91,9 @@ class ConsumerService:
     def handler(
         self,
         *topics: str,
-        model: Any = None,
-        decode: Any = None,
-        key_decode: Any = None,
+        model: object = None,
+        decode: object = None,
+        key_decode: object = None,
         lanes: Lanes = "partition",
         concurrency: int = 16,
         retry: Retry | None = None,
@@ -136,7 +136,7 @@ class ConsumerService:
         *topics: str,
         max_records: int = 500,
         model: object = None,
-        decode: Any = None,
+        decode: object = None,
         key_decode: object = None,
         concurrency: int = 16,
         retry: Retry | None = None,

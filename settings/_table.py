@@ -177,7 +177,7 @@ class Setting(NamedTuple):
             return f"{words}{', not empty' * bool(row.shortest)}{most}"
         return words if row.most is None else f"{words}, at most {row.most}"
 
-    def takes(self, value: Any) -> bool:
+    def takes(self, value: object) -> bool:
         """Return whether a value has the setting's type and is within its bounds. Does what pydantic does."""
         kinds: Any = {int: int, float: (int, float)}.get(self.type, object)
         row = self.row

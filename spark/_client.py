@@ -12,7 +12,7 @@ import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from ..client import Cluster, ConfigError
 from ..client.security import Security
@@ -53,7 +53,7 @@ class Client:
         """Start ``call(cluster)``; return its future."""
         return asyncio.run_coroutine_threadsafe(self._run(call), self._loop)
 
-    def run(self, call: Callable[[Cluster], Coroutine[Any, Any, T]]) -> T:
+    def run(self, call: Callable[[Cluster], Coroutine[object, None, T]]) -> T:
         """Return the result of ``call(cluster)``. Raises its errors."""
         return self.submit(call).result()
 

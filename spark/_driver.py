@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 from uuid import UUID
 
 from ..protocol import KohortError, TopicPartition
@@ -76,7 +76,7 @@ class GroupBatches:
     """
 
     def __init__(
-        self, spark: SparkSession, *, on_event: Listener | Sequence[Listener] | None = None, **options: Any
+        self, spark: SparkSession, *, on_event: Listener | Sequence[Listener] | None = None, **options: object
     ) -> None:
         self.options = read_options(GroupBatchesOptions, **options)
         self._spark = spark

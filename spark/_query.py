@@ -44,7 +44,7 @@ def stream(
     trigger: Mapping[str, Any] | Literal["available_now", "availableNow"] | None = None,
     query_name: str | None = None,
     on_event: Listener | Sequence[Listener] | None = None,
-    **options: Any,
+    **options: object,
 ) -> StreamingQuery:
     """Start a Structured Streaming query over topics, from the group's committed offsets on.
 
@@ -187,7 +187,7 @@ def _write_file(store: Any, path: Any, text: str) -> None:
         raise KohortError(f"{path} cannot be written: is the checkpoint's folder there and writable?")
 
 
-def _option_text(value: Any) -> str:
+def _option_text(value: object) -> str:
     """Convert a value to the text of a Spark option: ``true``, numbers, names with commas, JSON."""
     if isinstance(value, bool):
         return str(value).lower()

@@ -148,5 +148,5 @@ def _view(buffer: Any) -> memoryview:
     return memoryview(b"" if buffer is None else buffer).cast("B")
 
 
-def _bits(column: pa.Array, validity: Any) -> memoryview | None:
+def _bits(column: pa.Array, validity: object) -> memoryview | None:
     return _view(validity) if column.null_count else None

@@ -55,7 +55,7 @@ class RunningCluster:
     """
 
     def __init__(
-        self, count: int, racks: Sequence[str], data: str | Path | None, settings: dict[str, Any]
+        self, count: int, racks: Sequence[str], data: str | Path | None, settings: dict[str, object]
     ) -> None:
         replicas = min(count, 3)
         usual = {

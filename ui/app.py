@@ -229,7 +229,7 @@ async def _call_apart(function: Callable[[], Any]) -> Any:
     loop = asyncio.get_running_loop()
     called: asyncio.Future[tuple[object, Exception | None]] = loop.create_future()
 
-    def tell(outcome: tuple[Any, Exception | None]) -> None:
+    def tell(outcome: tuple[object, Exception | None]) -> None:
         if not called.done():
             called.set_result(outcome)
 

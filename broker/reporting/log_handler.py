@@ -108,7 +108,7 @@ def _make_formatter(*, as_json: bool) -> logging.Formatter:
     )
 
 
-def _add_time(_logger: Any, _method: str, event: _EventDict) -> _EventDict:
+def _add_time(_logger: object, _method: str, event: _EventDict) -> _EventDict:
     """Add the time at which the record was made, in UTC to the millisecond: it may have waited."""
     from datetime import UTC, datetime
 
@@ -123,7 +123,7 @@ def _add_event_fields(_logger: object, _method: str, event: _EventDict) -> _Even
     return event
 
 
-def _escape_control(_logger: Any, _method: str, event: _EventDict) -> _EventDict:
+def _escape_control(_logger: object, _method: str, event: _EventDict) -> _EventDict:
     """Escape control characters: no client can break a line or steer a terminal."""
     for name, value in event.items():
         if isinstance(value, str) and name != "exception" and not value.isprintable():
@@ -138,7 +138,7 @@ def _text_renderer() -> Any:
 
     pairs = structlog.processors.LogfmtRenderer()
 
-    def render(logger: Any, method: str, event: _EventDict) -> str:
+    def render(logger: object, method: str, event: _EventDict) -> str:
         time, level, name = event.pop("timestamp"), event.pop("level").upper(), event.pop("logger")
         text, trace = event.pop("event"), event.pop("exception", "")
         rest = pairs(logger, method, event)

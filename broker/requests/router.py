@@ -248,7 +248,7 @@ class Router:
         return answer
 
     async def _forward(
-        self, control: Control, frame: bytes, header: RequestHeader, body: Any, peer: Peer
+        self, control: Control, frame: bytes, header: RequestHeader, body: object, peer: Peer
     ) -> _Frame:
         """The controller's response to a request frame."""
         meter = self._node.metrics.requests.of(header.api_key)
@@ -355,14 +355,14 @@ def _is_of_broker(api: AnyApi, body: Any) -> bool:
     return replica_id >= 0
 
 
-def _encoding(api: AnyApi, header: RequestHeader, response: Any) -> _Frame | Steps[bytearray]:
+def _encoding(api: AnyApi, header: RequestHeader, response: object) -> _Frame | Steps[bytearray]:
     """The response frame, or the steps that write it: it may be very large."""
     if response is None or codec_of(header.api_key, header.api_version).write_response_steps is None:
         return _encode_answer(api, header, response)
     return encode_response_steps(header.api_key, header.api_version, header.correlation_id, response)
 
 
-def _encode_answer(api: AnyApi, header: RequestHeader, response: Any) -> _Frame:
+def _encode_answer(api: AnyApi, header: RequestHeader, response: object) -> _Frame:
     """The response frame, maybe in parts; None for no response."""
     if response is None:
         return None

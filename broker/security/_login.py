@@ -191,7 +191,7 @@ def _principal_of(exchange: Exchange) -> str:
     return f"User:{exchange.user}"
 
 
-def _response_frame(header: RequestHeader, **fields: Any) -> bytes | bytearray:
+def _response_frame(header: RequestHeader, **fields: object) -> bytes | bytearray:
     """The frame of a response; fields not named have the schema's defaults."""
     api_for(header.api_key).require(header.api_version)
     body = response_type(header.api_key)(**fields)

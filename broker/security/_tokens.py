@@ -76,7 +76,7 @@ class TokenVerifier:
             raise LoginFailedError("the token does not say in numbers when it ends")
         return user, int(min(end, _FAR_S) * 1000)
 
-    def _claims_of(self, token: str, key: Any, algorithm: str) -> JsonObject:
+    def _claims_of(self, token: str, key: object, algorithm: str) -> JsonObject:
         settings = self._settings
         claims: JsonObject = _import_jwt().decode(
             token,

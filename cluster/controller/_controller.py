@@ -388,7 +388,7 @@ def _not_controller(why: str) -> KafkaError:
     return KafkaError(ErrorCode.NOT_CONTROLLER, f"this broker is not the controller: {why}")
 
 
-def _log_changes(before: ClusterImage, image: ClusterImage, decision: Decision[Any]) -> None:
+def _log_changes(before: ClusterImage, image: ClusterImage, decision: Decision[object]) -> None:
     """Log the changes of partitions: those without a leader, and unclean elections, one by one."""
     elected = replicas = 0
     for topic in decision.topics:

@@ -200,7 +200,7 @@ class GroupCoordinator:
         return self._shards.partition_of(group_id)
 
     async def commit_in_transaction(
-        self, body: Any, context: RequestContext, admit: Callable[[], Awaitable[ErrorCode]]
+        self, body: object, context: RequestContext, admit: Callable[[], Awaitable[ErrorCode]]
     ) -> OffsetCommitResponse:
         """As ``handle``, for a TxnOffsetCommit body. ``admit`` is called after topics are looked up; it
         returns the error if the transaction may not write to the group's partition.

@@ -6,7 +6,6 @@ import asyncio
 from abc import abstractmethod
 from contextvars import copy_context
 from random import Random
-from typing import Any
 
 from ....client.errors import BrokerConnectionError
 from ....client.metadata import Address
@@ -72,7 +71,7 @@ class ClientProcess:
         await self.run()
         self.done = True
 
-    async def open_connection(self, address: Address, **_: Any) -> SimulatedConnection:
+    async def open_connection(self, address: Address, **_: object) -> SimulatedConnection:
         """Connect, in a few milliseconds. Raises BrokerConnectionError."""
         await asyncio.sleep((1 + int(self.world.rng.random() * 4)) / 1_000)
         broker = self.world.broker_at(address)

@@ -8,7 +8,7 @@ from contextvars import copy_context
 from functools import partial
 from pathlib import Path
 from random import Random
-from typing import Any, Final
+from typing import Final
 
 from ....broker.assembly import BrokerAssembly
 from ....broker.clients.client_state import Peer
@@ -97,7 +97,7 @@ class BrokerProcess(FailingDisk):
         """Return whether its disk has stopped it in the middle of an operation."""
         return self._fs.crashed and self._loop is not None
 
-    def do(self, work: Coroutine[Any, Any, Any]) -> None:
+    def do(self, work: Coroutine[object, None, object]) -> None:
         """Let its process do something; nobody waits for it."""
         assert self._loop is not None, "it runs"
         self._loop.create_task(work, context=self._context)
@@ -164,7 +164,7 @@ class BrokerProcess(FailingDisk):
     def sending(self, call: SimulatedCall, answer: AnyFuture) -> None:
         """Called with each of its requests."""
 
-    async def _open(self, address: Address, *, timeout_ms: float = 2_000, **_: Any) -> SimulatedConnection:
+    async def _open(self, address: Address, *, timeout_ms: float = 2_000, **_: object) -> SimulatedConnection:
         """Connect to another broker. Raises BrokerConnectionError."""
         heap, other = self.world.heap, self.world.broker_at(address)
         run = other.run
@@ -398,7 +398,7 @@ class BrokerProcess(FailingDisk):
             self.session = None
             self._go_down(self._what_is_left(power=False))
 
-    def _on_error(self, context: dict[str, Any]) -> None:
+    def _on_error(self, context: dict[str, object]) -> None:
         error = context.get("exception")
         if not self._fs.crashed:
             self.world.found("S0", f"{self}: {context['message']}: {error!r}")
@@ -452,7 +452,7 @@ class _DrawnTurns(LongWork):
     async def run(self, steps: Steps[Result]) -> Result:
         if self._rng.random() < 0.2:
             await asyncio.sleep(self._rng.randint(0, 5) / 1_000)
-        found: Any = None
+        found: object = None
         try:
             while True:
                 work = steps.send(found)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Final
 
 from ....cluster import Change, ConflictError, SessionState
 from ....cluster.tree import Step
@@ -45,7 +45,7 @@ class BrokerSession(SharedStore):
         self._asked: deque[tuple[int, Sequence[Change], asyncio.Future[None]]] = deque()
         # number of requests that were sent while it was cut off without noticing: TCP still has them
         self._stuck = 0
-        self._told: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
+        self._told: deque[tuple[Callable[..., None], tuple[object, ...]]] = deque()
         self._waiting: dict[asyncio.Future[None], None] = {}
 
     # --- the client ---------------------------------------------------------------------------------------

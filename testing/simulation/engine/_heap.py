@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from heapq import heappop, heappush
 from random import Random
-from typing import Any, Protocol
+from typing import Protocol
 
 
 class Watch(Protocol):
@@ -33,7 +33,7 @@ class Heap:
     def clear(self) -> None:
         self._heap.clear()
 
-    def at(self, time: int, action: Callable[..., None], *args: Any) -> None:
+    def at(self, time: int, action: Callable[..., None], *args: object) -> None:
         """Schedule ``action(*args)`` at a time that is not in the past."""
         heappush(self._heap, (time, self._tie(), action, args))
 

@@ -105,7 +105,7 @@ class CoordinatorProcess(FailingDisk):
         # what the plug-in that assigns partitions does wrong, and until when
         self._plug_in_fails = "", 0
         #: Requests about many groups that are not answered yet.
-        self._fanned_out: set[Coroutine[Any, Any, Any]] = set()
+        self._fanned_out: set[Coroutine[object, None, object]] = set()
 
     # --- what others ask ----------------------------------------------------------------------------------
 
@@ -361,7 +361,7 @@ class CoordinatorProcess(FailingDisk):
         self._schedule.stats.reloads += 1
         self._checks.on_loaded(runner.skipped)
 
-    def _fan_out(self, call: SimulatedCall, answer: Coroutine[Any, Any, Any]) -> None:
+    def _fan_out(self, call: SimulatedCall, answer: Coroutine[object, None, object]) -> None:
         """Run a request about many groups until it waits, and continue it when the wait is over."""
         try:
             waits = answer.send(None)
@@ -392,7 +392,7 @@ class CoordinatorProcess(FailingDisk):
             self._checks.on_compacted(self._read_back)
 
 
-def _run(coroutine: Coroutine[Any, Any, None]) -> None:
+def _run(coroutine: Coroutine[object, None, None]) -> None:
     """Run a coroutine that only ever yields to others."""
     try:
         while True:

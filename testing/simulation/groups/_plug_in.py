@@ -104,7 +104,7 @@ class PlugInProcess(AssignorProcesses):
             runner.steer(step)
             self._later(self._step, runner, rest)
 
-    def _later(self, action: Callable[..., None], *args: Any) -> None:
+    def _later(self, action: Callable[..., None], *args: object) -> None:
         self._loop.call_later(self._schedule.rng.choice((0, 1, 10, 100)) / 1_000, action, *args)
 
 

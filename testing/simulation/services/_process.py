@@ -195,7 +195,7 @@ class ServiceProcess:
     def sending(self, call: SimulatedCall, _answer: AnyFuture) -> None:
         self.world.sending(self, call)
 
-    async def _open(self, address: Address, **_: Any) -> SimulatedConnection:
+    async def _open(self, address: Address, **_: object) -> SimulatedConnection:
         """Connect, in a few milliseconds. Raises BrokerConnectionError."""
         await asyncio.sleep((1 + int(self.world.rng.random() * 4)) / 1000)
         node = self.world.cluster.node_at(address)
@@ -240,7 +240,7 @@ class ServiceProcess:
         self.world.process_ended(self, error)
 
 
-def _records(call: Callable[..., Any]) -> list[Record]:
+def _records(call: Callable[..., object]) -> list[Record]:
     """The records that a function is to be called with."""
     found: list[Record] = []
     left: list[object] = [call]

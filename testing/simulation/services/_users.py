@@ -75,14 +75,14 @@ def _with_ledger(process: ServiceProcess, function: Callable[..., Any]) -> Calla
     if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__):
 
         @functools.wraps(function)
-        async def called(*given: Any, **values: Any) -> None:
+        async def called(*given: object, **values: object) -> None:
             with seen(given):
                 await function(*given, **values)
 
         return called
 
     @functools.wraps(function)
-    def done(*given: Any, **values: Any) -> None:
+    def done(*given: object, **values: object) -> None:
         with seen(given):
             function(*given, **values)
 

@@ -309,7 +309,7 @@ class RegistrySession:
     def hand_over(self, call: Callable[..., None], *arguments: object) -> None:
         self.process.loop.call_soon(call, *arguments, context=self._context)
 
-    def _later(self, delay_s: float, call: Callable[..., None], *arguments: Any) -> None:
+    def _later(self, delay_s: float, call: Callable[..., None], *arguments: object) -> None:
         self.process.loop.call_later(delay_s, call, *arguments, context=self._context)
 
     def close(self) -> None:
@@ -390,7 +390,7 @@ class RegistrySession:
 
     # --- requests -----------------------------------------------------------------------------------------
 
-    def call(self, request: Callable[..., AnyFuture], *arguments: Any) -> AnyFuture:
+    def call(self, request: Callable[..., AnyFuture], *arguments: object) -> AnyFuture:
         return request(*arguments)
 
     def __getattr__(self, name: str) -> Callable[..., AnyFuture]:
@@ -428,7 +428,7 @@ class RegistrySession:
             result = error
         self.deliver(epoch, self._on_answer, future, result)
 
-    def deliver(self, epoch: int, call: Callable[..., None], *arguments: Any) -> None:
+    def deliver(self, epoch: int, call: Callable[..., None], *arguments: object) -> None:
         """Something comes from ZooKeeper, after what came before."""
         self._out_ms = max(self._heap.now + self._rng.randint(1, 4), self._out_ms)
         self._heap.at(self._out_ms, self._deliver, epoch, call, arguments)
