@@ -125,8 +125,9 @@ class CommitRequest:
             False,
             None,
             numbers,
-            self.places,
-            self.answer,
+            # the fields, not the properties: calls would cost as much as the rest of the copy
+            self._places,
+            self._answer,
         )
 
 
