@@ -1,4 +1,4 @@
-"""Threads for plain functions that do not keep the process from ending.
+"""Threads for plain functions, and for an event loop, that do not keep the process from ending.
 
 At exit Python waits for the threads of a ThreadPoolExecutor, so user code that hangs would keep the process
 from ending. These threads are daemons instead. Each kind of user code has threads of its own, so that a call
@@ -11,13 +11,16 @@ import asyncio
 import contextvars
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from .pool import SURROUNDINGS
+
+T = TypeVar("T")
 
 
 @dataclass(slots=True, eq=False)
@@ -89,3 +92,78 @@ class DaemonThreads:
         self._under_way -= 1
         if not call.future.done():
             call.future.set_result((result, error))
+
+
+class LoopThread:
+    """An event loop in a daemon thread of its own. Any thread may ask it for work."""
+
+    def __init__(self, name: str) -> None:
+        self.loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run_loop, name=name, daemon=True)
+        #: What threads wait for: after the end of the loop none of it is done.
+        self._asked: set[Future[Any]] = set()
+        self._over = False
+        self._ending: asyncio.Task[None] | None = None
+        self._thread.start()
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the loop runs."""
+        return self._thread.is_alive()
+
+    @property
+    def is_current(self) -> bool:
+        """Whether this is called in the loop's thread, which must not wait for itself."""
+        return threading.current_thread() is self._thread
+
+    def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        """Start ``work`` on the loop; return its future. Raises RuntimeError after ``stop``."""
+        try:
+            future = asyncio.run_coroutine_threadsafe(work, self.loop)
+        except RuntimeError:
+            work.close()
+            raise
+        self._asked.add(future)
+        future.add_done_callback(self._asked.discard)
+        if self._over:
+            # the loop may have ended without beginning it
+            future.cancel()
+        return future
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Return the result of ``work``, or raise its error. An interrupted wait cancels it.
+
+        Raises concurrent.futures.CancelledError if the loop ends before it is done.
+        """
+        future = self.submit(work)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def stop(self) -> None:
+        """Cancel what still runs, and end the loop and its thread. Safe to call again."""
+        with suppress(RuntimeError):  # closed already
+            self.loop.call_soon_threadsafe(self._begin_end)
+        self._thread.join()
+
+    def _run_loop(self) -> None:
+        try:
+            self.loop.run_forever()
+        finally:
+            self._over = True
+            for future in list(self._asked):
+                future.cancel()
+            self.loop.close()
+
+    def _begin_end(self) -> None:
+        if self._ending is None:
+            self._ending = self.loop.create_task(self._cancel_all())
+
+    async def _cancel_all(self) -> None:
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+        self.loop.call_soon(self.loop.stop)

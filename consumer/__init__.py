@@ -26,12 +26,14 @@ if TYPE_CHECKING:
     from .config import ConsumerConfig
     from .consumer import AsyncGroupConsumer, ConsumerStatus
     from .reading.user_decoders import InvalidRecordError
+    from .share.blocking import BlockingShareConsumer
     from .share.config import ShareConsumerConfig
     from .share.consumer import ShareConsumer, ShareConsumerStatus
     from .typed_settings import ConsumerSettings, ShareConsumerSettings
 
 _MODULES = {
     "AsyncGroupConsumer": "consumer",
+    "BlockingShareConsumer": "share.blocking",
     "ConsumerConfig": "config",
     "ConsumerSettings": "typed_settings",
     "ConsumerStatus": "consumer",
@@ -55,6 +57,7 @@ def __getattr__(name: str) -> object:
 __all__ = [
     "AsyncGroupConsumer",
     "BatchTooLargeError",
+    "BlockingShareConsumer",
     "CommitFailedError",
     "ConsumerConfig",
     "ConsumerError",

@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, Self, TypeVar
 
 from ..client.offsets import CommittedOffset
+from ..client.threads import LoopThread
 from ..client.transactions import GroupMetadata
 from ..protocol import Headers, KohortError, TopicPartition
 from .accumulator import ProducerRecord, RecordMetadata
@@ -35,8 +36,7 @@ class BlockingProducer:
     def __init__(self, *, encode: object = None, key_encode: object = None, **settings: object) -> None:
         self._producer = Producer(**settings)
         self._encoders = Encoders.of(encode, key_encode)
-        self._loop: asyncio.AbstractEventLoop
-        self._thread: threading.Thread | None = None
+        self._thread: LoopThread | None = None
         self._given: list[tuple[ProducerRecord, Future[RecordMetadata]]] = []
         #: Whether ``_take_in`` is scheduled or running.
         self._taking = False
@@ -61,9 +61,7 @@ class BlockingProducer:
         """As Producer.start."""
         if self._thread is not None:
             raise ProducerClosedError("a producer starts once: make a new one")
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="kohort producer", daemon=True)
-        self._thread.start()
+        self._thread = LoopThread("kohort producer")
         try:
             self._run(self._producer.start)
         except BaseException:
@@ -78,7 +76,7 @@ class BlockingProducer:
             self._closed = True
         try:
             # runs after the records that were handed over before
-            asyncio.run_coroutine_threadsafe(self._close(timeout_ms), self._loop).result()
+            self._thread.submit(self._close(timeout_ms)).result()
         finally:
             self._stop()
 
@@ -89,9 +87,7 @@ class BlockingProducer:
     def _stop(self) -> None:
         assert self._thread is not None, "started before it is stopped"
         self._closed = True
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+        self._thread.stop()
 
     # records
 
@@ -119,16 +115,16 @@ class BlockingProducer:
                 return future
         record = ProducerRecord(topic, value, key, partition, timestamp_ms, headers)
         with self._lock:
-            self._require_running()
+            thread = self._require_running()
             self._given.append((record, future))
             full = len(self._given) >= _MOST_GIVEN
             begins = not self._taking
             self._taking = True
             if begins:
-                asyncio.run_coroutine_threadsafe(self._take_in(), self._loop)
+                thread.submit(self._take_in())
         # callbacks of futures run on the event loop's thread, which must not wait for itself
-        if full and threading.current_thread() is not self._thread:
-            asyncio.run_coroutine_threadsafe(self._wait_for_room(), self._loop).result()
+        if full and not thread.is_current:
+            thread.submit(self._wait_for_room()).result()
         return future
 
     def send_and_wait(self, *record: Any, **named: Any) -> RecordMetadata:
@@ -158,7 +154,7 @@ class BlockingProducer:
                         self._aside[topic].append((record, future))
                     elif self._producer.may_have_to_ask(topic, record.partition):
                         self._aside[topic] = deque([(record, future)])
-                        task = self._loop.create_task(self._send_aside(topic))
+                        task = asyncio.create_task(self._send_aside(topic))
                         self._aside_tasks.add(task)
                         task.add_done_callback(self._aside_tasks.discard)
                     else:
@@ -231,22 +227,23 @@ class BlockingProducer:
 
     def _run(self, function: Callable[..., Coroutine[object, object, T]], *arguments: object) -> T:
         """Call a function on the event loop after all records handed over before; return its result."""
-        self._require_running()
-        if threading.current_thread() is self._thread:
+        thread = self._require_running()
+        if thread.is_current:
             raise ProducerError("a callback of a future may send and cannot wait: wait in a thread of yours")
 
         async def call() -> T:
             await self._take_in_all()
             return await function(*arguments)
 
-        return asyncio.run_coroutine_threadsafe(call(), self._loop).result()
+        return thread.submit(call()).result()
 
-    def _require_running(self) -> None:
+    def _require_running(self) -> LoopThread:
         if self._thread is None or self._closed:
             state = "was not started: use it in 'with'" if self._thread is None else "has been closed"
             raise ProducerClosedError(f"this producer {state}")
-        if not self._thread.is_alive():
+        if not self._thread.is_alive:
             raise ProducerClosedError("this producer belongs to the parent process: make one in each process")
+        return self._thread
 
 
 def _make_copier(future: Future[RecordMetadata]) -> Callable[[asyncio.Future[RecordMetadata]], None]:

@@ -6,9 +6,7 @@ Options are sent to executors, so they hold the content of files and no paths. S
 
 from __future__ import annotations
 
-import asyncio
 import os
-import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -16,6 +14,7 @@ from typing import TypeVar
 
 from ..client import Cluster, ConfigError
 from ..client.security import Security
+from ..client.threads import LoopThread
 from ..settings import MAX_INT
 
 
@@ -41,17 +40,15 @@ class Client:
 
     def __init__(self, options: ConnectionOptions) -> None:
         self.options = options
-        self._loop = asyncio.new_event_loop()
         self._cluster: Cluster | None = None
-        self._thread = threading.Thread(target=self._loop.run_forever, name="kohort-client", daemon=True)
-        self._thread.start()
+        self._thread = LoopThread("kohort-client")
 
     def __repr__(self) -> str:
-        return f"Client({self.options.bootstrap}, {'running' if self._thread.is_alive() else 'closed'})"
+        return f"Client({self.options.bootstrap}, {'running' if self._thread.is_alive else 'closed'})"
 
     def submit(self, call: Callable[[Cluster], Awaitable[T]]) -> Future[T]:
         """Start ``call(cluster)``; return its future."""
-        return asyncio.run_coroutine_threadsafe(self._run(call), self._loop)
+        return self._thread.submit(self._run(call))
 
     def run(self, call: Callable[[Cluster], Coroutine[object, None, T]]) -> T:
         """Return the result of ``call(cluster)``. Raises its errors."""
@@ -59,12 +56,11 @@ class Client:
 
     def close(self) -> None:
         """Close the connections and end the thread. Safe to call again."""
-        if not self._thread.is_alive():
+        if not self._thread.is_alive:
             return
-        asyncio.run_coroutine_threadsafe(self._end(), self._loop).result()
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+        if self._cluster is not None:
+            self._thread.run(self._cluster.close())
+        self._thread.stop()
 
     async def _run(self, call: Callable[[Cluster], Awaitable[T]]) -> T:
         if self._cluster is None:
@@ -81,14 +77,6 @@ class Client:
                 max_frame_bytes=MAX_INT,
             )
         return await call(self._cluster)
-
-    async def _end(self) -> None:
-        if self._cluster is not None:
-            await self._cluster.close()
-        others = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in others:
-            task.cancel()
-        await asyncio.gather(*others, return_exceptions=True)
 
 
 _clients: dict[tuple[int, ConnectionOptions], Client] = {}

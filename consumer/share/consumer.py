@@ -25,7 +25,7 @@ from .exchange import ShareExchange
 from .fetched import ShareReader
 from .locks import Locks
 from .member import ShareMembership
-from .records import AckType, ShareRecord
+from .records import AckType, Judge, ShareRecord
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -92,11 +92,12 @@ class ShareConsumer:
         self._cluster = settings.cluster(settings.default_api_timeout_ms, settings.max_response_bytes)
         member_id = str(UUID(int=rng.getrandbits(128), version=4))
         self._locks = Locks(self._publish_event, self._wake, settings.max_processing_ms)
+        self._reader = ShareReader(self, settings.check_crcs, settings.max_decompressed_batch_bytes)
         self._exchange = ShareExchange(
             settings,
             self._cluster,
             self._locks,
-            ShareReader(self, settings.check_crcs, settings.max_decompressed_batch_bytes),
+            self._reader,
             member_id,
             backoff=backoff,
             topics=lambda: self._member.topics,
@@ -217,13 +218,13 @@ class ShareConsumer:
                 if not buffer:
                     self._exchange.wake()
                 return record
-        if one := await self._next_records(1, None):
+        if one := await self.next_records(1, None):
             return one[0]
         raise StopAsyncIteration
 
     async def batches(self, max_records: int | None = None) -> AsyncIterator[list[ShareRecord]]:
         """Lists of the available records, up to ``max_records`` (default max_locked_records)."""
-        while batch := await self._next_records(max_records or self.config.max_locked_records, None):
+        while batch := await self.next_records(max_records, None):
             yield batch
 
     async def getmany(
@@ -235,9 +236,11 @@ class ShareConsumer:
         Raises FatalGroupError or KafkaError if the consumer cannot go on, and ConsumerClosedError.
         """
         self._require_running()
-        return await self._next_records(max_records or self.config.max_locked_records, timeout_ms)
+        return await self.next_records(max_records, timeout_ms)
 
-    async def _next_records(self, limit: int, timeout_ms: float | None) -> list[ShareRecord]:
+    async def next_records(self, max_records: int | None, timeout_ms: float | None) -> list[ShareRecord]:
+        """As ``getmany``, for a loop: empty when the consumer is closed."""
+        limit = self.config.max_locked_records if max_records is None else max_records
         if limit < 1:
             raise ValueError(f"max_records is {limit}: ask for 1 or more")
         if not self._closing:
@@ -310,6 +313,16 @@ class ShareConsumer:
     def acknowledge(self, record: ShareRecord, verdict: AckType) -> None:
         """Queue what a record says of itself."""
         self._locks.acknowledge(record, verdict, now_ms())
+
+    def take_verdicts(self, judge: Judge) -> None:
+        """Have records tell another judge, in another thread, what becomes of them."""
+        self._reader.judge = judge
+
+    def queue_verdicts(self, records: Iterable[ShareRecord]) -> None:
+        """Queue what was said of records in other threads."""
+        now = now_ms()
+        for record in records:
+            self._locks.queue(record, now)
 
     async def flush(self, timeout_ms: float | None = None) -> dict[ShareRecord, KohortError | None]:
         """Wait until all that was said before has been answered; return the answers by record.

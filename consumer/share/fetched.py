@@ -25,9 +25,9 @@ class Acquired:
     damage: CorruptBatchError | BatchTooLargeError | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class ShareReader:
-    """Makes records from responses."""
+    """Makes records from responses. ``judge`` takes what they say of themselves."""
 
     judge: Judge
     check_crcs: bool

@@ -128,14 +128,16 @@ class Locks:
 
     def acknowledge(self, record: ShareRecord, verdict: AckType, now: float) -> None:
         """Queue a verdict. Of a record whose lock is lost it changes nothing, as the event has told."""
-        if record.verdict is not None:
-            raise AlreadyAcknowledgedError(f"{_name(record)} has been acknowledged: {record.verdict.name}")
-        record.verdict = verdict
-        if record.lock is None:
+        say_once(record, verdict)
+        self.queue(record, now)
+
+    def queue(self, record: ShareRecord, now: float) -> None:
+        """Queue what was said of a record."""
+        if record.lock is None or record.verdict is None:
             return
         del self.held[record.place][record.offset]
         self._unanswered.add(record)
-        self._append(record.place, Said(record.offset, verdict, record, record.lock.deadline_ms), now)
+        self._append(record.place, Said(record.offset, record.verdict, record, record.lock.deadline_ms), now)
         self.changed()
 
     def _append(self, place: PartitionId, said: Said, now: float) -> None:
@@ -268,6 +270,13 @@ class Locks:
         if self.held.get(record.place, {}).get(record.offset) is record:
             del self.held[record.place][record.offset]
             self._lose([record], now, str(error))
+
+
+def say_once(record: ShareRecord, verdict: AckType) -> None:
+    """Note a verdict on a record, which any thread may do. Raises AlreadyAcknowledgedError."""
+    if record.verdict is not None:
+        raise AlreadyAcknowledgedError(f"{_name(record)} has been acknowledged: {record.verdict.name}")
+    record.verdict = verdict
 
 
 def _name(record: ShareRecord) -> str:

@@ -7,10 +7,11 @@ import contextvars
 import subprocess
 import sys
 import threading
+from concurrent.futures import CancelledError
 
 import pytest
 
-from kohort.client.threads import DaemonThreads
+from kohort.client.threads import DaemonThreads, LoopThread
 
 HANGS = """
 import asyncio, threading
@@ -81,3 +82,46 @@ async def test_a_call_whose_caller_has_gone_is_not_begun() -> None:
 def test_functions_that_hang_do_not_keep_the_process() -> None:
     done = subprocess.run([sys.executable, "-c", HANGS], capture_output=True, text=True, timeout=60)
     assert (done.stdout, done.returncode) == ("ended\n", 0), done.stderr
+
+
+# an event loop in a thread
+
+
+async def _thread_id() -> int:
+    return threading.get_ident()
+
+
+def test_a_loop_runs_work_in_one_thread_and_gives_its_result_or_error_to_the_caller() -> None:
+    loop = LoopThread("orders")
+
+    async def fail() -> None:
+        raise ValueError("no")
+
+    assert loop.run(_thread_id()) == loop.run(_thread_id()) != threading.get_ident()
+    with pytest.raises(ValueError, match="no"):
+        loop.run(fail())
+    loop.stop()
+    assert not loop.is_alive
+
+
+def test_what_runs_when_a_loop_stops_is_cancelled_and_whoever_waits_for_it_is_told() -> None:
+    loop, begun, cancelled = LoopThread("orders"), threading.Event(), list[bool]()
+
+    async def hang() -> None:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            cancelled.append(True)
+            raise
+
+    future = loop.submit(hang())
+    assert begun.wait(10)
+    loop.stop()
+    assert cancelled == [True]
+    with pytest.raises(CancelledError):
+        future.result(10)
+    loop.stop()
+    work = _thread_id()
+    with pytest.raises(RuntimeError):
+        loop.submit(work)
