@@ -5,12 +5,12 @@ from __future__ import annotations
 import importlib
 import threading
 import warnings
-from typing import Any
+from types import ModuleType
 
 _LOCK = threading.RLock()
 
 
-def kafka_module(name: str) -> Any:
+def kafka_module(name: str) -> ModuleType:
     """Import a module of kafka-python, such as ``kafka.net.sasl``.
 
     kafka-python's modules import each other in circles: a thread that enters a circle at another place than

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
-from typing import Any
+from typing import NoReturn
 
 from .._files import File, OsFileSystem
 
 
-def _refuse_change(changed: _ReadOnlyFile | ReadOnlyFiles, *arguments: Any, **_: Any) -> Any:
+def _refuse_change(changed: _ReadOnlyFile | ReadOnlyFiles, *arguments: object, **_: object) -> NoReturn:
     path = changed.path if isinstance(changed, _ReadOnlyFile) else arguments[0]
     raise OSError(errno.EROFS, "this is opened for reading only", path)
 

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from ....client import Cluster
 from ....client.transactions import GroupMetadata
@@ -59,7 +59,7 @@ class ProcessorPlan:
     adds_itself: bool = True
     #: Whether its input is what its group assigns to it, and its settings as a member.
     in_group: bool = False
-    member: tuple[tuple[str, Any], ...] = ()
+    member: tuple[tuple[str, object], ...] = ()
 
 
 class Transacting(Workload):
