@@ -138,7 +138,7 @@ _AT_LEADER = (
     _Bug(
         "who closes its session keeps its records",
         "broker.share.share_leader:ShareLeader.close_session",
-        "None if led is None else led.release(session.member)",
+        "self._led[key].release(session.member)",
         "None",
     ),
     _Bug(

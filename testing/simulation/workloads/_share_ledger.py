@@ -250,6 +250,8 @@ class ShareLedger:
     ) -> None:
         known = self._of(place)
         offsets = range(acquired.first_offset, acquired.last_offset + 1)
+        # what comes back undelivered is in flight as long as it is
+        is_new = known.given.isdisjoint(offsets)
         known.given.update(offsets)
         if acquired.delivery_count >= self._most:
             known.exhausted.update(offsets)
@@ -260,7 +262,7 @@ class ShareLedger:
             return
         if led is not None and led.records is not None and self._view.leads_newest(broker, led.partition):
             ahead = acquired.first_offset - led.records.start_offset
-            if acquired.delivery_count == 1 and ahead >= self._most_locks:
+            if is_new and ahead >= self._most_locks:
                 self._world.found("Q7", f"{broker} gives {acquired}, {ahead} behind the start offset")
             for offset in offsets:
                 self._check_given(broker, call, led, known, offset, acquired.delivery_count)
