@@ -45,7 +45,7 @@ class Faults:
         async with asyncio.timeout(60):
             while True:
                 with contextlib.suppress(KohortError):
-                    found = (await self._cluster.metadata([name])).topics[name]
+                    found = (await self._cluster.metadata({name, TOPIC})).topics[name]
                     leader = found.partitions[self._index(part, len(found.partitions))].leader
                     if leader in self._running:
                         return leader
