@@ -47,7 +47,7 @@ from .reporting.event_log import WAIT_S, EventLogWriter
 from .requests.router import Router
 from .security._scram_users import ScramUsers
 from .settings import BrokerSettings, parse_principals
-from .share.group_rules import read_rules
+from .share.group_rules import RulesOfGroups
 from .share.share_leader import ShareLeader
 from .share.share_watch import ShareHistory
 from .share.state_persister import StatePersister
@@ -255,7 +255,7 @@ class BrokerAssembly:
         )
         self.node.shares = ShareLeader(
             StatePersister(share_state_client(self.node)),
-            lambda group: read_rules(partial(group_configs.value, group)),
+            RulesOfGroups(group_configs),
             self.node.long_work.run,
             now_ms,
             metrics.shares,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Final, Protocol
 
 from ...coordinator.groups.group_config import ConfigValue
 from ...share_partitions import ShareLimits, ShareRules
@@ -14,6 +15,40 @@ _DURATION: Final = re.compile(
     r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)(?:[.,](\d*))?S)?)?", re.IGNORECASE | re.ASCII
 )
 _BY_DURATION: Final = "by_duration:"
+#: Most groups whose rules are remembered.
+_MOST_GROUPS: Final = 10_000
+
+
+class GroupConfigs(Protocol):
+    """Configs of groups; another table is put in force when they change."""
+
+    @property
+    def of_group(self) -> Mapping[str, object]: ...
+
+    def value(self, group_id: str, name: str) -> ConfigValue:
+        """Return what is in force for a group."""
+        ...
+
+
+class RulesOfGroups:
+    """The rules of each group, read once and again when configs of groups have changed: a fetch looks at
+    them several times.
+    """
+
+    def __init__(self, configs: GroupConfigs) -> None:
+        self._configs = configs
+        self._read_from: object = None
+        self._rules: dict[str, ShareRules] = {}
+
+    def __call__(self, group: str) -> ShareRules:
+        """Return what is in force for a group."""
+        if self._read_from is not self._configs.of_group or len(self._rules) >= _MOST_GROUPS:
+            # each change puts another table in force
+            self._read_from, self._rules = self._configs.of_group, {}
+        rules = self._rules.get(group)
+        if rules is None:
+            rules = self._rules[group] = read_rules(partial(self._configs.value, group))
+        return rules
 
 
 def read_rules(value_of: Callable[[str], ConfigValue]) -> ShareRules:

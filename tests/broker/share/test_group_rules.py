@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from kohort.broker.share.group_rules import duration_ms, read_rules
+from kohort.broker.metadata.group_configs import GroupConfigs
+from kohort.broker.settings import BrokerSettings
+from kohort.broker.share.group_rules import RulesOfGroups, duration_ms, read_rules
 from kohort.share_partitions import ShareLimits, ShareRules
 
 CONFIGS: dict[str, int | str] = {
@@ -39,3 +41,14 @@ def test_all_configs_are_read(reset: str, start: str | int) -> None:
 )
 def test_durations(text: str, ms: int) -> None:
     assert duration_ms(text) == ms
+
+
+def test_rules_are_read_again_when_configs_of_groups_have_changed() -> None:
+    configs = GroupConfigs(BrokerSettings(), None)  # type: ignore[arg-type]
+    rules_of = RulesOfGroups(configs)
+    default = rules_of("g")
+    assert default == ShareRules()
+    assert rules_of("g") is default
+    configs.of_group = {"g": {"share.delivery.count.limit": 9}}
+    assert rules_of("g").limits.delivery_count == 9
+    assert rules_of("h") == default
