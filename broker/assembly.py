@@ -227,7 +227,7 @@ class BrokerAssembly:
             max_bytes=lambda: largest_state(topics.logs),
             clock_ms=clock_ms or steady_clock_ms(),
             on_event=self._event_logs[1],
-            on_write=metrics.share_writes.record,
+            on_write=metrics.count_share_write,
             fsync=settings.kohort_offsets_ack_flush,
         )
         topics.on_deleted = self._on_deleted
@@ -363,6 +363,7 @@ class BrokerAssembly:
             shares=node.shares.figures(),
             producer_ids=sum(len(one.log.producers) for one in partitions if one.log is not None),
             share_writes=metrics.share_writes.figures(),
+            share_write_rate=metrics.share_write_rate.rate(clock()),
             share_states_cut=self.share_states.pruned_offsets(),
         )
 
@@ -453,6 +454,7 @@ def _replica_figures(node: Node) -> ReplicaFigures:
 
 #: Counters of groups that are shown as they are.
 _COUNTS = (
+    "share_rebalances",
     "abandoned",
     "expired_members",
     "offsets_removed",

@@ -77,10 +77,12 @@ class _MemberFetch:
                 async with asyncio.timeout_at(deadline):
                     await self._wait()
         except TimeoutError:
-            pass
-        finally:
-            for led in self.led.values():
-                led.waiters.pop(self.waiter, None)
+            self.shares.counters.expired_fetches += 1
+
+    def leave(self) -> None:
+        """Wait no more: what is left is for others."""
+        for led in self.led.values():
+            led.leave(self.waiter)
 
     async def _find_errors(self) -> None:
         """Find what cannot be read, without loading anything."""
@@ -110,7 +112,11 @@ class _MemberFetch:
                 led = self.led.get(place) or self._lead(place)
                 # before it is looked at: what changes from here on is told
                 led.watch(self.waiter)
-                due = due or (led.has_news() and (few == 1 or self._size(few) >= few))
+                if not due and led.has_news():
+                    due = few == 1 or self._size(few) >= few
+                    if not due:
+                        # one that waits for less may take it
+                        led.offer(after=self.waiter)
             except KafkaError as error:
                 self.errors[place] = error
         # if none is left that could get records, there is nothing to wait for
@@ -147,7 +153,7 @@ class _MemberFetch:
                 self.errors[place] = error
                 yield place, None
         left_bytes, left_records = min(self.most_bytes, self.shares.room_bytes), body.max_records
-        gives_first = True
+        given_by = 0
         for nth, (place, led) in enumerate(ready):
             if left_records <= 0 or left_bytes <= 0:
                 break
@@ -158,7 +164,7 @@ class _MemberFetch:
                 max(left_bytes // (len(ready) - nth), 1),
                 max(body.batch_size, 0),
                 strict=body.share_acquire_mode == _RECORD_LIMIT,
-                at_least_one=gives_first,
+                at_least_one=not given_by,
             )
             try:
                 given = led.acquire(asking)
@@ -167,13 +173,14 @@ class _MemberFetch:
                 yield place, None
                 continue
             if given is not None:
-                gives_first = False
+                given_by += 1
                 self.asked.link.gave(led, self.asked.member, given.ranges, len(given.records))
                 led.partition.topic.traffic.bytes_out += len(given.records)
                 left_bytes -= len(given.records)
                 left_records -= given.record_count
                 yield place, given
         self.shares.counters.acquire_times.record(clock() - self.begun_s)
+        self.shares.counters.count_fetch(self.asked.group, given_by, len(self.places))
 
 
 def _most_bytes(asked: MemberRequest) -> int:
@@ -203,7 +210,10 @@ async def handle(node: Node, request: Request[ShareFetchRequest]) -> ShareFetchR
         return rows.response()
     try:
         await _update_session(node, session, body)
-        fetch = _MemberFetch(asked, body, session)
+    except KafkaError as error:
+        return ShareFetchResponse(error_code=error.code, error_message=error.message)
+    fetch = _MemberFetch(asked, body, session)
+    try:
         await fetch.wait()
         # who opens a session is told of all its partitions, later only of those with news
         tells_all = asked.epoch == OPENING_EPOCH and fetch.asks_records
@@ -215,6 +225,8 @@ async def handle(node: Node, request: Request[ShareFetchRequest]) -> ShareFetchR
                 rows.put(place, fetch.errors.get(place), given)
     except KafkaError as error:
         return ShareFetchResponse(error_code=error.code, error_message=error.message)
+    finally:
+        fetch.leave()
     return rows.response()
 
 

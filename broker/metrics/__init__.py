@@ -7,7 +7,7 @@ and one in 64 is timed. Rates, averages and percentiles cover the last 30 to 60 
 from ._broker_metrics import BrokerMetrics
 from ._requests import SAMPLED, ApiMeter
 from ._sensors import Histogram
-from ._shares import ShareCounters
+from ._shares import ShareCounters, SharePartitionCounters
 from ._snapshot import (
     BrokerSnapshot,
     DiskFigures,
@@ -19,6 +19,7 @@ from ._snapshot import (
     ReplicaFigures,
     ShareFigures,
     SharePartitionFigures,
+    TallyFigures,
 )
 
 __all__ = [
@@ -36,5 +37,7 @@ __all__ = [
     "ReplicaFigures",
     "ShareCounters",
     "ShareFigures",
+    "SharePartitionCounters",
     "SharePartitionFigures",
+    "TallyFigures",
 ]

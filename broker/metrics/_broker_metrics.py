@@ -9,7 +9,7 @@ from ...coordinator import CoordinatorEvent
 from ..event_loop.stopwatch import clock
 from ._groups import GroupCounters
 from ._requests import RequestMeters
-from ._sensors import WINDOW_S, Histogram
+from ._sensors import WINDOW_S, Counter, Histogram
 from ._shares import ShareCounters
 from ._traffic import Clients
 
@@ -25,6 +25,7 @@ class BrokerMetrics:
         self.clients = Clients()
         self.flush_times = Histogram()
         self.share_writes = Histogram()
+        self.share_write_rate = Counter(clock())
         self.shares = ShareCounters()
         self._timer: asyncio.TimerHandle | None = None
 
@@ -37,10 +38,16 @@ class BrokerMetrics:
         if self._timer is not None:
             self._timer.cancel()
 
+    def count_share_write(self, seconds: float) -> None:
+        """Count a write of a share partition's state, and how long it took."""
+        self.share_writes.record(seconds)
+        self.share_write_rate.count += 1
+
     def _rotate_windows(self) -> None:
         self.requests.rotate(clock())
         self.groups.rebalance_times.rotate()
         self.flush_times.rotate()
         self.share_writes.rotate()
+        self.share_write_rate.rotate(clock())
         self.shares.rotate()
         self.start()

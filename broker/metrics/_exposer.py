@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 from ._families import FAMILIES, Family
-from ._snapshot import BrokerSnapshot, TimeFigures
+from ._snapshot import BrokerSnapshot, TallyFigures, TimeFigures
 
 #: Most bytes of a request, how long it and its answer may take, and how many are answered at once.
 MAX_REQUEST_BYTES: Final = 8_192
@@ -110,12 +110,17 @@ class _Collector:
             yield metric
 
 
-def _add_sample(metric: Any, family: Family, labels: dict[str, str], value: float | TimeFigures) -> None:
+def _add_sample(
+    metric: Any, family: Family, labels: dict[str, str], value: float | TimeFigures | TallyFigures
+) -> None:
     if isinstance(value, TimeFigures):
         for share, time_ms in value.quantiles_ms.items():
             metric.add_sample(family.name, {**labels, "quantile": f"{share:g}"}, time_ms)
         metric.add_sample(f"{family.name}_count", labels, value.count)
         metric.add_sample(f"{family.name}_sum", labels, value.total_s * 1000)
+    elif isinstance(value, TallyFigures):
+        metric.add_sample(f"{family.name}_count", labels, value.count)
+        metric.add_sample(f"{family.name}_sum", labels, value.total)
     else:
         name = f"{family.name}_total" if family.kind == "counter" else family.name
         metric.add_sample(name, labels, value)

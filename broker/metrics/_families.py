@@ -8,13 +8,13 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from ._snapshot import BrokerSnapshot, MetadataFigures, TimeFigures
+from ._snapshot import BrokerSnapshot, MetadataFigures, TallyFigures, TimeFigures
 
 #: Most topics, partitions and clients that are shown by name: the busiest (partitions: the largest).
 MAX_LABELLED: Final = 1_000
 
 #: Label values and what was measured.
-Sample = tuple[tuple[str, ...], "float | TimeFigures"]
+Sample = tuple[tuple[str, ...], "float | TimeFigures | TallyFigures"]
 Samples = Iterable[Sample]
 Kind: TypeAlias = Literal["counter", "gauge", "summary"]
 
@@ -153,7 +153,10 @@ def _share_partition_samples(field: str) -> Callable[[BrokerSnapshot], Samples]:
 _SHARE_PARTITIONS: Final[tuple[tuple[str, Kind, str, str], ...]] = (
     ("InFlightMessageCount", "gauge", "Records in flight of a share partition", "records"),
     ("InFlightBatchCount", "gauge", "Ranges of offsets in flight that have one state", "ranges"),
+    ("InFlightBatchMessageCount", "summary", "Records of each range that a member was given", "batch_sizes"),
     ("AcquisitionLockTimeoutPerSec", "counter", "Records that members had for too long", "lock_timeouts"),
+    ("FetchLockTimeMs", "summary", "Time in which records are given to one member, in ms", "lock_times_ms"),
+    ("FetchLockRatio", "summary", "This time in percent, with the time since the last", "lock_percents"),
 )
 
 _SHARE_SESSIONS: Final[tuple[tuple[str, Kind, str, Callable[[BrokerSnapshot], int]], ...]] = (
@@ -416,6 +419,18 @@ FAMILIES: Final = (
         "Time in which a ShareFetch acquires records, its wait included",
         lambda now: now.shares.acquire_times,
     ),
+    _kafka_metric(
+        "kafka.server:type=ShareGroupMetrics,name=RequestTopicPartitionsFetchRatio,group=*",
+        "summary",
+        "Percent of the partitions of a ShareFetch that had records for it",
+        lambda now: [((group,), tally) for group, tally in now.shares.fetch_percents.items()],
+    ),
+    _kafka_metric(
+        "kafka.server:type=DelayedShareFetchMetrics,name=ExpiresPerSec",
+        "counter",
+        "ShareFetches that waited for all of their time",
+        lambda now: now.shares.expired_fetches,
+    ),
     *(
         _kafka_metric(
             f"kafka.server:type=SharePartitionMetrics,name={name},group=*,topic=*,partition=*",
@@ -436,6 +451,12 @@ FAMILIES: Final = (
         "counter",
         "Writes of share partitions' state",
         lambda now: now.share_writes.count,
+    ),
+    _kafka_metric(
+        f"{_SHARES} write-rate",
+        "gauge",
+        "Writes of share partitions' state, in a second",
+        lambda now: now.share_write_rate,
     ),
     _kafka_metric(
         f"{_SHARES} write-latency-avg",
@@ -478,11 +499,24 @@ FAMILIES: Final = (
                 lambda now: now.groups.offsets_removed,
             ),
             (
+                "share-group-rebalance-count",
+                "Completed rebalances of share groups",
+                lambda now: now.groups.share_rebalances,
+            ),
+            (
                 "group-completed-rebalance-count",
                 "Completed rebalances",
                 lambda now: sum(now.groups.rebalances.values()),
             ),
         )
+    ),
+    _kafka_metric(
+        "kafka.server:type=group-coordinator-metrics,state=* share-group-count",
+        "gauge",
+        "Share groups",
+        lambda now: [
+            ((state,), count) for (kind, state), count in now.groups.by_type.items() if kind == "share"
+        ],
     ),
     _own_metric("group_members", "gauge", "Members of groups", lambda now: now.groups.members),
     _own_metric(

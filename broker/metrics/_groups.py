@@ -26,6 +26,7 @@ class GroupCounters:
 
     then: Callable[[CoordinatorEvent], None] | None = None
     rebalances: Counter[str] = field(default_factory=Counter)
+    share_rebalances: int = 0
     rebalance_times: Histogram = field(default_factory=Histogram)
     abandoned: int = 0
     expired_members: int = 0
@@ -38,6 +39,7 @@ class GroupCounters:
         """Count a rebalance, its cause and duration, or another event of a group."""
         if isinstance(event, RebalanceCompleted):
             self.rebalances[event.cause_kind] += 1
+            self.share_rebalances += event.protocol_type == "share"
             self.rebalance_times.record(event.duration_ms / 1000)
         elif isinstance(event, Refusal):
             self.refusals += 1

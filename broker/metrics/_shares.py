@@ -3,13 +3,78 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
 
 from ...share_partitions import AcknowledgedRange, AcknowledgeType
 from ._sensors import Histogram
+from ._snapshot import SharePartitionFigures, TallyFigures
 
 #: Apache Kafka's words for the types of acknowledgements.
 _WORDS = {kind: kind.name.capitalize() for kind in AcknowledgeType}
+
+#: Most groups that are counted by name; the rest share one, which no group that joins can have.
+MAX_GROUPS: Final = 1_000
+OTHER_GROUPS: Final = ""
+
+
+@dataclass(slots=True, eq=False)
+class ValueCounter:
+    """How many values there were, and their sum."""
+
+    count: int = 0
+    total: float = 0.0
+
+    def add(self, value: float) -> None:
+        """Count a value."""
+        self.count += 1
+        self.total += value
+
+    def figures(self) -> TallyFigures:
+        """Return both as they are now."""
+        return TallyFigures(self.count, self.total)
+
+
+class SharePartitionCounters:
+    """Counters of one share partition. ``lock_timeouts``: records that members had for too long;
+    ``batch_sizes``: records in each range that a member was given.
+
+    A share partition gives to one member at a time. The time in which it does is Apache Kafka's fetch lock:
+    ``lock_times_ms``, and as percent of the time since the last one ended, ``lock_percents``.
+    """
+
+    __slots__ = ("_free_since_s", "batch_sizes", "lock_percents", "lock_timeouts", "lock_times_ms")
+
+    def __init__(self, now_s: float) -> None:
+        self.lock_timeouts = 0
+        self.batch_sizes = ValueCounter()
+        self.lock_times_ms = ValueCounter()
+        self.lock_percents = ValueCounter()
+        self._free_since_s = now_s
+
+    def count_lock(self, begun_s: float, now_s: float) -> None:
+        """Count that a member was given something, or nothing, in this time, in seconds."""
+        held_s, whole_s = now_s - begun_s, now_s - self._free_since_s
+        self.lock_times_ms.add(held_s * 1_000)
+        self.lock_percents.add(100 * held_s / whole_s if whole_s > 0 else 100)
+        self._free_since_s = now_s
+
+    def figures(
+        self, group: str, topic: str, partition: int, *, ranges: int, records: int
+    ) -> SharePartitionFigures:
+        """Return the figures of the share partition, with what is in flight."""
+        return SharePartitionFigures(
+            group,
+            topic,
+            partition,
+            ranges,
+            records,
+            self.lock_timeouts,
+            self.batch_sizes.figures(),
+            self.lock_times_ms.figures(),
+            self.lock_percents.figures(),
+        )
 
 
 class ShareCounters:
@@ -23,6 +88,9 @@ class ShareCounters:
         self.acquire_times = Histogram()
         #: Sessions that ended with their connection.
         self.ended_sessions = 0
+        #: Fetches that waited for MaxWaitMs.
+        self.expired_fetches = 0
+        self._fetched: dict[str, ValueCounter] = {}
 
     def rotate(self) -> None:
         """End a window."""
@@ -33,3 +101,13 @@ class ShareCounters:
         for each in ranges:
             for first, last, kind in each.pieces():
                 self.acknowledged[_WORDS[kind]] += last - first + 1
+
+    def count_fetch(self, group: str, given: int, asked: int) -> None:
+        """Count a fetch that asked for records of some partitions and was given some of so many."""
+        if group not in self._fetched and len(self._fetched) >= MAX_GROUPS:
+            group = OTHER_GROUPS
+        self._fetched.setdefault(group, ValueCounter()).add(100 * given / asked)
+
+    def fetch_percents(self) -> Mapping[str, TallyFigures]:
+        """Return, by group, in how many percent of the partitions asked for there were records."""
+        return {group: tally.figures() for group, tally in self._fetched.items()}

@@ -18,6 +18,14 @@ class TimeFigures:
     quantiles_ms: Mapping[float, float] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class TallyFigures:
+    """Values other than times: how many since the start, and their sum."""
+
+    count: int
+    total: float
+
+
 class ApiFigures(NamedTuple):
     """Requests of one API: their number and rate per second, errors by name, and times by phase.
 
@@ -70,6 +78,7 @@ class GroupFigures(NamedTuple):
     by_type: Mapping[tuple[str, str], int]
     members: int
     rebalances: Mapping[str, int]
+    share_rebalances: int
     abandoned: int
     rebalance_times: TimeFigures
     expired_members: int
@@ -141,7 +150,8 @@ class FetchSessionFigures(NamedTuple):
 
 class SharePartitionFigures(NamedTuple):
     """A share partition in memory: ranges of offsets in flight that have one state, and the records in them;
-    records that members had for too long.
+    records that members had for too long; records of each range that a member was given; how long in ms, and
+    in percent of the time, it was at giving.
     """
 
     group: str
@@ -150,12 +160,16 @@ class SharePartitionFigures(NamedTuple):
     ranges: int
     records: int
     lock_timeouts: int
+    batch_sizes: TallyFigures
+    lock_times_ms: TallyFigures
+    lock_percents: TallyFigures
 
 
 class ShareFigures(NamedTuple):
     """Share sessions and their partitions, sessions that ended with their connection; share partitions in
     memory; records by what members said of them; how long it takes to load a share partition and to answer
-    a fetch.
+    a fetch. Fetches that waited for all of their time; in how many percent of a fetch's partitions there were
+    records, by group.
     """
 
     sessions: int
@@ -165,6 +179,8 @@ class ShareFigures(NamedTuple):
     acknowledged: Mapping[str, int]
     load_times: TimeFigures
     acquire_times: TimeFigures
+    expired_fetches: int
+    fetch_percents: Mapping[str, TallyFigures]
 
 
 class BrokerSnapshot(NamedTuple):
@@ -196,6 +212,7 @@ class BrokerSnapshot(NamedTuple):
     shares: ShareFigures
     #: Producer ids that partitions remember, each in every partition that it wrote to.
     producer_ids: int
-    #: Writes of the share coordinator, and where its topic was cut, by partition.
+    #: Writes of the share coordinator, those of a second, and where its topic was cut, by partition.
     share_writes: TimeFigures
+    share_write_rate: float
     share_states_cut: Mapping[int, int]

@@ -731,10 +731,10 @@ class Partition:
 
     def wake(self) -> None:
         """Tell who waits for a change."""
-        if self.waiters:
-            for waiter in self.waiters:
-                waiter.tell(self)
-            self.waiters.clear()
+        waiters, self.waiters = self.waiters, {}
+        for waiter in waiters:
+            # it may wait again at once
+            waiter.tell(self)
 
 
 def not_leader(topic: str, index: int) -> KafkaError:

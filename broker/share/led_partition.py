@@ -22,7 +22,7 @@ from ...share_partitions import (
     StateWrite,
 )
 from ..event_loop.stopwatch import clock
-from ..metrics import ShareCounters, SharePartitionFigures
+from ..metrics import ShareCounters, SharePartitionCounters, SharePartitionFigures
 from ..partitions.partition import Partition, Waiter, not_leader
 from .persister import LOST, Persister, ShareKey, told_error
 from .reading import measure_wanted, read_wanted
@@ -112,10 +112,9 @@ class LedPartition:
         self.error: KafkaError | None = None
         #: None until the state is loaded.
         self.records: SharePartition | None = None
-        #: Fetches that wait for it, in the order in which they came.
-        self.waiters: dict[Waiter[LedPartition], None] = {}
-        #: Records that members had for too long.
-        self.lock_timeouts = 0
+        self.counters = SharePartitionCounters(clock())
+        #: Fetches that wait for it, in the order in which they came, and whether they have been told.
+        self._waiters: dict[Waiter[LedPartition], bool] = {}
         self._leader = leader
         self._watch = ShareWatch(key.group, partition.topic.name, partition.index)
         self._loop = asyncio.get_running_loop()
@@ -140,7 +139,7 @@ class LedPartition:
         """Return what is in flight, and how often a lock ended."""
         ranges, records = (0, 0) if self.records is None else self.records.in_flight
         topic, number = self.partition.topic.name, self.key.number
-        return SharePartitionFigures(self.key.group, topic, number, ranges, records, self.lock_timeouts)
+        return self.counters.figures(self.key.group, topic, number, ranges=ranges, records=records)
 
     def look(self) -> Sequence[ShareEvent]:
         """Return what happened since the last look."""
@@ -168,17 +167,49 @@ class LedPartition:
         one = self.partition
         return one.gone or not one.is_led or one.leader_epoch != self.leader_epoch
 
+    # -- waiting ---------------------------------------------------------------------------------------------
+
     def watch(self, waiter: Waiter[LedPartition]) -> None:
-        """Tell a waiter of the next change: of the log, of the records in flight, of the leadership."""
-        self.waiters[waiter] = None
+        """Tell a waiter when there is something for it, or when the leadership ends. Who is told has to
+        ``watch`` again, at its place among the others, or to ``leave``.
+        """
+        self._waiters[waiter] = False
         self.partition.waiters[self] = None
+
+    def leave(self, waiter: Waiter[LedPartition]) -> None:
+        """End a wait: what it has not taken is for the next."""
+        self._waiters.pop(waiter, None)
+        self.offer()
+
+    def offer(self, after: Waiter[LedPartition] | None = None) -> None:
+        """Tell the fetch that waits longest, if it may be given something; or the next one ``after`` one that
+        does not take it. So a change wakes only who gets something, however many wait.
+        """
+        if not self._waiters:
+            return
+        try:
+            if not self.has_news():
+                return
+        except KafkaError:
+            return  # all have been told
+        waiting = iter(self._waiters)
+        if after is not None:
+            for waiter in waiting:
+                if waiter is after:
+                    break
+        first = next(waiting, None)
+        if first is not None and not self._waiters[first]:
+            self._waiters[first] = True
+            first.tell(self)
 
     def tell(self, _partition: Partition, /) -> None:
         """Called when the log has changed, or is not led any more."""
-        self._wake()
+        if self._waiters:
+            self.partition.waiters[self] = None
+            self.offer()
 
-    def _wake(self) -> None:
-        waiters, self.waiters = self.waiters, {}
+    def _tell_all(self) -> None:
+        waiters, self._waiters = self._waiters, {}
         for waiter in waiters:
             waiter.tell(self)
 
@@ -209,7 +240,7 @@ class LedPartition:
         if self.records is None or self._leader.may_be_replaced(self.partition):
             return False
         if self.records.follow_log_start(self.partition.log_start_offset):
-            self._wake()
+            self.offer()
         rules = self.rules
         wanted = self.records.next_wanted(self.records.start_offset, rules.limits)
         return wanted is not None and wanted < self._end(rules)
@@ -219,6 +250,16 @@ class LedPartition:
 
     def acquire(self, asking: Asking) -> Given | None:
         """Give a member records; None if there are none for it. Raises KafkaError."""
+        begun_s = clock()
+        try:
+            given = self._acquire(asking)
+        finally:
+            self.counters.count_lock(begun_s, clock())
+        for first, last, _ in () if given is None else given.ranges:
+            self.counters.batch_sizes.add(last - first + 1)
+        return given
+
+    def _acquire(self, asking: Asking) -> Given | None:
         while self.has_news():
             rules, records = self.rules, self.records
             assert records is not None, "it is loaded"
@@ -257,7 +298,7 @@ class LedPartition:
         """Take from a member what an answer gave it that was not sent."""
         if self.records is not None and self.error is None:
             self.records.take_back(member, ranges)
-            self._wake()
+            self.offer()
 
     # -- acknowledging ---------------------------------------------------------------------------------------
 
@@ -303,7 +344,7 @@ class LedPartition:
             return
         write = self.records.expire(self.rules.limits, self._now_ms())
         if write is not None:
-            self.lock_timeouts += sum(last - first + 1 for first, last, _, _ in write.batches)
+            self.counters.lock_timeouts += sum(last - first + 1 for first, last, _, _ in write.batches)
             self._store(write)
         self._arm()
 
@@ -331,7 +372,7 @@ class LedPartition:
         if self.error is None:
             self._leader.counters.load_times.record(clock() - begun_s)
             self.records, self._state_epoch = records, stored.state_epoch
-            self._wake()
+            self.offer()
             self._leader.forget_idle(self.key.group)
 
     async def _first_offset(self) -> int:
@@ -369,7 +410,7 @@ class LedPartition:
                 stored.set_result(failed)
             if failed is not None and refused is not None and refused.code in LOST:
                 self.give_up(failed)
-            self._wake()
+            self.offer()
         self._task = None
         self._leader.forget_idle(self.key.group)
 
@@ -406,7 +447,7 @@ class LedPartition:
         for _, stored in unwritten:
             stored.set_result(error)
         self._leader.give_up(self)
-        self._wake()
+        self._tell_all()
 
     async def stop(self) -> None:
         """Give it up, and end what is under way: the broker stops."""

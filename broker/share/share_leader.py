@@ -129,6 +129,8 @@ class ShareLeader:
             dict(counters.acknowledged),
             counters.load_times.figures(),
             counters.acquire_times.figures(),
+            counters.expired_fetches,
+            counters.fetch_percents(),
         )
 
     def find(self, key: ShareKey) -> LedPartition | None:

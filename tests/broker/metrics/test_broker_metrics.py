@@ -19,12 +19,15 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from kohort.broker import Broker
 from kohort.broker.clients.client_state import Peer
-from kohort.broker.metrics import _exposer
+from kohort.broker.metrics import ShareCounters, SharePartitionCounters, TallyFigures, _exposer
 from kohort.broker.metrics._families import FAMILIES
+from kohort.broker.metrics._shares import MAX_GROUPS, OTHER_GROUPS
 from kohort.broker.metrics._traffic import MAX_CLIENTS, OTHERS, Clients
 from kohort.protocol import ApiKey, encode_request
+from tests.broker.apis.share_members import ShareMember, acquired, initialize
 from tests.broker.apis.test_client_quotas import alter
 from tests.broker.network.test_requests_without_task import COMMIT, HEARTBEAT, heartbeat
+from tests.broker.share_requests import raise_share_version
 from tests.broker.test_throttling import WIRE, fetched, produced
 from tests.broker.wire import Wire, batch, commit_fields, create_topic, fetch_fields, produce
 from tests.messages import request_of
@@ -226,7 +229,56 @@ async def test_the_share_coordinators_metrics_have_apache_kafkas_names(broker: B
     found = await scraped(broker)
     assert found["kafka_server_share_coordinator_metrics_write_total"] == {(): 0}
     assert found["kafka_server_share_coordinator_metrics_write_latency_avg"] == {(): 0}
+    assert found["kafka_server_share_coordinator_metrics_write_rate"] == {(): 0}
     assert found["kafka_server_share_coordinator_metrics_write_latency_max"] == {(): 0}
+    assert found["kafka_server_delayedsharefetchmetrics_expires_total"] == {(): 0}
+    assert found["kafka_server_group_coordinator_metrics_share_group_rebalance_count"] == {(): 0}
+
+
+async def test_what_share_partitions_give_has_apache_kafkas_names(broker: Broker) -> None:
+    def work(wire: Wire) -> None:
+        raise_share_version(wire)
+        topic_id = create_topic(wire, "queue", 2).topic_id
+        initialize(wire, "g", topic_id, 0, 1, start=0)
+        assert produce(wire, "queue", batch(3)).error_code == 0
+        members.append(ShareMember(broker.bootstrap, "g", "m"))
+        assert members[0].fetch_all(topic_id, 0, 1).error_code == 0
+        assert acquired(members[0].fetch(max_wait_ms=20)) == []
+
+    members: list[ShareMember] = []
+    await asking(broker, work)
+    # without a session a share partition is not kept in memory
+    found = await scraped(broker)
+    members[0].wire.close()
+    in_group = (("group", "g"),)
+    assert found["kafka_server_sharegroupmetrics_requesttopicpartitionsfetchratio_count"] == {in_group: 2}
+    assert found["kafka_server_sharegroupmetrics_requesttopicpartitionsfetchratio_sum"] == {in_group: 50}
+    assert found["kafka_server_delayedsharefetchmetrics_expires_total"] == {(): 1}
+    place = (*in_group, ("partition", "0"), ("topic", "queue"))
+    assert found["kafka_server_sharepartitionmetrics_inflightbatchmessagecount_sum"][place] == 3
+    assert found["kafka_server_sharepartitionmetrics_inflightbatchmessagecount_count"][place] == 1
+    assert found["kafka_server_sharepartitionmetrics_fetchlocktimems_count"][place] == 1
+    assert 0 < found["kafka_server_sharepartitionmetrics_fetchlockratio_sum"][place] <= 100
+
+
+def test_fetches_of_groups_beyond_a_thousand_are_counted_together() -> None:
+    counters = ShareCounters()
+    for number in range(MAX_GROUPS + 5):
+        counters.count_fetch(f"group-{number}", 1, 4)
+    found = counters.fetch_percents()
+    assert len(found) == MAX_GROUPS + 1
+    assert found["group-0"] == TallyFigures(1, 25.0)
+    assert found[OTHER_GROUPS] == TallyFigures(5, 125.0)
+
+
+def test_a_share_partitions_lock_is_counted_in_ms_and_in_percent_of_the_time() -> None:
+    counters = SharePartitionCounters(10.0)
+    counters.count_lock(11.0, 11.5)
+    counters.count_lock(11.5, 12.0)
+    found = counters.figures("g", "t", 0, ranges=1, records=2)
+    assert found.lock_times_ms == TallyFigures(2, 1_000.0)
+    assert found.lock_percents.count == 2
+    assert found.lock_percents.total == pytest.approx(100 / 3 + 100)
 
 
 async def test_fetch_sessions_and_producer_ids_are_counted(broker: Broker) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from kohort.broker import Broker
-from kohort.broker.metrics import ShareCounters
+from kohort.broker.metrics import ShareCounters, TallyFigures
 from kohort.broker.partitions.partition import Partition, Waiter
 from kohort.broker.share import share_leader
 from kohort.broker.share.led_partition import Asking, LedPartition
@@ -266,6 +266,89 @@ def test_whoever_waits_is_told_of_records_releases_ends_of_locks_and_moved_start
             async with asyncio.timeout(5):
                 assert await waiter.wait_changed() == [led], change
             assert led.has_news(), change
+            led.leave(waiter)
+
+    on_broker(body)
+
+
+def test_a_change_wakes_the_longest_wait_only_and_the_next_when_that_left_something() -> None:
+    async def body(world: World) -> None:
+        led = await world.load()
+        first, second, third = waiters = [Waiter[LedPartition]() for _ in range(3)]
+        for waiter in waiters:
+            led.watch(waiter)
+        world.write(2, 2)
+        world.write(2)
+        assert told_of(waiters, led) == [first]
+        led.watch(first)  # as it looks again, at its place
+        assert take(led, "a", 2) == [(0, 1, 1)]
+        led.leave(first)
+        assert told_of(waiters, led) == [second]
+        led.leave(second)
+        assert told_of(waiters, led) == [third], "the second took nothing"
+        assert take(led, "c") == [(2, 5, 1)]
+        led.leave(third)
+        assert led.acknowledge("a", [AcknowledgedRange(0, 0, [RELEASE])]) is not None
+        assert told_of(waiters, led) == []
+
+    on_broker(body)
+
+
+def test_who_waits_for_more_keeps_its_place_and_lets_others_take_what_is_there() -> None:
+    async def body(world: World) -> None:
+        led = await world.load()
+        first, second, third = waiters = [Waiter[LedPartition]() for _ in range(3)]
+        for waiter in waiters:
+            led.watch(waiter)
+        world.write(2)
+        assert told_of(waiters, led) == [first]
+        led.watch(first)
+        led.offer(after=first)
+        assert told_of(waiters, led) == [second]
+        assert take(led, "b") == [(0, 1, 1)]
+        led.leave(second)
+        world.write(2)
+        assert told_of(waiters, led) == [first]
+        led.leave(first)
+        assert told_of(waiters, led) == [third]
+
+    on_broker(body)
+
+
+def test_what_gives_nobody_anything_wakes_nobody() -> None:
+    async def body(world: World) -> None:
+        world.write(4)
+        led = await world.load()
+        assert take(led, "m") == [(0, 3, 1)]
+        waiter: Waiter[LedPartition] = Waiter()
+        led.watch(waiter)
+        assert await say(led, "m", 0, 2, ACCEPT) is None
+        assert told_of([waiter], led) == []
+        assert await say(led, "m", 3, 3, RELEASE) is None
+        assert told_of([waiter], led) == [waiter]
+
+    on_broker(body)
+
+
+def told_of(waiters: list[Waiter[LedPartition]], led: LedPartition) -> list[Waiter[LedPartition]]:
+    """Who has been told since the last look."""
+    found = [(waiter, waiter.take_changed()) for waiter in waiters]
+    assert all(changed in ([], [led]) for _, changed in found)
+    return [waiter for waiter, changed in found if changed]
+
+
+def test_what_is_given_is_counted_with_its_time() -> None:
+    async def body(world: World) -> None:
+        world.write(4, 6)
+        led = await world.load()
+        assert take(led, "m", 4) == [(0, 3, 1)]
+        assert take(led, "m") == [(4, 9, 1)]
+        assert take(led, "m") == []
+        found = led.figures()
+        assert (found.records, found.batch_sizes) == (10, TallyFigures(2, 10.0))
+        assert found.lock_times_ms.count == found.lock_percents.count == 3
+        assert 0 < found.lock_percents.total <= 300
+        assert found.lock_times_ms.total > 0
 
     on_broker(body)
 
@@ -279,7 +362,7 @@ def test_a_lock_that_ends_frees_the_records_and_stores_their_count() -> None:
         await until(lambda: len(world.persister.writes) == 1)
         assert world.persister.writes[0][3] == [StateBatch(0, 3, StoredState.AVAILABLE, 1)]
         assert take(led, "n") == [(0, 3, 2)]
-        assert led.lock_timeouts == 4
+        assert led.counters.lock_timeouts == 4
 
     on_broker(body)
 
@@ -292,7 +375,7 @@ def test_a_lock_whose_end_cannot_be_stored_is_tried_again_after_a_while() -> Non
         take(led, "m")
         world.persister.refusal = KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         await asyncio.sleep(0.3)
-        assert led.lock_timeouts == 4, "not again and again"
+        assert led.counters.lock_timeouts == 4, "not again and again"
         world.persister.refusal = None
         await until(led.has_news)
         assert take(led, "m") == [(0, 3, 2)]
@@ -465,7 +548,7 @@ def test_what_members_said_is_counted() -> None:
         assert world.leader.counters.acknowledged == {"Accept": 2, "Release": 2}
         figures = world.leader.figures()
         assert (figures.sessions, figures.session_partitions, figures.load_times.count) == (1, 1, 1)
-        assert [tuple(each) for each in figures.partitions] == [("g", "t", 0, 1, 2, 0)]
+        assert [tuple(each)[:6] for each in figures.partitions] == [("g", "t", 0, 1, 2, 0)]
 
     on_broker(body)
 
