@@ -16,8 +16,8 @@ from uuid import UUID
 
 from ...offsets_topic import Partitions
 
-#: A partition of a topic.
-Place: TypeAlias = tuple[UUID, int]
+#: A partition: its topic's place among the topics, as hashing ids takes Python long, and its number.
+Place: TypeAlias = tuple[int, int]
 
 
 def assign_partitions(
@@ -26,12 +26,7 @@ def assign_partitions(
     """Assign the partitions of ``topics`` to the ``members`` that subscribe to them. ``before`` is what they
     had. Takes time in proportion to members and partitions.
     """
-    had = {
-        member_id: {
-            (topic_id, number) for topic_id, row in before.get(member_id, {}).items() for number in row
-        }
-        for member_id in members
-    }
+    nth = {topic_id: at for at, topic_id in enumerate(topics)}
     readers: dict[frozenset[str], list[UUID]] = defaultdict(list)
     for topic_id in topics:
         readers[frozenset(m for m, wanted in members.items() if topic_id in wanted)].append(topic_id)
@@ -42,27 +37,37 @@ def assign_partitions(
         # members
         pools = [own] if is_alike else [[topic_id] for topic_id in own]
         for pool in pools if subscribers else ():
-            places = [(topic_id, number) for topic_id in pool for number in topics[topic_id]]
-            _spread_places(places, [m for m in members if m in subscribers], had, given)
-    return {member_id: _by_topic(places, topics) for member_id, places in given.items()}
+            places = [(nth[topic_id], number) for topic_id in pool for number in topics[topic_id]]
+            had = {
+                member: [
+                    (nth[topic_id], number)
+                    for topic_id in pool
+                    for number in sorted(set(before.get(member, {}).get(topic_id, ())))
+                ]
+                for member in members
+                if member in subscribers
+            }
+            _spread_places(places, had, given)
+    ids = list(topics)
+    return {member_id: _by_topic(places, ids) for member_id, places in given.items()}
 
 
 def _spread_places(
-    places: Sequence[Place],
-    members: Sequence[str],
-    had: Mapping[str, set[Place]],
-    given: Mapping[str, set[Place]],
+    places: Sequence[Place], had: Mapping[str, Sequence[Place]], given: Mapping[str, set[Place]]
 ) -> None:
-    """Give each place to ceil(members / places) members, and each member as many as others, but for one."""
+    """Give each place to ceil(members / places) members, and each member as many as others, but for one.
+    ``had`` is what the members had, and may have places that are no more.
+    """
     if not places:
         return
+    members = list(had)
+    holders: dict[Place, set[str]] = {place: set() for place in places}
     sharing = -(-len(members) // len(places))
     least, more = divmod(len(places) * sharing, len(members))
-    kept = {member: [place for place in places if place in had[member]] for member in members}
+    kept = {member: [place for place in some if place in holders] for member, some in had.items()}
     # one more goes to those that have least so far of other topics, and then to those that had it
     order = sorted(members, key=lambda member: (len(given[member]), -len(kept[member])))
     room = {member: least + (rank < more) for rank, member in enumerate(order)}
-    holders: dict[Place, set[str]] = {place: set() for place in places}
     mine: dict[str, set[Place]] = {member: set() for member in members}
     for member in members:
         for place in kept[member]:
@@ -119,9 +124,9 @@ def _give_place(
     room[member] -= 1
 
 
-def _by_topic(places: set[Place], topics: Mapping[UUID, Sequence[int]]) -> Partitions:
+def _by_topic(places: set[Place], topics: Sequence[UUID]) -> Partitions:
     """Order what a member has: topics as they are given, partitions by number."""
-    rows: dict[UUID, list[int]] = {}
-    for topic_id, number in sorted(places, key=lambda place: place[1]):
-        rows.setdefault(topic_id, []).append(number)
-    return {topic_id: tuple(rows[topic_id]) for topic_id in topics if topic_id in rows}
+    rows: dict[int, list[int]] = {}
+    for nth, number in sorted(places):
+        rows.setdefault(nth, []).append(number)
+    return {topics[nth]: tuple(row) for nth, row in rows.items()}
