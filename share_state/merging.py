@@ -16,28 +16,43 @@ _LAST: Final = attrgetter("last_offset")
 def merge_batches(
     batches: Sequence[StateBatch], written: Iterable[StateBatch], start_offset: int
 ) -> tuple[StateBatch, ...]:
-    """Return ``batches``, which are in order and do not overlap, with the written ones put in.
+    """Return ``batches``, which are in order and do not overlap, with the written ones put in. Takes time
+    for what is written and what it touches, as members acknowledge record by record.
 
     Where two overlap the higher delivery count wins, then the higher state, as in Apache Kafka: so a write
     that arrives late, after a later one, takes nothing back. Others are cut at the edges. What lies below
     ``start_offset`` is left out. Neighbours with equal state and count become one.
     """
-    found = list(batches)
+    found = list(batches[bisect_left(batches, start_offset, key=_LAST) :])
+    if found:
+        found[0] = _cut_below(found[0], start_offset)
     for batch in written:
-        # those that the new one touches lie together
-        begin = bisect_left(found, batch.first_offset, key=_LAST)
-        end = bisect_right(found, batch.last_offset, key=_FIRST)
-        found[begin:end] = _cut_pieces(found[begin:end], batch)
-    merged: list[StateBatch] = []
-    for batch in found:
         if batch.last_offset < start_offset:
             continue
-        batch = batch._replace(first_offset=max(batch.first_offset, start_offset))
-        if merged and _is_continued_by(merged[-1], batch):
-            merged[-1] = merged[-1]._replace(last_offset=batch.last_offset)
+        batch = _cut_below(batch, start_offset)
+        # those that the new one touches lie together, between two that it may continue
+        begin = bisect_left(found, batch.first_offset, key=_LAST)
+        end = bisect_right(found, batch.last_offset, key=_FIRST)
+        pieces = [*found[max(begin - 1, 0) : begin], *_cut_pieces(found[begin:end], batch)]
+        found[max(begin - 1, 0) : end + 1] = _join([*pieces, *found[end : end + 1]])
+    return tuple(found)
+
+
+def _cut_below(batch: StateBatch, start_offset: int) -> StateBatch:
+    if batch.first_offset >= start_offset:
+        return batch
+    return batch._replace(first_offset=start_offset)
+
+
+def _join(batches: Iterable[StateBatch]) -> list[StateBatch]:
+    """Join neighbours with equal state and count."""
+    joined: list[StateBatch] = []
+    for batch in batches:
+        if joined and _is_continued_by(joined[-1], batch):
+            joined[-1] = joined[-1]._replace(last_offset=batch.last_offset)
         else:
-            merged.append(batch)
-    return tuple(merged)
+            joined.append(batch)
+    return joined
 
 
 def _cut_pieces(touched: Sequence[StateBatch], written: StateBatch) -> Iterator[StateBatch]:
