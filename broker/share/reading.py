@@ -10,7 +10,9 @@ from ...protocol import CorruptBatchError, ErrorCode, KafkaError, iter_batches
 from ...share_partitions import AcquiredRange, BatchOffsets, ShareLimits, SharePartition
 from ..partitions.partition import Partition
 
-#: Bytes of the first read, and of the largest: most fetches acquire less than their MaxBytes allow.
+#: Bytes of the first read, for each record and for all, and of the largest: most fetches acquire less than
+#: their MaxBytes allow.
+_RECORD_BYTES: Final = 1_024
 _FIRST_BYTES: Final = 65_536
 _MOST_BYTES: Final = 1_048_576
 
@@ -56,7 +58,7 @@ def read_wanted(
     """
     read = ReadBatches()
     size = count = 0
-    piece_bytes = _FIRST_BYTES
+    piece_bytes = min(_FIRST_BYTES, most_records * _RECORD_BYTES)
     offset = records.next_wanted(records.start_offset, limits)
     while offset is not None and count < most_records and size < max(most_bytes, 1):
         info = log.read(
