@@ -6,6 +6,7 @@ target with its next heartbeat, and a new member with its first.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from ...offsets_topic import Partitions, ShareAssignment, ShareMemberMetadata, ShareRecordType
@@ -24,7 +25,7 @@ from ..groups.groups import GroupShard
 from .changes import ShareChanges, remove_silent, restart_session
 from .configs import config_of
 from .group import LEAVING, ShareGroup, ShareMember, find_share_group, live_share_group, text_bytes
-from .kept import request_missing
+from .kept import MOST_TOPICS_BYTES, request_missing, topic_bytes
 
 _JOINING: Final = 0
 #: Most bytes of a subscription: with the lengths of 100,000 names it still fits a record of the log.
@@ -185,12 +186,31 @@ def _check_epoch(member: ShareMember, epoch: int) -> None:
 def _check_room(
     shard: GroupShard, group: ShareGroup, body: ShareGroupHeartbeatRequest, known: ShareMember | None
 ) -> None:
-    """Raise KafkaError if the group has no room for a subscription, in place of that of ``known``."""
+    """Raise KafkaError if the group has no room for a subscription, in place of that of ``known``, or for its
+    topics.
+    """
     most = shard.state.settings.kohort_group_max_metadata_bytes
     before = 0 if known is None else text_bytes(known.metadata.topics)
     grown = text_bytes(body.subscribed_topic_names or ()) - before
     if grown > 0 and group.metadata_bytes + grown > most:
         text = f"The subscriptions of the group's members would have more than {most} bytes."
+        raise KafkaError(ErrorCode.INVALID_REQUEST, text)
+    _check_topics(group, body.subscribed_topic_names or (), known)
+
+
+def _check_topics(group: ShareGroup, names: Sequence[str], known: ShareMember | None) -> None:
+    """Raise KafkaError if a subscription, in place of that of ``known``, brings more than a record holds."""
+    had = () if known is None else known.metadata.topics
+    others = {name for name, readers in group.names.items() if readers > (name in had)}
+    if others.issuperset(names):
+        return
+    counts = {name: group.topics.partition_count_of(name) or 0 for name in others.union(names)}
+    size = sum(topic_bytes(name, count) for name, count in counts.items() if count)
+    if size > MOST_TOPICS_BYTES:
+        text = (
+            f"The topics of the group's members have {sum(counts.values())} partitions and take {size} "
+            f"bytes: {MOST_TOPICS_BYTES} are taken."
+        )
         raise KafkaError(ErrorCode.INVALID_REQUEST, text)
 
 

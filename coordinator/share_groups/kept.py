@@ -8,7 +8,7 @@ the records that say so; what a command did counts only while it is the newest o
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import TypeAlias
+from typing import Final, TypeAlias
 from uuid import UUID
 
 from ...offsets_topic import ShareRecordType, ShareTopic, ShareTopics
@@ -26,6 +26,17 @@ from .shard_state import state_of
 Step: TypeAlias = Callable[[GroupShard, int], None]
 
 _Topics: TypeAlias = Mapping[UUID, ShareTopic]
+
+#: Most bytes of a group's topics, some 82,000 partitions. All of them are in one record, which a heartbeat
+#: may write with the target and the assignment of an only member, in one batch of at most 1 MiB.
+MOST_TOPICS_BYTES: Final = 330_000
+_TOPIC_BYTES: Final = 24
+_PARTITION_BYTES: Final = 4
+
+
+def topic_bytes(name: str, partition_count: int) -> int:
+    """Return the bytes that a topic takes in a record, or some more."""
+    return _TOPIC_BYTES + len(name.encode()) + partition_count * _PARTITION_BYTES
 
 
 def request_missing(changes: ShareChanges) -> None:
@@ -51,6 +62,7 @@ def request_missing(changes: ShareChanges) -> None:
             waits = True
             continue
         missing[topic.id] = ShareTopic(name, tuple(sorted(numbers)))
+    left_out = _leave_out(group, missing)
     if missing:
         initialize_state(
             changes,
@@ -58,7 +70,36 @@ def request_missing(changes: ShareChanges) -> None:
             {topic_id: dict.fromkeys(row.partitions, -1) for topic_id, row in missing.items()},
         )
     elif not waits:
+        if left_out:
+            changes.shard.tell(
+                ShareStateFailed(
+                    group.group_id,
+                    generation=group.epoch,
+                    cause=f"{left_out} partitions are not read: the group's record of topics is full",
+                    error_code=ErrorCode.RECORD_LIST_TOO_LARGE,
+                )
+            )
         group.complete = found, group.kept
+
+
+def _leave_out(group: ShareGroup, missing: dict[UUID, ShareTopic]) -> int:
+    """Take out of ``missing`` what the record of the group's topics has no room for; return how many
+    partitions that are.
+    """
+    kept, left_out = group.kept, 0
+    rows = [*kept.initialized.values(), *kept.deleting.values()]
+    rows += [row for topic_id, row in kept.initializing.items() if topic_id not in missing]
+    room = MOST_TOPICS_BYTES - sum(topic_bytes(row.name, len(row.partitions)) for row in rows)
+    for topic_id, row in list(missing.items()):
+        count = max((room - topic_bytes(row.name, 0)) // _PARTITION_BYTES, 0)
+        if count < len(row.partitions):
+            left_out += len(row.partitions) - count
+            missing[topic_id] = row = row._replace(partitions=row.partitions[:count])
+            if not count:
+                del missing[topic_id]
+                continue
+        room -= topic_bytes(row.name, len(row.partitions))
+    return left_out
 
 
 def initialize_state(
@@ -182,7 +223,7 @@ def _take_in(
             if done:
                 told = ShareTopic(row.name, tuple(done))
                 initialized[topic_id] = _merge_topics(initialized.get(topic_id), told)
-            has = initialized.get(topic_id, row._replace(partitions=())).partitions
+            has = set(initialized.get(topic_id, row._replace(partitions=())).partitions)
             # what has failed is asked for again with a heartbeat; a state that was to be replaced stays
             if missing := tuple(number for number in row.partitions if number not in has):
                 initializing[topic_id] = row._replace(partitions=missing)

@@ -36,7 +36,7 @@ from .changes import ShareChanges
 from .commands import StateErrors
 from .group import ShareGroup, find_share_group
 from .heartbeat import require_share_group
-from .kept import delete_state, initialize_state
+from .kept import MOST_TOPICS_BYTES, delete_state, initialize_state, topic_bytes
 from .shard_state import PendingRequest, state_of
 
 _E = ErrorCode
@@ -149,6 +149,10 @@ def handle_alter(shard: GroupShard, request: Request, now_ms: int) -> None:
     if not topics:
         finish(shard, {}, now_ms)
         return
+    if _size_with(group, topics) > MOST_TOPICS_BYTES:
+        text = f"The topics of the group would take more than {MOST_TOPICS_BYTES} bytes."
+        shard.reply(request, alter_refusal(request, _E.INVALID_REQUEST)._replace(error_message=text))
+        return
     changes = ShareChanges(shard, group, now_ms)
     command = initialize_state(
         changes,
@@ -157,6 +161,17 @@ def handle_alter(shard: GroupShard, request: Request, now_ms: int) -> None:
     )
     state_of(shard).pending[command] = PendingRequest(request, finish)
     changes.commit()
+
+
+def _size_with(group: ShareGroup, changed: _Changed) -> int:
+    """Return the bytes that a group's topics take, with those that are changed."""
+    sizes = {
+        topic_id: topic_bytes(row.name, len(row.partitions))
+        for topic_id, row in group.kept.initialized.items()
+    }
+    for topic_id, (name, row) in changed.items():
+        sizes[topic_id] = max(sizes.get(topic_id, 0), topic_bytes(name, len(row)))
+    return sum(sizes.values())
 
 
 def alter_refusal(_request: Request, error: int) -> AlterShareGroupOffsetsResponse:

@@ -430,6 +430,20 @@ def test_subscriptions_are_bounded(settings: dict[str, int], text: str) -> None:
     assert list(world.share_group().members) == ["a"]
 
 
+def test_a_group_reads_no_more_partitions_than_one_write_holds() -> None:
+    world = ShareWorld({"t": 1, "u": 60_000, "v": 23_000})
+    world.share_join("a", "t", "u")
+    answer = world.share_beat("b", 0, "v")
+    assert answer.error_code == E.INVALID_REQUEST
+    assert answer.error_message == (
+        "The topics of the group's members have 83001 partitions and take 332079 bytes: 330000 are taken."
+    )
+    assert not world.share_beat("b", 0, "u").error_code
+    assert not world.share_beat("b", 0, "t").error_code
+    # in place of what only this member reads
+    assert not world.share_beat("a", 0, "t", "v").error_code
+
+
 def test_a_refusal_is_the_error_alone() -> None:
     assert refused_heartbeat(None, 14)[1:] == (14, None, None, 0, 0, None)  # type: ignore[arg-type]
 

@@ -13,7 +13,13 @@ import pytest
 
 from kohort.coordinator.groups.events import GroupRemoved, ShareStateFailed
 from kohort.coordinator.share_groups.commands import DeleteShareState, InitializeShareState
-from kohort.coordinator.share_groups.kept import NoShareCoordinators, remove_deleted_topics, result_step
+from kohort.coordinator.share_groups.kept import (
+    MOST_TOPICS_BYTES,
+    NoShareCoordinators,
+    remove_deleted_topics,
+    result_step,
+    topic_bytes,
+)
 from kohort.offsets_topic import ShareTopic
 from kohort.protocol import ApiKey, ErrorCode, KafkaError
 from tests.coordinator.share_groups.share_world import ShareWorld
@@ -62,6 +68,22 @@ def test_what_has_failed_is_asked_for_with_the_next_heartbeat_and_told() -> None
     assert 15 not in [kind for kind, _, _ in world.share_records(at)]
     world.finish()
     assert kept(world) == {"initialized": {"t": (0, 1)}}
+
+
+def test_partitions_that_the_groups_record_has_no_room_for_are_left_out_and_told_once() -> None:
+    world = ShareWorld({"t": 10, "u": 5})
+    world.share_join("a", "t", "u")
+    world.change_topics(t=90_000)
+    for _ in range(3):
+        world.share_beat("a", world.share_group().members["a"].current.epoch)
+        while world.commands:
+            world.finish()
+    initialized = world.share_group().kept.initialized.values()
+    size = sum(topic_bytes(row.name, len(row.partitions)) for row in initialized)
+    assert MOST_TOPICS_BYTES - 100 < size <= MOST_TOPICS_BYTES
+    (told,) = [event for event in world.events if isinstance(event, ShareStateFailed)]
+    left_out = 90_005 - sum(len(row.partitions) for row in initialized)
+    assert told.cause.startswith(f"{left_out} partitions are not read")
 
 
 def test_a_command_without_a_result_is_given_again_after_the_retry_interval() -> None:

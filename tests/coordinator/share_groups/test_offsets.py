@@ -116,6 +116,17 @@ def test_nothing_to_alter_makes_no_group() -> None:
     assert world.log == []
 
 
+def test_a_group_has_no_more_partitions_than_its_record_holds() -> None:
+    world = ShareWorld({"t": 80_000, "u": 80_000})
+    alter(world, ("t", [(number, 0) for number in range(80_000)]))
+    world.finish()
+    (answer,) = alter(world, ("u", [(number, 0) for number in range(3_000)]))
+    assert answer.error_code == E.INVALID_REQUEST
+    assert answer.error_message == "The topics of the group would take more than 330000 bytes."
+    alter(world, ("t", [(5, 7)]), ("u", [(1, 7)]))
+    assert world.commands[0].topics == {world.ids["t"]: {5: 7}, world.ids["u"]: {1: 7}}
+
+
 def test_what_could_not_be_altered_is_said_and_keeps_its_state() -> None:
     world = emptied()
     answers = alter(world, ("t", [(0, 3), (1, 3)]))
