@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from kohort.protocol import ApiKey, build_batch, decode_response, encode_request
+from kohort.protocol import ApiKey, ErrorCode, build_batch, decode_response, encode_request
 from kohort.protocol.messages import (
     api_versions,
     incremental_alter_configs,
@@ -87,9 +87,9 @@ class ShareMember:
         """Give back what it has, leave the group and close the connection."""
         self.acknowledge((), epoch=-1)
         request = share_group_heartbeat.ShareGroupHeartbeatRequest(self.group, self.name, -1)
-        must(
-            "ShareGroupHeartbeat", _ask(self.connection, ApiKey.SHARE_GROUP_HEARTBEAT, 1, request).error_code
-        )
+        told = _ask(self.connection, ApiKey.SHARE_GROUP_HEARTBEAT, 1, request)
+        # it does not heartbeat while it works, and its session may have expired
+        must("ShareGroupHeartbeat", told.error_code, ErrorCode.UNKNOWN_MEMBER_ID)
         self.connection.socket.close()
 
     def send_fetch(
