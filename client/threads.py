@@ -116,7 +116,7 @@ class LoopThread:
         """Whether this is called in the loop's thread, which must not wait for itself."""
         return threading.current_thread() is self._thread
 
-    def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+    def submit(self, work: Coroutine[object, None, T]) -> Future[T]:
         """Start ``work`` on the loop; return its future. Raises RuntimeError after ``stop``."""
         try:
             future = asyncio.run_coroutine_threadsafe(work, self.loop)
@@ -130,7 +130,7 @@ class LoopThread:
             future.cancel()
         return future
 
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
+    def run(self, work: Coroutine[object, None, T]) -> T:
         """Return the result of ``work``, or raise its error. An interrupted wait cancels it.
 
         Raises concurrent.futures.CancelledError if the loop ends before it is done.

@@ -38,8 +38,8 @@ class BlockingShareConsumer:
     def __init__(
         self,
         *topics: str,
-        decode: Any = None,
-        key_decode: Any = None,
+        decode: object = None,
+        key_decode: object = None,
         **config: Unpack[ShareConsumerSettings],
     ) -> None:
         self._consumer = ShareConsumer(*topics, decode=decode, key_decode=key_decode, **config)
@@ -205,11 +205,11 @@ class BlockingShareConsumer:
         else:
             self._wait(thread, call())
 
-    def _run(self, function: Callable[..., Coroutine[Any, Any, T]], *arguments: object) -> T:
+    def _run(self, function: Callable[..., Coroutine[object, None, T]], *arguments: object) -> T:
         """Await a function of the consumer on its loop; return its result."""
         return self._wait(self._require_thread(), function(*arguments))
 
-    def _wait(self, thread: LoopThread, work: Coroutine[Any, Any, T]) -> T:
+    def _wait(self, thread: LoopThread, work: Coroutine[object, None, T]) -> T:
         try:
             return thread.run(work)
         except (CancelledError, RuntimeError):

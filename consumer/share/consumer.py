@@ -69,8 +69,8 @@ class ShareConsumer:
     def __init__(
         self,
         *topics: str,
-        decode: Any = None,
-        key_decode: Any = None,
+        decode: object = None,
+        key_decode: object = None,
         **config: Unpack[ShareConsumerSettings],
     ) -> None:
         self._topics = _check_topics(topics)
