@@ -144,7 +144,7 @@ def _ask(connection: Connection, key: ApiKey, version: int, request: Any) -> Any
 
 def _topics_of(held: Iterable[Held], module: Any) -> list[Any]:
     """What is accepted, a type for each record, in the words of either request."""
-    places: dict[UUID, dict[int, list[Any]]] = defaultdict(lambda: defaultdict(list))
+    places: dict[UUID, dict[int, list[object]]] = defaultdict(lambda: defaultdict(list))
     for each in held:
         batch = module.AcknowledgementBatch(each.first, each.last, [_ACCEPT] * each.size)
         places[each.topic_id][each.partition].append(batch)

@@ -8,7 +8,7 @@ import random
 import subprocess
 import sys
 import tracemalloc
-from typing import Any, Final
+from typing import Final
 
 from kohort.share_partitions import AcknowledgedRange, BatchOffsets, ShareLimits, SharePartition
 
@@ -29,13 +29,13 @@ MEMBER: Final = "m"
 LONG_LOCKS: Final = {f"group.share.{kind}record.lock.duration.ms": "3600000" for kind in ("", "max.")}
 
 
-def measure(_running: Running, effort: Any) -> Figures:
+def measure(partitions: int, in_flight: int) -> Figures:
     """Bytes for each record in flight, of processes that do nothing else."""
-    command = [sys.executable, "-m", MODULE, str(effort.share_partitions), str(effort.in_flight)]
+    command = [sys.executable, "-m", MODULE, str(partitions), str(in_flight)]
     found = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
     with kohort(LONG_LOCKS) as running:
         switch_on(running.bootstrap)
-        figures = _measure_broker(running, effort.share_partitions, effort.in_flight)
+        figures = _measure_broker(running, partitions, in_flight)
     return {**figures, **json.loads(found.stdout)}
 
 

@@ -255,7 +255,7 @@ ROWS: Final = (
             Metric("core", "of it the core, acquired as produced", "B/record", 5, own=True, digits=1),
             Metric("core_random", "the core, acknowledged in random order", "B/record", 400, own=True),
         ),
-        _share_memory.measure,
+        lambda _running, effort: _share_memory.measure(effort.share_partitions, effort.in_flight),
         own=True,
     ),
 )

@@ -19,7 +19,7 @@ _BY_DURATION: Final = "by_duration:"
 _MOST_GROUPS: Final = 10_000
 
 
-class GroupConfigs(Protocol):
+class ConfigsInForce(Protocol):
     """Configs of groups; another table is put in force when they change."""
 
     @property
@@ -35,7 +35,7 @@ class RulesOfGroups:
     them several times.
     """
 
-    def __init__(self, configs: GroupConfigs) -> None:
+    def __init__(self, configs: ConfigsInForce) -> None:
         self._configs = configs
         self._read_from: object = None
         self._rules: dict[str, ShareRules] = {}
