@@ -159,6 +159,8 @@ class WireMember:
             forgotten_topics_data=[share_fetch.ForgottenTopic(topic_id, forgotten)] if forgotten else (),
         )
         asked_at = time.monotonic()
+        # it may be carried out, also if this member ends before its answer
+        self._note(said, {})
         rows = await self._ask(cluster, node, body)
         self._note(said, {} if rows is None else {row.partition_index: row for row in rows})
         if rows is None:
@@ -182,6 +184,8 @@ class WireMember:
             session.next_epoch(),
             topics=[share_acknowledge.AcknowledgeTopic(topic_id, topics)],
         )
+        # it may be carried out, also if this member ends before its answer
+        self._note(said, {})
         rows = await self._ask(cluster, node, body)
         self._note(said, {} if rows is None else {row.partition_index: row for row in rows})
         if rows is None:
