@@ -16,8 +16,9 @@ OUTSIDE: dict[str, set[str]] = {
     "consumer": {
         *("blocking.py", "consumer.py", "event_lines.py", "events.py"),
         *("done/committer.py", "group/partition_weights.py", "group/zookeeper.py"),
-        *("reading/fetched_records.py", "reading/fetcher.py"),
+        *("reading/fetched_records.py", "reading/fetcher.py", "reading/user_decoders.py"),
         *("run/closing.py", "run/driver.py", "run/handover.py", "run/watchdogs.py"),
+        *("share/consumer.py", "share/event_lines.py", "share/exchange.py"),
     },
     "coordinator": {
         *("engine/events.py", "engine/runner.py", "engine/runtime.py"),

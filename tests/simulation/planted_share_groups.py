@@ -113,7 +113,7 @@ _AT_LEADER = (
     ),
     _Bug(
         "records of open transactions are given",
-        "broker.share.led_partition:LedPartition.acquire",
+        "broker.share.led_partition:LedPartition._acquire",
         "committed=rules.committed",
         "committed=False",
     ),
