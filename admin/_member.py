@@ -8,12 +8,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from ..consumer import AsyncGroupConsumer, Record
-from ..consumer.events import BrokerUnavailable, Event, PartitionFailed
 from ..protocol import ErrorCode, KafkaError, TopicPartition
 from ..settings import MAX_INT
 from ..statemachine import MemberState
+from ._complaints import Complaints
 from .connection import connection_of
-from .screen import Screen
 
 #: Most records at a time, and the longest wait for the first of them.
 _MOST, _WAIT_MS = 500, 200
@@ -42,7 +41,7 @@ async def print_as_member(
     }
     consumer = AsyncGroupConsumer(*dict.fromkeys(options.topics), **settings)
     consumer.logged = False
-    consumer.events.listen(_Complaints().note_event)
+    consumer.events.listen(Complaints().note_event)
     left = options.count
     watch = _Patience(options.timeout)
     async with consumer:
@@ -60,19 +59,6 @@ async def print_as_member(
                 left -= len(shown)
                 if left <= 0:
                     break
-
-
-class _Complaints:
-    """Tells a person why a member gets no records: each reason once, until there is another."""
-
-    def __init__(self) -> None:
-        self._told = ""
-        self._screen = Screen(as_json=False)
-
-    def note_event(self, event: Event) -> None:
-        if isinstance(event, BrokerUnavailable | PartitionFailed) and str(event.error) != self._told:
-            self._told = str(event.error)
-            self._screen.remark(f"{self._told}: trying again")
 
 
 class _Patience:

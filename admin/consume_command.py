@@ -8,7 +8,7 @@ import base64
 import json
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -19,7 +19,10 @@ from .screen import INTERRUPTED, OK, Screen
 if TYPE_CHECKING:
     from ..client import Cluster
     from ..consumer import Record
+    from ..consumer.share.records import ShareRecord
     from ..protocol import TopicPartition
+
+    Printed = Record | ShareRecord
 
 _CLIENT: Final = "kohort-consume"
 _ENDS: Final = {"beginning": "earliest", "earliest": "earliest", "end": "latest", "latest": "latest"}
@@ -55,6 +58,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--group", metavar="GROUP", help="read as a member of this group, and commit what was printed"
+    )
+    parser.add_argument(
+        "--share",
+        action="store_true",
+        help="the group is a share group (Apache Kafka 4.2 or later): accept what was printed",
     )
     parser.add_argument(
         "--partition",
@@ -122,6 +130,8 @@ async def _run_command(options: argparse.Namespace) -> int:
         raise ConfigError(
             "--from an offset and --group: set the group's offsets with `kohort groups reset-offsets`"
         )
+    if options.share:
+        return await _print_as_share_member(options)
     async with open_cluster(options, _CLIENT, options.topics) as cluster:
         starts, ends = await _range_to_read(cluster, options)
         if options.group is None:
@@ -129,6 +139,26 @@ async def _run_command(options: argparse.Namespace) -> int:
     from ._member import print_as_member
 
     await print_as_member(options, _CLIENT, ends, partial(_write_records, _line_writer(options)))
+    return OK
+
+
+async def _print_as_share_member(options: argparse.Namespace) -> int:
+    from ..client import ConfigError
+    from .connection import open_cluster
+    from .topics import require_topics
+
+    if options.group is None:
+        raise ConfigError("--share: name the share group with --group")
+    if options.start != "earliest" or options.read_committed:
+        raise ConfigError(
+            "--share: where a share group begins and what it reads are configs of the group "
+            "(share.auto.offset.reset, share.isolation.level); leave --from and --read-committed out"
+        )
+    async with open_cluster(options, _CLIENT, options.topics) as cluster:
+        await require_topics(cluster, dict.fromkeys(options.topics))
+    from ._share_member import print_as_share_member
+
+    await print_as_share_member(options, _CLIENT, partial(_write_records, _line_writer(options)))
     return OK
 
 
@@ -194,11 +224,11 @@ async def _print_all(
     return OK
 
 
-def _line_writer(options: argparse.Namespace) -> Callable[[Record], bytes]:
+def _line_writer(options: argparse.Namespace) -> Callable[[Printed], bytes]:
     return _as_json if options.json else _as_text(options)
 
 
-def _write_records(line: Callable[[Record], bytes], records: list[Record]) -> None:
+def _write_records(line: Callable[[Printed], bytes], records: Sequence[Printed]) -> None:
     out = sys.stdout.buffer
     for first in range(0, len(records), _MOST):
         out.write(b"".join(map(line, records[first : first + _MOST])))
@@ -215,8 +245,8 @@ def _json_text(given: bytes | None) -> object:
         return {"base64": base64.b64encode(given).decode()}
 
 
-def _as_json(record: Record) -> bytes:
-    row = {
+def _as_json(record: Printed) -> bytes:
+    row: dict[str, object] = {
         "topic": record.topic,
         "partition": record.partition,
         "offset": record.offset,
@@ -225,14 +255,16 @@ def _as_json(record: Record) -> bytes:
         "value": _json_text(record.value),
         "headers": [[name, _json_text(value)] for name, value in record.headers],
     }
+    if (deliveries := getattr(record, "delivery_count", None)) is not None:
+        row["delivery_count"] = deliveries
     return json.dumps(row, ensure_ascii=False).encode() + b"\n"
 
 
-def _as_text(options: argparse.Namespace) -> Callable[[Record], bytes]:
+def _as_text(options: argparse.Namespace) -> Callable[[Printed], bytes]:
     """The raw bytes for a pipe; for a terminal, text that cannot control it."""
     separator: bytes = options.separator.encode()
 
-    def line(record: Record) -> bytes:
+    def line(record: Printed) -> bytes:
         parts = [b"null" if record.value is None else record.value]
         if options.keys:
             parts.insert(0, b"null" if record.key is None else record.key)
@@ -246,7 +278,7 @@ def _as_text(options: argparse.Namespace) -> Callable[[Record], bytes]:
     if not sys.stdout.isatty():
         return line
 
-    def format_record(record: Record) -> bytes:
+    def format_record(record: Printed) -> bytes:
         from .tables import clean
 
         text = line(record)[:-1].decode(errors="replace")

@@ -79,7 +79,9 @@ class ShareConsumer:
         #: Typed events: iterate it, or give it a listener.
         self.events = EventLog()
         lines = EventLines(settings.group, lambda: now_ms() / 1000, line_of_share)
-        self.events.listen(lines.write_event)
+        #: Whether events are written to the logger ``kohort.consumer``.
+        self.logged = True
+        self.events.listen(lambda event: lines.write_event(event) if self.logged else None)
         self._more = Signal()
         self._buffer: deque[ShareRecord] = deque()
         self._error: Exception | None = None

@@ -1,6 +1,6 @@
 """``kohort consume``: what is printed, from where to where, and what a group has committed then.
 
-Covers: admin/_member.py.
+Covers: admin/_member.py, admin/_share_member.py, admin/_complaints.py.
 """
 
 from __future__ import annotations
@@ -174,6 +174,30 @@ def test_what_reaches_nobody_is_not_committed(
     assert len(places(consume(topic, "--group", name, "--json"))) == 5
 
 
+def test_a_share_group_accepts_what_was_printed_and_gets_the_rest_again(
+    jobs: str, queue: str, consume: Command, groups: Groups
+) -> None:
+    words = [jobs, "--group", queue, "--share", "--json"]
+    first = places(consume(*words, "--count", 5))
+    assert len(first) == 5
+    rest = consume(*words)
+    assert sorted([*first, *places(rest)]) == [(0, n) for n in range(20)] + [(1, n) for n in range(10)]
+    assert {json.loads(line)["delivery_count"] for line in rest.out.splitlines()} <= {1, 2}
+    assert places(consume(*words)) == []
+    assert groups("describe", queue, "--json").document["total_lag"] == 0
+
+
+def test_what_of_a_share_group_reaches_nobody_is_given_again(
+    bootstrap: str, jobs: str, queue: str, consume: Command
+) -> None:
+    command = [sys.executable, "-m", "kohort", "consume", jobs, "--bootstrap", bootstrap, "--group", queue]
+    with subprocess.Popen([*command, "--share"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        assert process.wait(PATIENCE_S) == 0
+    assert len(places(consume(jobs, "--group", queue, "--share", "--json"))) == 30
+
+
 def test_it_follows_until_ctrl_c(bootstrap: str, new_topic: Topics, produce: Callable[..., None]) -> None:
     topic = new_topic("consume", partitions=1)
     produce(topic, {0: 1})
@@ -235,6 +259,9 @@ def test_a_member_does_not_wait_for_ever_for_what_cannot_be_read(monkeypatch: py
         (["t", "--group", "g", "--partition", "0"], 2, "leave one out"),
         (["t", "--group", "g", "--from", "5"], 2, "kohort groups reset-offsets"),
         (["t", "--partition", "x"], 2, "give numbers of partitions"),
+        (["t", "--share"], 2, "name the share group with --group"),
+        (["t", "--group", "g", "--share", "--from", "end"], 2, "share.auto.offset.reset"),
+        (["t", "--group", "g", "--share", "--read-committed"], 2, "share.isolation.level"),
     ],
 )
 def test_wrong_use_is_told(consume: Command, words: list[str], code: int, said: str) -> None:
