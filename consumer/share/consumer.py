@@ -148,6 +148,7 @@ class ShareConsumer:
             self._closed = True
             await self._cluster.close()
             raise
+        self._cluster.refused = self._on_failure
         for job in (self._member.run(), self._exchange.run(), self._exchange.watch_topics()):
             task = asyncio.create_task(job, name=f"kohort share consumer {self.config.group}")
             task.add_done_callback(self._on_task_ended)
@@ -215,10 +216,7 @@ class ShareConsumer:
             if asyncio.get_running_loop().time() >= self._turn_ends:
                 await self._give_way()
                 continue
-            record = buffer.popleft()
-            if record.lock is not None:
-                if not buffer:
-                    self._exchange.wake()
+            if (record := self._pop_locked()) is not None:
                 return record
         if one := await self.next_records(1, None):
             return one[0]
@@ -255,18 +253,25 @@ class ShareConsumer:
                 raise self._error
             taken: list[ShareRecord] = []
             while buffer and len(taken) < limit:
-                record = buffer.popleft()
-                if record.lock is not None:
+                if (record := self._pop_locked()) is not None:
                     taken.append(record)
             if taken:
-                if not buffer:
-                    self._exchange.wake()
                 return taken
             left_ms = None if until is None else until - now_ms()
             if left_ms is not None and left_ms <= 0:
                 break
             await self._more.wait(left_ms)
         return []
+
+    def _pop_locked(self) -> ShareRecord | None:
+        """Take the next record from the buffer; None if it has waited there until its lock ended."""
+        record = self._buffer.popleft()
+        if not self._buffer:
+            self._exchange.wake()
+        if record.lock is not None and record.lock.deadline_ms <= (now := now_ms()):
+            # if the broker has it locked all the same, it is delivered again sooner
+            self._locks.acknowledge(record, AckType.RELEASE, now)
+        return record if record.verdict is None and record.lock is not None else None
 
     async def _give_way(self) -> None:
         """Let heartbeats and requests run: a reader may never wait."""
@@ -396,6 +401,9 @@ class ShareConsumer:
         if task.cancelled() or (error := task.exception()) is None:
             return
         assert isinstance(error, Exception), "others are not kept in tasks"
+        self._on_failure(error)
+
+    def _on_failure(self, error: Exception) -> None:
         if self._error is None:
             self._error = error
             self._publish_event(ConsumerFailed(error))

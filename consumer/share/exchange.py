@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 
@@ -42,6 +43,15 @@ _CLOSE_MS = 2_000.0
 _E = ErrorCode
 _NO_SESSION = frozenset({_E.SHARE_SESSION_NOT_FOUND, _E.INVALID_SHARE_SESSION_EPOCH})
 _FOR_GOOD = frozenset({_E.GROUP_AUTHORIZATION_FAILED, _E.UNSUPPORTED_VERSION, _E.INVALID_REQUEST})
+
+
+@dataclass(slots=True, eq=False)
+class _Failing:
+    """A partition that a broker refuses to fetch, with ``code``: it is left out until ``until`` (ms)."""
+
+    code: int = 0
+    count: int = 0
+    until: float = 0.0
 
 
 @dataclass(slots=True, eq=False)
@@ -82,7 +92,7 @@ class ShareExchange:
     _names: dict[PartitionId, TopicPartition] = field(default_factory=dict)
     #: Where the records that are held were acquired.
     _acquired_at: dict[PartitionId, int] = field(default_factory=dict)
-    _failed: dict[PartitionId, int] = field(default_factory=dict)
+    _failing: dict[PartitionId, _Failing] = field(default_factory=lambda: defaultdict(_Failing))
     _changed: Signal = field(default_factory=Signal)
     _look_again: Signal = field(default_factory=Signal)
     _renewal_told: bool = False
@@ -212,7 +222,7 @@ class ShareExchange:
             except ConsumerClosedError:
                 return
             except (BrokerConnectionError, KafkaError) as error:
-                self._end_session(node, peer, str(error))
+                self._end_session(node, peer, error)
                 if isinstance(error, KafkaError) and error.code in _FOR_GOOD:
                     self._error = error
                     self.wake()
@@ -224,17 +234,26 @@ class ShareExchange:
                 await asyncio.sleep(self.backoff.delay_ms(peer.failures - 1) / 1000)
             self._look_at_leaders()
 
-    def _end_session(self, node: int, peer: _Peer, reason: str) -> None:
+    def _end_session(self, node: int, peer: _Peer, error: KohortError) -> None:
+        """Open another session next. Locks end with a connection and with a session that the broker has not;
+        a session that is opened anew leaves them.
+        """
         peer.session.on_lost()
         peer.renews = None
+        if isinstance(error, KafkaError) and error.code is not _E.SHARE_SESSION_NOT_FOUND:
+            return
         for place in [place for place, at in self._acquired_at.items() if at == node]:
-            self._lose(place, reason)
+            self._lose(place, str(error))
 
     async def _take_step(self, node: int, peer: _Peer) -> bool:
         """Send what is most urgent; return whether there was anything."""
         now, places, session = now_ms(), self._places_at(node), peer.session
         assigned = self.assignment()
-        wanted = [place for place in places if place in assigned and self._leader(place) == node]
+        wanted = [
+            place
+            for place in places
+            if place in assigned and self._leader(place) == node and now >= self._failing_until(place)
+        ]
         if session.is_open and self.locks.renew_at(places) <= now and await self._renew(node, peer, places):
             return True
         sharing = sum(other.task is not None and not other.task.done() for other in self._peers.values())
@@ -259,8 +278,18 @@ class ShareExchange:
 
     def _pause_ms(self, node: int) -> float | None:
         places = self._places_at(node)
-        at = min(self.locks.waiting_since(places) + BUSY_WAIT_MS, self.locks.renew_at(places))
-        return None if at == math.inf else max(1.0, at - now_ms())
+        now, assigned = now_ms(), self.assignment()
+        retries = (self._failing_until(place) for place in places if place in assigned)
+        at = min(
+            self.locks.waiting_since(places) + BUSY_WAIT_MS,
+            self.locks.renew_at(places),
+            *(until for until in retries if until > now),
+        )
+        return None if at == math.inf else max(1.0, at - now)
+
+    def _failing_until(self, place: PartitionId) -> float:
+        failing = self._failing.get(place)
+        return 0.0 if failing is None else failing.until
 
     async def _fetch(self, node: int, peer: _Peer, wanted: list[PartitionId], room: int) -> None:
         config, session = self.config, peer.session
@@ -332,6 +361,10 @@ class ShareExchange:
 
     def _on_refusal(self, taken: dict[PartitionId, list[Said]], error: KohortError) -> None:
         """A request with verdicts was not answered, or refused as a whole: the session ends."""
+        if isinstance(error, KafkaError) and error.code is _E.INVALID_SHARE_SESSION_EPOCH:
+            # nothing was done of it
+            self.locks.put_back(taken, now_ms())
+            return
         for part in taken.values():
             self.locks.on_unanswered(part, error)
 
@@ -351,13 +384,15 @@ class ShareExchange:
         name = self._names.get(place)
         if row.error_code:
             error = KafkaError(row.error_code, row.error_message or f"fetching {self._shown(place)}")
-            if name is not None and self._failed.get(place) != error.code:
+            failing = self._failing[place]
+            if name is not None and failing.code != error.code:
                 self.report(PartitionFailed(name, error))
-            self._failed[place] = error.code
+            failing.code, failing.until = error.code, now + self.backoff.delay_ms(failing.count)
+            failing.count += 1
             self._lose(place, str(error))
             self._look_again.fire()
             return
-        self._failed.pop(place, None)
+        self._failing.pop(place, None)
         if not row.acquired_records:
             return
         assert name is not None, "asked for by its leader's name"

@@ -13,7 +13,7 @@ from ...client.cluster import Cluster
 from ...client.errors import BrokerConnectionError
 from ...client.pool import Channel
 from ...client.waiting import Backoff, Signal
-from ...protocol import ErrorCode, KafkaError, KohortError
+from ...protocol import ErrorCode, KafkaError, KohortError, UnsupportedVersionError
 from ...protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
 from ..errors import FatalGroupError
 from ..events import BrokerUnavailable, Event
@@ -119,6 +119,8 @@ class ShareMembership:
     def _on_failure(self, error: KohortError) -> float:
         """Return after how many milliseconds to try again. Raises FatalGroupError."""
         code = error.code if isinstance(error, KafkaError) else None
+        if isinstance(error, UnsupportedVersionError):
+            code = _E.UNSUPPORTED_VERSION
         if code in _REMOVED or (code is _E.GROUP_ID_NOT_FOUND and self.epoch != JOIN):
             self.epoch, self._pause_ms = JOIN, _FIRST_PAUSE_MS
         elif code in _FATAL:

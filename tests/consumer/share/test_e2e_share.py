@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 import pytest
 
+from kohort.client import Cluster
 from kohort.consumer import AsyncGroupConsumer, FatalGroupError, ShareConsumer
 from kohort.consumer.share.events import LockLost
 from kohort.consumer.share.records import AckType, AlreadyAcknowledgedError, LockLostError, ShareRecord
@@ -220,6 +221,22 @@ async def test_a_close_waits_for_records_that_are_worked_on(
     await closing
     other = await member(topic, group=queue)
     assert [record.offset for record in await read(other, 2)] == [2, 3]
+
+
+async def test_a_topic_that_is_deleted_ends_the_reading_of_no_other(
+    member: Make, queue: str, new_topic: NewTopic, produce: Produce, bootstrap: str
+) -> None:
+    gone, kept = new_topic("gone", partitions=1), new_topic("kept", partitions=1)
+    for topic in (gone, kept):
+        await asyncio.to_thread(produce, topic, range(1))
+    consumer = await member(gone, kept, group=queue, metadata_max_age_ms=1_000)
+    for record in await read(consumer, 2):
+        record.accept()
+    await consumer.flush()
+    async with Cluster(bootstrap) as cluster:
+        await cluster.delete_topics([gone])
+    await asyncio.to_thread(produce, kept, range(1, 6))
+    assert values(await read(consumer, 5)) == [1, 2, 3, 4, 5]
 
 
 @pytest.mark.usefixtures("switched_on")

@@ -1,0 +1,303 @@
+"""What is sent to brokers and when, with a broker that answers as the test says, in virtual time.
+
+Covers: consumer/share/exchange.py, consumer/share/member.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from kohort.client import BrokerConnectionError, Cluster
+from kohort.client.metadata import Address, ClusterMetadata, Node, PartitionMetadata, TopicMetadata
+from kohort.client.waiting import Backoff, now_ms
+from kohort.consumer.errors import FatalGroupError
+from kohort.consumer.events import Event, PartitionFailed
+from kohort.consumer.share.config import share_consumer_config
+from kohort.consumer.share.events import LockLost, RenewalUnavailable
+from kohort.consumer.share.exchange import BUSY_WAIT_MS, ShareExchange
+from kohort.consumer.share.fetched import ShareReader
+from kohort.consumer.share.locks import Locks
+from kohort.consumer.share.member import ShareMembership
+from kohort.consumer.share.records import AckType, PartitionId, ShareRecord
+from kohort.protocol import ErrorCode, KafkaError, TopicPartition, UnsupportedVersionError
+from kohort.protocol.messages.share_acknowledge import (
+    PartitionData as AcknowledgedPartition,
+)
+from kohort.protocol.messages.share_acknowledge import (
+    ShareAcknowledgeRequest,
+    ShareAcknowledgeResponse,
+    ShareAcknowledgeTopicResponse,
+)
+from kohort.protocol.messages.share_fetch import (
+    AcquiredRecords,
+    PartitionData,
+    ShareFetchableTopicResponse,
+    ShareFetchRequest,
+    ShareFetchResponse,
+)
+from tests.consumer.batches import batch
+from tests.consumer.virtual_time import run_in_virtual_time
+
+NODE, LOCK_MS = 1, 30_000
+ORDERS, BILLS = UUID(int=1), UUID(int=2)
+NAMES = {ORDERS: "orders", BILLS: "bills"}
+Request = ShareFetchRequest | ShareAcknowledgeRequest
+
+
+class FakeBroker(Cluster):
+    """Leads all partitions. It gives each of ``batches`` once; ``refuse`` may raise or return an error code
+    of a partition. ``sent`` has the requests with their times in ms.
+    """
+
+    def __init__(self, *batches: tuple[UUID, bytes, int], version: int = 2) -> None:
+        super().__init__("localhost:9092")
+        self.sent: list[tuple[float, Request]] = []
+        self.batches = list(batches)
+        self.version = version
+        self.refuse: Callable[[Request, UUID], int] = lambda _request, _topic: 0
+        partition = {0: PartitionMetadata(0, NODE, 0, (NODE,))}
+        self._state = ClusterMetadata(
+            nodes={NODE: Node(NODE, Address("localhost", 9092))},
+            topics={name: TopicMetadata(name, topic, partition) for topic, name in NAMES.items()},
+        )
+
+    async def metadata(self, topics: object, *, create: bool = False) -> ClusterMetadata:  # noqa: ARG002
+        return self._state
+
+    async def connect_to(self, node_id: int, channel: object) -> Any:  # noqa: ARG002
+        return self
+
+    def version_for(self, api_key: int, max_version: int | None = None) -> int:  # noqa: ARG002
+        return self.version
+
+    async def request(self, node_id: object, api_key: object, body: Any, **named: object) -> Any:  # noqa: ARG002
+        self.sent.append((now_ms(), body))
+        await asyncio.sleep(0.001)
+        if isinstance(body, ShareAcknowledgeRequest):
+            return ShareAcknowledgeResponse(
+                acquisition_lock_timeout_ms=LOCK_MS if body.is_renew_ack else 0,
+                responses=[
+                    ShareAcknowledgeTopicResponse(
+                        topic.topic_id, [AcknowledgedPartition(0, self.refuse(body, topic.topic_id))]
+                    )
+                    for topic in body.topics
+                ],
+            )
+        return await self._fetch(body)
+
+    async def _fetch(self, body: ShareFetchRequest) -> ShareFetchResponse:
+        rows: list[ShareFetchableTopicResponse] = []
+        for topic in NAMES:
+            named = [each for each in body.topics if each.topic_id == topic]
+            code = self.refuse(body, topic)
+            if code and named:
+                rows.append(ShareFetchableTopicResponse(topic, [PartitionData(0, code)]))
+        while self.batches and body.max_records:
+            topic, data, count = self.batches.pop()
+            row = PartitionData(0, records=data, acquired_records=[AcquiredRecords(0, count - 1, 1)])
+            rows.append(ShareFetchableTopicResponse(topic, [row]))
+        if not rows:
+            await asyncio.sleep(body.max_wait_ms / 1_000)
+        return ShareFetchResponse(acquisition_lock_timeout_ms=LOCK_MS, responses=rows)
+
+    @property
+    def fetches(self) -> list[ShareFetchRequest]:
+        return [body for _, body in self.sent if isinstance(body, ShareFetchRequest)]
+
+    @property
+    def acknowledgements(self) -> list[ShareAcknowledgeRequest]:
+        return [body for _, body in self.sent if isinstance(body, ShareAcknowledgeRequest)]
+
+
+class Bench:
+    """An exchange at a fake broker; what it delivers and tells."""
+
+    def __init__(self, broker: FakeBroker, *topics: UUID, **settings: Any) -> None:
+        self.broker = broker
+        self.records: list[ShareRecord] = []
+        self.buffered = 0
+        self.events: list[Event] = []
+        config = share_consumer_config(bootstrap="localhost:9092", group="billing", **settings)
+        self.locks = Locks(self.events.append, lambda: self.exchange.wake(), config.max_processing_ms)
+        self.exchange = ShareExchange(
+            config,
+            broker,
+            self.locks,
+            ShareReader(self, check_crcs=True, max_batch_bytes=1 << 20),
+            "member",
+            backoff=Backoff(100, 1_000),
+            topics=lambda: frozenset(NAMES.values()),
+            assignment=lambda: frozenset(PartitionId(topic, 0) for topic in topics or (ORDERS,)),
+            deliver=self.records.extend,
+            buffered=lambda: self.buffered if self.records else 0,
+            report=self.events.append,
+        )
+
+    def acknowledge(self, record: ShareRecord, verdict: AckType) -> None:
+        self.locks.acknowledge(record, verdict, now_ms())
+
+    def renew(self, record: ShareRecord) -> None:
+        self.locks.renew(record)
+
+    def run(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Run ``work`` beside the exchange."""
+
+        async def both() -> None:
+            tasks = [asyncio.create_task(t) for t in (self.exchange.run(), self.exchange.watch_topics())]
+            try:
+                await work()
+            finally:
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+
+        run_in_virtual_time(both())
+
+
+def orders(count: int) -> tuple[UUID, bytes, int]:
+    return ORDERS, batch([b"x"] * count), count
+
+
+def test_verdicts_ride_on_the_next_fetch_and_a_fetch_waits_shortly_while_records_are_in_hand() -> None:
+    bench = Bench(FakeBroker(orders(4)), fetch_max_wait_ms=500)
+
+    async def work() -> None:
+        await asyncio.sleep(0.5)
+        for record in bench.records:
+            record.accept()
+        await asyncio.sleep(1)
+
+    bench.run(work)
+    waits = [(body.max_wait_ms, bool(body.topics)) for body in bench.broker.fetches]
+    assert waits[0] == (500, True)
+    assert waits[1] == (BUSY_WAIT_MS, False)
+    assert (BUSY_WAIT_MS, True) in waits[2:]
+    assert waits[-1] == (500, False)
+    assert bench.broker.acknowledgements == []
+
+
+def test_while_records_wait_for_the_user_verdicts_go_in_a_request_of_their_own() -> None:
+    bench = Bench(FakeBroker(orders(4)), max_locked_records=4)
+    bench.buffered = 3
+
+    async def work() -> None:
+        await asyncio.sleep(0.1)
+        bench.records[0].accept()
+        await asyncio.sleep(1)
+
+    bench.run(work)
+    assert [body.max_records for body in bench.broker.fetches][:1] == [4]
+    (sent,) = bench.broker.acknowledgements
+    assert sent.topics[0].partitions[0].acknowledgement_batches == [(0, 0, [1])]
+
+
+def test_a_partition_that_is_refused_is_asked_for_less_often_and_holds_up_no_other() -> None:
+    bench = Bench(FakeBroker(orders(1)), ORDERS, BILLS)
+    denied = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    bench.broker.refuse = lambda _, topic: denied if topic == BILLS else 0
+
+    async def work() -> None:
+        await asyncio.sleep(10)
+
+    bench.run(work)
+    assert [record.topic for record in bench.records] == ["orders"]
+    asked = [at for at, body in bench.broker.sent if any(topic.topic_id == BILLS for topic in body.topics)]
+    assert 5 < len(asked) < 25
+    (event,) = [event for event in bench.events if isinstance(event, PartitionFailed)]
+    assert event.partition == TopicPartition("bills", 0)
+
+
+def test_locks_are_renewed_while_their_records_are_in_hand() -> None:
+    bench = Bench(FakeBroker(orders(2)), max_locked_records=2)
+
+    async def work() -> None:
+        await asyncio.sleep(45)
+        for record in bench.records:
+            record.accept()
+        await asyncio.sleep(1)
+
+    bench.run(work)
+    renewals = [(at, body) for at, body in bench.broker.sent if getattr(body, "is_renew_ack", False)]
+    assert [round(at / 1_000) for at, _ in renewals] == [20, 40]
+    assert renewals[0][1].topics[0].partitions[0].acknowledgement_batches == [(0, 1, [4])]
+    assert bench.events == []
+
+
+def test_a_broker_that_cannot_renew_is_told_of_before_the_first_lock_ends() -> None:
+    bench = Bench(FakeBroker(orders(1), version=1))
+
+    async def work() -> None:
+        await asyncio.sleep(25)
+
+    bench.run(work)
+    (event,) = bench.events
+    assert isinstance(event, RenewalUnavailable)
+    assert event.lock_ms == LOCK_MS
+    assert not any(body.is_renew_ack for body in bench.broker.acknowledgements)
+
+
+@pytest.mark.parametrize(
+    ("error", "lost"),
+    [
+        (BrokerConnectionError("localhost:9092", "gone"), True),
+        (KafkaError(ErrorCode.SHARE_SESSION_NOT_FOUND), True),
+        (KafkaError(ErrorCode.INVALID_SHARE_SESSION_EPOCH), False),
+        (KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR), False),
+    ],
+    ids=["broken connection", "no such session", "wrong epoch", "a topic that is gone"],
+)
+def test_locks_end_with_their_connection_or_session_and_not_with_a_session_that_is_opened_anew(
+    error: Exception, lost: bool
+) -> None:
+    bench = Bench(FakeBroker(orders(1)))
+    refusals = [error]
+
+    def refuse(_body: Request, _topic: UUID) -> int:
+        if bench.records and refusals:
+            raise refusals.pop()
+        return 0
+
+    bench.broker.refuse = refuse
+
+    async def work() -> None:
+        await asyncio.sleep(3)
+        (record,) = bench.records
+        assert record.lost == lost
+        if not lost:
+            record.accept()
+            await asyncio.sleep(1)
+
+    bench.run(work)
+    assert any(isinstance(event, LockLost) for event in bench.events) == lost
+    epochs = [body.share_session_epoch for body in bench.broker.fetches]
+    assert epochs.count(0) == 2, "another session is opened"
+    said = [topic for body in bench.broker.fetches for topic in body.topics if topic.partitions[0][1]]
+    assert bool(said) != lost
+
+
+def test_a_cluster_without_share_groups_is_refused_in_words() -> None:
+    class Old(FakeBroker):
+        async def request_coordinator(self, *_: object, **__: object) -> Any:
+            raise UnsupportedVersionError("localhost:9092 does not offer ShareGroupHeartbeat")
+
+    async def join() -> None:
+        member = ShareMembership(
+            Old(),
+            "billing",
+            frozenset({"orders"}),
+            "member",
+            rack="",
+            backoff=Backoff(),
+            report=lambda _: None,
+            assigned=lambda: None,
+        )
+        async with asyncio.timeout(60):
+            await member.run()
+
+    with pytest.raises(FatalGroupError, match="the cluster has no share groups: raise its feature"):
+        run_in_virtual_time(join())
