@@ -243,7 +243,7 @@ class ShareExchange:
         if isinstance(error, KafkaError) and error.code is not _E.SHARE_SESSION_NOT_FOUND:
             return
         for place in [place for place, at in self._acquired_at.items() if at == node]:
-            self._lose(place, str(error))
+            self.locks.give_back(place, now_ms(), str(error))
 
     async def _take_step(self, node: int, peer: _Peer) -> bool:
         """Send what is most urgent; return whether there was anything."""
@@ -263,7 +263,10 @@ class ShareExchange:
             await self._fetch(node, peer, wanted, room)
             return True
         since = self.locks.waiting_since(places)
-        if session.is_open and not places:
+        due = since < math.inf or self.locks.renew_at(places) <= now
+        if not session.is_open and due:
+            await self._fetch(node, peer, [], 0)  # which opens one
+        elif session.is_open and not places:
             await self._acknowledge(node, peer, places, closes=True)
         elif session.is_open and not wanted and session.known:
             await self._fetch(node, peer, wanted, 0)

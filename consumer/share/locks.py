@@ -77,18 +77,14 @@ class Locks:
         self, place: PartitionId, records: Iterable[ShareRecord], gaps: Iterable[Said], now: float
     ) -> None:
         """Take in what was acquired. What was held or said of these offsets before has lost its lock."""
-        held, gone = self.held[place], []
-        waiting = {said.offset: said.record for part in self._waiting.get(place, ()) for said in part}
-        for record in records:
-            before = held.get(record.offset) or waiting.get(record.offset)
-            if before is not None:
-                gone.append(before)
-            held[record.offset] = record
-        if gone:
-            offsets = {record.offset for record in gone}
-            kept = ([said for said in part if said.offset not in offsets] for part in self._waiting[place])
-            self._waiting[place] = deque(part for part in kept if part)
-            self._lose(gone, now, "it was delivered again")
+        held, fresh = self.held[place], {record.offset: record for record in records}
+        gone = [held[offset] for offset in fresh if offset in held]
+        held |= fresh
+        if void := [said for part in self._waiting.get(place, ()) for said in part if said.offset in fresh]:
+            gone += [said.record for said in void if said.record is not None]
+            kept = ([said for said in part if said.offset not in fresh] for part in self._waiting[place])
+            self._keep_waiting(place, deque(part for part in kept if part))
+        self._lose(gone, now, "it was delivered again")
         for gap in gaps:
             self._append(place, gap, now)
         at = now + self.duration_ms * (1 - _LEFT_AT_RENEWAL)
@@ -115,6 +111,22 @@ class Locks:
         self._since.pop(place, None)
         said = [each.record for part in waiting for each in part if each.record is not None]
         self._lose([*said, *held.values()], now, reason)
+
+    def give_back(self, place: PartitionId, now: float, reason: str) -> None:
+        """The connection to the broker broke, with which its locks end, unless the next connection is faster:
+        what is held is lost, and released for that case. What was said and not sent is sent all the same.
+        """
+        held = self.held.pop(place, {})
+        if held:
+            self._waiting[place].append([Said(offset, AckType.RELEASE, None, now) for offset in held])
+            self._since.setdefault(place, now)
+        self._lose(list(held.values()), now, reason)
+
+    def _keep_waiting(self, place: PartitionId, parts: deque[list[Said]]) -> None:
+        if parts:
+            self._waiting[place] = parts
+        else:
+            del self._waiting[place], self._since[place]
 
     def _lose(self, records: Sequence[ShareRecord], now: float, reason: str) -> None:
         for record in records:
@@ -163,8 +175,7 @@ class Locks:
         for place in places:
             if parts := self._waiting.get(place):
                 taken[place] = parts.popleft()
-                if not parts:
-                    del self._waiting[place], self._since[place]
+                self._keep_waiting(place, parts)
         return taken
 
     def put_back(self, taken: Mapping[PartitionId, list[Said]], now: float) -> None:
@@ -183,7 +194,7 @@ class Locks:
                 if said.record is not None:
                     said.record.lock = None
                     self._answer(said.record, None)
-        elif error.code in NOT_LOCKED and len(part) > 1:
+        elif error.code in NOT_LOCKED and len(part) > 1 and any(said.record is not None for said in part):
             # the lock of one has ended: most likely of one that came late
             late = [said for said in part if said.deadline_ms < now]
             rest = [said for said in part if said.deadline_ms >= now]

@@ -135,6 +135,35 @@ def test_locks_that_ended_with_their_session_are_told_and_nothing_of_them_is_sen
     assert desk.locks.count([PLACE, elsewhere]) == 1
 
 
+def test_a_connection_that_broke_gives_back_what_was_held_and_leaves_what_was_said() -> None:
+    desk = Desk()
+    held, said, other = desk.take(0, 1, 2)
+    said.accept()
+    desk.locks.give_back(PLACE, desk.now, "the connection broke")
+    assert held.lost
+    assert not said.lost
+    (again,) = desk.take(2, delivery_count=2)
+    parts = [desk.locks.take_waiting([PLACE])[PLACE] for _ in range(2)]
+    assert [(each.offset, each.verdict) for part in parts for each in part] == [
+        (1, AckType.ACCEPT),
+        (0, AckType.RELEASE),
+    ]
+    desk.locks.on_answered(PLACE, parts[1], NOT_LOCKED, desk.now)
+    assert desk.locks.take_waiting([PLACE]) == {}
+    assert desk.locks.waiting_since([PLACE]) == math.inf
+    assert [event.record for event in desk.events if isinstance(event, LockLost)] == [held, other]
+    assert not again.lost
+
+
+def test_nothing_waits_when_all_that_waited_was_delivered_again() -> None:
+    desk = Desk()
+    (record,) = desk.take(0)
+    record.accept()
+    desk.take(0, delivery_count=2)
+    assert desk.locks.waiting_since([PLACE]) == math.inf
+    assert desk.locks.take_waiting([PLACE]) == {}
+
+
 def test_an_answer_that_was_lost_leaves_open_whether_it_counts() -> None:
     desk = Desk()
     (record,) = desk.take(0)
