@@ -5,6 +5,8 @@ Covers: consumer/share/consumer.py.
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from kohort.client import ConfigError, ConsumerClosedError
@@ -59,6 +61,6 @@ def test_topics_have_names(topics: tuple[str, ...]) -> None:
         ({"auto_offset_reset": "earliest"}, "auto_offset_reset"),
     ],
 )
-def test_wrong_settings_are_named(settings: dict[str, object], said: str) -> None:
+def test_wrong_settings_are_named(settings: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
-        ShareConsumer("orders", **{"bootstrap": "localhost:9092", "group": "billing", **settings})  # type: ignore[misc]
+        ShareConsumer("orders", **{"bootstrap": "localhost:9092", "group": "billing", **settings})

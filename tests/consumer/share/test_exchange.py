@@ -59,7 +59,7 @@ class FakeBroker(Cluster):
         self.sent: list[tuple[float, Request]] = []
         self.batches = list(batches)
         self.version = version
-        self.refuse: Callable[[Request, UUID], int] = lambda _request, _topic: 0
+        self.refuse: Callable[[Request, UUID | None], int] = lambda _request, _topic: 0
         partition = {0: PartitionMetadata(0, NODE, 0, (NODE,))}
         self._state = ClusterMetadata(
             nodes={NODE: Node(NODE, Address("localhost", 9092))},
@@ -257,7 +257,7 @@ def test_locks_end_with_their_connection_or_session_and_not_with_a_session_that_
     bench = Bench(FakeBroker(orders(1)))
     refusals = [error]
 
-    def refuse(_body: Request, _topic: UUID) -> int:
+    def refuse(_body: Request, _topic: UUID | None) -> int:
         if bench.records and refusals:
             raise refusals.pop()
         return 0
