@@ -11,7 +11,6 @@ from uuid import UUID
 
 from kohort.protocol import ApiKey, ErrorCode, build_batch, decode_response, encode_request
 from kohort.protocol.messages import (
-    api_versions,
     incremental_alter_configs,
     list_offsets,
     produce,
@@ -19,7 +18,6 @@ from kohort.protocol.messages import (
     share_fetch,
     share_group_describe,
     share_group_heartbeat,
-    update_features,
 )
 
 from . import _wire as wire
@@ -212,17 +210,6 @@ class Filler:
 
     def close(self) -> None:
         self.connection.socket.close()
-
-
-def switch_on(bootstrap: str) -> None:
-    """Raise the feature of share groups, where it is off."""
-    asked = api_versions.ApiVersionsRequest("benchmark", "1")
-    update = update_features.FeatureUpdateKey("share.version", 1, upgrade_type=1)
-    with Connection(bootstrap) as connection:
-        levels = _ask(connection, ApiKey.API_VERSIONS, 3, asked).finalized_features
-        if not any(each.name == "share.version" and each.max_version_level for each in levels):
-            request = update_features.UpdateFeaturesRequest(10_000, [update])
-            must("UpdateFeatures", _ask(connection, ApiKey.UPDATE_FEATURES, 1, request).error_code)
 
 
 def new_share_group(bootstrap: str) -> str:

@@ -14,7 +14,7 @@ from kohort.share_partitions import AcknowledgedRange, BatchOffsets, ShareLimits
 
 from ._brokers import Running, kohort
 from ._rows import Figures
-from ._share_members import Filler, Held, ShareMember, join_all, new_topic, switch_on
+from ._share_members import Filler, Held, ShareMember, join_all, new_topic
 
 MODULE: Final = "benchmarks._share_memory"
 #: Records of one fetch, and ranges of one ShareAcknowledge: few enough for what the broker holds meanwhile
@@ -34,7 +34,6 @@ def measure(partitions: int, in_flight: int) -> Figures:
     command = [sys.executable, "-m", MODULE, str(partitions), str(in_flight)]
     found = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
     with kohort(LONG_LOCKS) as running:
-        switch_on(running.bootstrap)
         figures = _measure_broker(running, partitions, in_flight)
     return {**figures, **json.loads(found.stdout)}
 

@@ -38,7 +38,6 @@ from ._share_members import (
     join_all,
     new_share_group,
     new_topic,
-    switch_on,
     wait_assigned,
 )
 
@@ -273,7 +272,6 @@ def measure(
     with ExitStack() as stack:
         running = {each.name: stack.enter_context(each.start()) for each in contenders}
         for broker in running.values():
-            switch_on(broker.bootstrap)
             _warm(broker)
         for number in range(options.rounds):
             for row in rows:

@@ -16,20 +16,11 @@ from ...transactions import EPOCH_BUMP_VERSION
 #: The protocol of transactions (KIP-890).
 TRANSACTION_VERSION: Final = "transaction.version"
 
-#: The highest level of each supported feature, of types of groups and others. The lowest is 0.
+#: The highest level of each supported feature, of types of groups and others, which is in force until one is
+#: changed. The lowest is 0.
 SUPPORTED: Final = {
     **{kind.feature.name: kind.feature.highest for kind in KINDS if kind.feature is not None},
     TRANSACTION_VERSION: EPOCH_BUMP_VERSION,
-}
-
-#: The levels that are in force from the first start on: the highest, but for those that are not whole yet.
-FIRST_LEVELS: Final = {
-    **SUPPORTED,
-    **{
-        kind.feature.name: kind.feature.first
-        for kind in KINDS
-        if kind.feature is not None and kind.feature.first is not None
-    },
 }
 
 #: Types of an update. Safe and unsafe downgrades are the same for these features.
@@ -42,7 +33,7 @@ class Features:
 
     node_id: int
     file: Document
-    levels: dict[str, int] = field(default_factory=FIRST_LEVELS.copy)
+    levels: dict[str, int] = field(default_factory=SUPPORTED.copy)
     epoch: int = 0
     on_change: list[Callable[[], None]] = field(default_factory=list)
 

@@ -247,13 +247,10 @@ GroupHandler: TypeAlias = Callable[[GroupShard, Any, Request, int], None]
 
 
 class Feature(NamedTuple):
-    """A feature of the cluster (KIP-584) with its highest level. ``first`` is the level that is in force from
-    the first start on; None: the highest.
-    """
+    """A feature of the cluster (KIP-584) with its highest level."""
 
     name: str
     highest: int
-    first: int | None = None
 
 
 class CommandWorker(Protocol):

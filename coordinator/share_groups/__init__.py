@@ -49,7 +49,7 @@ def _keep_records(groups: Groups, records: Sequence[ShareGroupRecord], _at: int,
             del by_group[group_id]
 
 
-#: The table of share groups. Their feature waits to be raised: leaders do not share partitions yet.
+#: The table of share groups.
 SHARE_GROUPS: Final = GroupKind(
     group_type=SHARE_TYPE,
     restore=lambda groups, group_id, stored: restore_group(group_id, stored, groups.topics),
@@ -59,7 +59,7 @@ SHARE_GROUPS: Final = GroupKind(
         DeleteShareState: lambda _settings: kept.NoShareCoordinators(),
     },
     configs=SHARE_CONFIGS,
-    feature=Feature(SHARE_VERSION, 1, first=0),
+    feature=Feature(SHARE_VERSION, 1),
     overrides={ApiKey.DELETE_GROUPS: delete.handle_delete_group},
     topics_deleted=kept.remove_deleted_topics,
     apis={

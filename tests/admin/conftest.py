@@ -15,7 +15,6 @@ from kohort.admin import GroupAdmin
 from kohort.cli import main
 from kohort.consumer import AsyncGroupConsumer
 from kohort.protocol import ApiKey
-from tests.broker.share_requests import raise_share_version
 from tests.broker.wire import Wire
 from tests.consumer.members import Maker
 
@@ -116,9 +115,8 @@ def wire(bootstrap: str) -> Iterator[Wire]:
 
 
 @pytest.fixture
-def jobs(wire: Wire, new_topic: Callable[..., str], produce: Callable[..., None]) -> str:
+def jobs(new_topic: Callable[..., str], produce: Callable[..., None]) -> str:
     """A topic for share groups: two partitions with 20 and 10 records, one each second of time."""
-    raise_share_version(wire)
     name = new_topic("jobs", partitions=2)
     produce(name, {0: 20, 1: 10})
     return name

@@ -9,11 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from kohort.broker import Broker
-from kohort.client import Cluster
 from kohort.cluster import MetadataStore, PartitionState
 from kohort.cluster.controller import NewTopic
-from kohort.protocol import ApiKey
-from kohort.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from kohort.testing.memory_store import MemoryHome, MemoryStore
 from tests.ports import free_port
 
@@ -106,17 +103,6 @@ async def in_sync(nodes: Nodes, topic: str = "orders", count: int = 3) -> None:
         return found is not None and all(len(state.isr) == count for state in found.partitions)
 
     await nodes.until(is_so)
-
-
-async def raise_share_version(*brokers: Broker) -> None:
-    """Switch share groups on, and wait until every broker knows."""
-    async with Cluster(brokers[0].bootstrap) as client:
-        wanted = UpdateFeaturesRequest(10_000, [FeatureUpdateKey("share.version", 1)])
-        told = await client.request(None, ApiKey.UPDATE_FEATURES, wanted)
-    assert told.error_code == 0, told
-    async with asyncio.timeout(30):
-        while not all(each._require_running().node.features.levels["share.version"] for each in brokers):  # noqa: ASYNC110 - nobody tells
-            await asyncio.sleep(0.005)
 
 
 @asynccontextmanager

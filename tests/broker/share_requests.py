@@ -9,37 +9,17 @@ from typing import Any
 from kohort.protocol import ApiKey
 from tests.broker.wire import Wire
 
-SHARE_VERSION = "share.version"
 TIMEOUT_S = 60.0
+#: Types of an update of features.
+_UPGRADE, _SAFE_DOWNGRADE = 1, 2
 
 
-def raise_share_version(wire: Wire) -> None:
-    """Switch share groups on, where they are off."""
-    levels = {row.name: row.max_version_level for row in _versions(wire).finalized_features}
-    update = {"feature": SHARE_VERSION, "max_version_level": 1, "upgrade_type": 1}
-    if not levels.get(SHARE_VERSION):
-        answer = wire.call(
-            ApiKey.UPDATE_FEATURES,
-            1,
-            timeout_ms=10_000,
-            feature_updates=[update],
-            validate_only=False,
-        )
-        assert answer.error_code == 0, answer
-
-
-def wait_for_share_version(*bootstraps: str) -> None:
-    """Wait until every broker knows that share groups are on."""
-    deadline = time.monotonic() + TIMEOUT_S
-    for bootstrap in bootstraps:
-        with Wire(bootstrap) as wire:
-            while not any(row.name == SHARE_VERSION for row in _versions(wire).finalized_features):
-                assert time.monotonic() < deadline, bootstrap
-                time.sleep(0.02)
-
-
-def _versions(wire: Wire) -> Any:
-    return wire.call(ApiKey.API_VERSIONS, 4, client_software_name="x", client_software_version="1")
+def set_share_version(wire: Wire, level: int) -> None:
+    """Switch share groups on (1) or off (0)."""
+    kind = _UPGRADE if level else _SAFE_DOWNGRADE
+    update = {"feature": "share.version", "max_version_level": level, "upgrade_type": kind}
+    answer = wire.call(ApiKey.UPDATE_FEATURES, 1, timeout_ms=10_000, feature_updates=[update])
+    assert answer.error_code == 0, answer
 
 
 def share_beat(wire: Wire, group: str, member: str, epoch: int, *topics: str, rack: str | None = None) -> Any:

@@ -13,7 +13,6 @@ from uuid import UUID
 from kohort.protocol import ApiKey, ErrorCode, SharePartitionKey
 from kohort.testing import RunningCluster, running_cluster
 from tests.broker.apis.share_members import ACCEPT, ShareMember, acquired, initialize
-from tests.broker.share_requests import raise_share_version, wait_for_share_version
 from tests.broker.wire import Wire
 
 STATES = "__share_group_state"
@@ -23,9 +22,6 @@ STATES = "__share_group_state"
 def sharing(count: int = 3) -> Iterator[tuple[RunningCluster, UUID]]:
     """A cluster with three records in a topic ``t``, of which the group ``g`` has read nothing yet."""
     with running_cluster(count, share_coordinator_state_topic_num_partitions=1) as nodes:
-        with Wire(nodes.brokers[1].bootstrap) as wire:
-            raise_share_version(wire)
-        wait_for_share_version(*(each.bootstrap for each in nodes.brokers.values()))
         nodes.create_topic("t")
         nodes.produce("t", range(3))
         with Wire(nodes.brokers[1].bootstrap) as wire:

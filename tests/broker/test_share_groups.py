@@ -14,7 +14,7 @@ from kohort.coordinator.share_groups.commands import DeleteShareState, Initializ
 from kohort.coordinator.share_groups.offsets import AskedOffsets, AskedTopic
 from kohort.protocol import ApiKey, ErrorCode, KafkaError, messages_of
 from kohort.protocol.messages import initialize_share_group_state
-from tests.broker.clusters import cluster, raise_share_version
+from tests.broker.clusters import cluster
 from tests.coordinator.share_groups.share_world import ShareWorld
 
 TOPIC = uuid.uuid4()
@@ -116,7 +116,6 @@ def test_one_worker_has_both_commands_and_ends_with_its_tasks() -> None:
 
 async def test_in_a_cluster_each_leader_is_asked_where_its_partitions_end() -> None:
     async with cluster(2, share_coordinator_state_topic_num_partitions=2) as nodes:
-        await raise_share_version(*nodes.brokers.values())
         await nodes.create("t", 4)
         brokers = [broker._require_running().node for broker in nodes.brokers.values()]
         topic_id = brokers[0].topics.id_of("t")

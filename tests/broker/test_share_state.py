@@ -21,7 +21,7 @@ from kohort.protocol.messages import delete_share_group_state as delete
 from kohort.protocol.messages import initialize_share_group_state as initialize
 from kohort.protocol.messages import read_share_group_state as read
 from kohort.protocol.messages import write_share_group_state as write
-from tests.broker.clusters import Nodes, cluster, in_sync, raise_share_version
+from tests.broker.clusters import Nodes, cluster, in_sync
 
 GROUP = "orders"
 #: The end of a partition of Apache Kafka's: the states of one share partition.
@@ -80,7 +80,6 @@ async def test_one_broker_keeps_states_with_default_settings() -> None:
 
 async def test_a_broker_asks_itself_what_others_ask_it() -> None:
     async with Broker() as broker, Cluster(broker.bootstrap) as cluster:
-        await raise_share_version(broker)
         topic_id = await make_topic(broker)
         inside, outside = share_state_client(node_of(broker)), state_client(cluster)
         await begin(outside, topic_id)
@@ -152,7 +151,6 @@ async def test_the_log_is_cut_and_the_cut_one_is_loaded(tmp_path: Path) -> None:
 @pytest.mark.parametrize("count", [2, 3])
 async def test_a_cluster_has_as_many_replicas_as_brokers_and_each_finds_all_coordinators(count: int) -> None:
     async with cluster(count, share_coordinator_state_topic_num_partitions=5) as nodes:
-        await raise_share_version(*nodes.brokers.values())
         await nodes.create("t", 20)
         topic_id = topic_id_of(nodes)
         await begin(share_state_client(node_of(nodes.any())), topic_id, 20)
@@ -172,7 +170,6 @@ async def test_a_cluster_has_as_many_replicas_as_brokers_and_each_finds_all_coor
 
 async def test_what_was_answered_is_there_after_the_coordinator_was_killed() -> None:
     async with cluster(3, share_coordinator_state_topic_num_partitions=1) as nodes:
-        await raise_share_version(*nodes.brokers.values())
         await nodes.create("t")
         topic_id = topic_id_of(nodes)
         await begin(share_state_client(node_of(nodes.any())), topic_id)
@@ -201,7 +198,6 @@ async def test_what_was_answered_is_there_after_the_coordinator_was_killed() -> 
 
 async def test_a_leader_that_moves_takes_the_states_along() -> None:
     async with cluster(3, share_coordinator_state_topic_num_partitions=1) as nodes:
-        await raise_share_version(*nodes.brokers.values())
         await nodes.create("t")
         topic_id = topic_id_of(nodes)
         client = share_state_client(node_of(nodes.any()))
@@ -217,7 +213,6 @@ async def test_a_leader_that_moves_takes_the_states_along() -> None:
 
 async def test_state_goes_with_its_topic_at_whichever_broker_it_is() -> None:
     async with cluster(3, share_coordinator_state_topic_num_partitions=5) as nodes:
-        await raise_share_version(*nodes.brokers.values())
         await nodes.create("t", 20)
         topic_id = topic_id_of(nodes)
         client = share_state_client(node_of(nodes.any()))

@@ -16,7 +16,7 @@ from tests.broker.wire import Wire
 pytestmark = [pytest.mark.clients, pytest.mark.kafka]
 
 STEPS = 60
-HIGHEST = {"group.version": 1, "transaction.version": 2}
+HIGHEST = {"group.version": 1, "share.version": 1, "transaction.version": 2}
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def test_what_is_drawn_is_answered_alike(sides: list[Wire], seed: int) -> None:
         version = random.randrange(3)
         rows = [
             (
-                random.choices([*HIGHEST, "no.version", ""], [10, 10, 1, 1])[0],
+                random.choices([*HIGHEST, "no.version", ""], [10, 10, 10, 1, 1])[0],
                 random.choices([0, 1, 2, 3, -1], [6, 6, 6, 1, 1])[0],
                 random.choices([1, 2, 3, 0, 9], [6, 4, 3, 1, 1])[0],
             )

@@ -13,7 +13,6 @@ from confluent_kafka import AcknowledgeType, Message, Producer, ShareConsumer
 
 from kohort.protocol import ApiKey
 from kohort.protocol.messages.incremental_alter_configs import AlterableConfig, AlterConfigsResource
-from tests.broker.share_requests import raise_share_version
 from tests.broker.wire import Wire
 from tests.clients.java import (
     CONFIG_COMMAND,
@@ -37,8 +36,6 @@ _ACCEPT, _RELEASE, _REJECT = AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, Ac
 def queue(bootstrap: str, group: Callable[[str], str]) -> str:
     """A share group that reads its topics from their first record."""
     name = group("queue")
-    with Wire(bootstrap) as wire:
-        raise_share_version(wire)
     configure(bootstrap, name, share_auto_offset_reset="earliest")
     return name
 

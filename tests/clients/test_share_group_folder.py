@@ -18,7 +18,6 @@ from tests.broker.apis.share_members import ACCEPT, REJECT, RELEASE, ShareMember
 from tests.broker.share_requests import (
     describe_share_group,
     join_share_group,
-    raise_share_version,
     share_beat,
 )
 from tests.broker.wire import Wire, batch, create_topic, produce
@@ -193,7 +192,6 @@ def test_share_groups_move_from_apache_kafka_to_kohort_and_back(tmp_path: Path) 
         kafka.stop()
         broker.start()
         with Wire(broker.bootstrap, timeout_s=30) as wire:
-            raise_share_version(wire)
             first.check(wire, broker.bootstrap)
             second.begin(wire, broker.bootstrap)
         broker.stop()

@@ -22,7 +22,6 @@ from kohort.protocol.messages.incremental_alter_configs import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
-from kohort.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from tests.torture.share_ledger import Place, ShareLedger
 from tests.torture.share_members import ConfluentMember, WireMember, accept_all
 
@@ -88,11 +87,8 @@ class ShareTraffic:
         await self._cluster.close()
 
     async def _prepare(self) -> None:
-        """Switch share groups on, create the topic, and have the group begin with the first record."""
+        """Create the topic, and have the group begin with the first record."""
         cluster = self._cluster
-        feature = UpdateFeaturesRequest(10_000, [FeatureUpdateKey("share.version", 1)])
-        told = await cluster.request(None, ApiKey.UPDATE_FEATURES, feature)
-        assert told.error_code == 0, told
         configs = [CreatableTopicConfig("min.insync.replicas", "2")]
         topic = CreatableTopic(TOPIC, PARTITIONS, 3, configs=configs)
         made = await cluster.request(None, ApiKey.CREATE_TOPICS, CreateTopicsRequest([topic], 10_000))

@@ -27,7 +27,7 @@ from kohort.ui.observer import MOST_LISTENERS
 from kohort.ui.pages import Frame
 from kohort.ui.views import GroupsView, GroupView
 from tests.broker.apis.share_members import REJECT, RELEASE, ShareMember
-from tests.broker.share_requests import join_share_group, raise_share_version, share_beat
+from tests.broker.share_requests import join_share_group, share_beat
 from tests.broker.wire import Wire, batch, create_topic, produce
 from tests.ui.conftest import TOKEN, Browser, commit
 from tests.ui.members import grouped
@@ -360,7 +360,6 @@ def test_the_page_of_a_spark_job_s_group_shows_its_batches(broker: RunningBroker
 
 def test_a_share_group_has_a_page_of_its_share_partitions(broker: RunningBroker, page: Browser) -> None:
     with Wire(broker.bootstrap) as wire, ShareMember(broker.bootstrap, "work", EVIL) as member:
-        raise_share_version(wire)
         place = create_topic(wire, "jobs").topic_id
         join_share_group(wire, "work", EVIL, "jobs")
         # a new group begins at the end

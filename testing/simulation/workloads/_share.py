@@ -19,7 +19,6 @@ from ....protocol.messages.incremental_alter_configs import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
-from ....protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from ....share_partitions import TopicPlace
 from ....share_state.records import ShareSnapshot
 from ..brokers._process import BrokerProcess
@@ -115,10 +114,6 @@ class Sharing(Workload):
     # --- what members ask of it ---------------------------------------------------------------------------
 
     async def configure(self, cluster: Cluster) -> None:
-        update = UpdateFeaturesRequest(1_000, [FeatureUpdateKey("share.version", 1)])
-        told = await cluster.request(None, ApiKey.UPDATE_FEATURES, update)
-        if told.error_code:
-            raise KafkaError(ErrorCode(told.error_code), told.error_message or "")
         isolation = "read_committed" if self._committed else "read_uncommitted"
         rows = [
             AlterableConfig("share.auto.offset.reset", _SET, "earliest"),

@@ -14,7 +14,6 @@ from kohort.protocol import ApiKey, ErrorCode
 from tests.broker.share_requests import (
     describe_share_group,
     join_share_group,
-    raise_share_version,
     share_beat,
 )
 from tests.broker.wire import Wire, batch, create_topic, produce
@@ -27,8 +26,7 @@ WAIT_S = 60.0
 
 @pytest.fixture
 def share(wire: Wire, name: str) -> Wire:
-    """A connection to a broker with share groups, and a topic of two partitions."""
-    raise_share_version(wire)
+    """A connection, and a topic of two partitions."""
     assert create_topic(wire, name, 2).error_code == 0
     return wire
 

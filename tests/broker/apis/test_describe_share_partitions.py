@@ -13,15 +13,12 @@ import pytest
 from kohort.protocol import ApiKey, EventName
 from kohort.testing import RunningBroker, running_broker
 from tests.broker.apis.share_members import ACCEPT, REJECT, RELEASE, ShareMember, acquired, initialize
-from tests.broker.share_requests import raise_share_version
 from tests.broker.wire import Wire, batch, create_topic, produce
 
 
 @pytest.fixture(scope="module")
 def own() -> Iterator[RunningBroker]:
     with running_broker(group_share_delivery_count_limit=2) as running:
-        with Wire(running.bootstrap) as wire:
-            raise_share_version(wire)
         yield running
 
 

@@ -9,7 +9,6 @@ import pytest
 
 from kohort.protocol import ApiKey, ErrorCode, SharePartitionKey
 from kohort.testing import RunningBroker
-from tests.broker.share_requests import raise_share_version
 from tests.broker.wire import Wire
 from tests.limits.prepared_broker import prepared_broker
 
@@ -52,7 +51,6 @@ def test_other_coordinators_are_not_offered(wire: Wire, key_type: int) -> None:
 
 
 def test_share_partitions_have_coordinators_by_keys_of_their_form(broker: RunningBroker, wire: Wire) -> None:
-    raise_share_version(wire)
     good = str(SharePartitionKey("a:b", UUID(int=5), 7))
     answer = wire.call(ApiKey.FIND_COORDINATOR, 6, key_type=SHARE, coordinator_keys=[good, "x", good[:-2]])
     assert [(row.key, row.error_code, row.node_id) for row in answer.coordinators] == [

@@ -20,7 +20,6 @@ from tests.broker.apis.share_members import (
     acquired,
     initialize,
 )
-from tests.broker.share_requests import raise_share_version
 from tests.broker.wire import Wire, batch, create_topic, produce
 
 pytestmark = pytest.mark.kafka
@@ -42,7 +41,6 @@ def group() -> str:
 @pytest.fixture
 def topic_id(link: Wire, name: str, group: str) -> UUID:
     """A topic with a record batch of 10 and one of 5, which the group reads from its start on."""
-    raise_share_version(link)
     made: UUID = create_topic(link, name).topic_id
     initialize(link, group, made, 0, start=0)
     produce(link, name, batch(10))
@@ -209,7 +207,6 @@ def test_nothing_in_flight(holder: ShareMember, topic_id: UUID) -> None:
 def test_a_partition_that_was_never_fetched_here_is_unknown(
     member: MakeMember, link: Wire, name: str
 ) -> None:
-    raise_share_version(link)
     topic_id = create_topic(link, name).topic_id
     one = member()
     one.fetch(max_wait_ms=50)

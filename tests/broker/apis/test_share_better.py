@@ -26,15 +26,13 @@ from tests.broker.apis.share_members import (
     initialize,
     row_of,
 )
-from tests.broker.share_requests import raise_share_version
+from tests.broker.share_requests import set_share_version
 from tests.broker.wire import Wire, batch, create_topic, produce
 
 
 @pytest.fixture(scope="module")
 def own() -> Iterator[RunningBroker]:
     with running_broker(group_share_max_share_sessions=3) as running:
-        with Wire(running.bootstrap) as wire:
-            raise_share_version(wire)
         yield running
 
 
@@ -209,5 +207,6 @@ def test_a_response_over_a_quota_has_its_records(at: Place) -> None:
 
 def test_with_the_feature_off_nothing_is_served() -> None:
     with running_broker() as running, ShareMember(running.bootstrap, "g", "m") as one:
+        set_share_version(one.wire, 0)
         assert one.fetch_all(uuid.uuid4(), 0).error_code == ErrorCode.UNSUPPORTED_VERSION
         assert one.acknowledge_all(uuid.uuid4()).error_code == ErrorCode.UNSUPPORTED_VERSION

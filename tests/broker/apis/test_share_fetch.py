@@ -22,7 +22,6 @@ from tests.broker.apis.share_members import (
     offsets_in,
     row_of,
 )
-from tests.broker.share_requests import raise_share_version
 from tests.broker.wire import Wire, batch, create_topic, produce, produce_fields
 
 pytestmark = pytest.mark.kafka
@@ -38,7 +37,6 @@ def group() -> str:
 @pytest.fixture
 def topic_id(link: Wire, name: str, group: str) -> UUID:
     """A topic of one partition, which the group reads from its start on."""
-    raise_share_version(link)
     made: UUID = create_topic(link, name).topic_id
     initialize(link, group, made, 0, start=0)
     return made
@@ -165,7 +163,6 @@ def test_partitions_stay_in_a_session_until_they_are_forgotten(
 def test_a_fetch_is_given_records_of_all_its_partitions(
     link: Wire, name: str, group: str, member: MakeMember
 ) -> None:
-    raise_share_version(link)
     topic_id = create_topic(link, f"{name}-two", 2).topic_id
     initialize(link, group, topic_id, 0, 1, start=0)
     one = member()
@@ -317,7 +314,6 @@ def test_renewals_in_a_fetch(link: Wire, name: str, topic_id: UUID, member: Make
 def test_a_new_group_begins_at_the_end_and_with_the_next_record(
     link: Wire, name: str, bootstrap: str
 ) -> None:
-    raise_share_version(link)
     topic_id = create_topic(link, name).topic_id
     produce(link, name, batch(3))
     group = f"g-{uuid.uuid4().hex[:10]}"

@@ -20,7 +20,7 @@ import pytest
 
 from kohort.protocol import ApiKey, ErrorCode, SharePartitionKey
 from kohort.testing import running_broker
-from tests.broker.share_requests import raise_share_version
+from tests.broker.share_requests import set_share_version
 from tests.broker.wire import Wire, batch, create_topic, produce
 
 pytestmark = pytest.mark.kafka
@@ -94,7 +94,6 @@ class Asking:
 @pytest.fixture
 def asking(link: Wire, name: str) -> Iterator[Asking]:
     """A share partition that is not initialized yet, at a coordinator that serves."""
-    raise_share_version(link)
     topic_id = create_topic(link, name, 2).topic_id
     found = Asking(link, f"g:{uuid.uuid4().hex[:10]}", topic_id)
     keys = [str(SharePartitionKey(found.group, topic_id, 0))]
@@ -222,6 +221,7 @@ def test_clients_cannot_write_to_the_topic_of_the_states(asking: Asking) -> None
 def test_while_share_groups_are_off_nothing_is_kept_and_no_topic_made(api: ApiKey, version: int) -> None:
     """Apache Kafka 4.3.1 serves brokers, or whoever says to be one, at level 0 too."""
     with running_broker() as broker, Wire(broker.bootstrap) as wire:
+        set_share_version(wire, 0)
         topic_id = create_topic(wire, "t").topic_id
         key = str(SharePartitionKey("g", topic_id, 0))
         found = wire.call(ApiKey.FIND_COORDINATOR, 6, key_type=SHARE, coordinator_keys=[key, "x"])
@@ -230,7 +230,7 @@ def test_while_share_groups_are_off_nothing_is_kept_and_no_topic_made(api: ApiKe
         assert told.error_code == _E.UNSUPPORTED_VERSION
         topics = {topic.name for topic in wire.call(ApiKey.METADATA, 8, topics=None).topics}
         assert "__share_group_state" not in topics
-        raise_share_version(wire)
+        set_share_version(wire, 1)
         (row,) = wire.call(ApiKey.FIND_COORDINATOR, 6, key_type=SHARE, coordinator_keys=[key]).coordinators
         assert row.error_code == _E.NONE
         told = Asking(wire, "g", topic_id).ask(api, version, {"partition": 0})

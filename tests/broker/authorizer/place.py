@@ -11,7 +11,6 @@ from typing import Any
 from kohort.testing import running_broker
 from tests.broker.authorizer.world import World
 from tests.broker.security.certificates import Certificates
-from tests.broker.share_requests import raise_share_version
 from tests.broker.wire import Wire
 from tests.conftest import ROOT
 from tests.ports import free_ports
@@ -74,8 +73,6 @@ def our_place(certificates: Certificates) -> Iterator[Place]:
     }
     with running_broker(**settings) as broker:
         at = broker.endpoints
-        with Wire(at["PLAIN"]) as admin:
-            raise_share_version(admin)
         yield Place(at["PLAIN"], at["TLS"], at["SCRAM"], certificates, settle_s=0)
 
 

@@ -27,7 +27,6 @@ from tests.broker.authorizer.other_requests import acl_filter
 from tests.broker.authorizer.place import Place
 from tests.broker.authorizer.topic_requests import offset_fetch_twice
 from tests.broker.authorizer.world import Right, World, commit_fields
-from tests.broker.share_requests import raise_share_version
 from tests.broker.wire import Wire, batch, fetch_fields, part, produce, produce_fields
 
 READ_GROUP = Right(Operation.READ, ResourceType.GROUP, "g/seen")
@@ -203,7 +202,6 @@ def test_the_history_of_a_group_is_told_to_who_may_describe_it(world: World) -> 
 
 
 def test_share_partitions_are_told_to_who_may_describe_the_group_and_the_topic(world: World) -> None:
-    raise_share_version(world.admin)
     share.ready(world)
     world.admin.call(ApiKey.SHARE_FETCH, 2, **share.fetch(0)(world) | {"max_records": 1, "max_wait_ms": 50})
 

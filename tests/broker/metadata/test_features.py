@@ -19,7 +19,7 @@ from tests.broker.test_transactions import Producer
 from tests.broker.wire import Wire, create_topic
 
 UPGRADE, SAFE, UNSAFE = 1, 2, 3
-GROUPS, TRANSACTIONS = "group.version", "transaction.version"
+GROUPS, SHARE, TRANSACTIONS = "group.version", "share.version", "transaction.version"
 
 
 def update(wire: Wire, *rows: tuple[str, int, int], version: int = 1, **fields: Any) -> Any:
@@ -29,11 +29,10 @@ def update(wire: Wire, *rows: tuple[str, int, int], version: int = 1, **fields: 
 
 
 def told(wire: Wire) -> dict[str, int]:
-    """The levels of these two that are in force, as ApiVersions tells them, and the epoch of all levels."""
+    """The levels that are in force, as ApiVersions tells them, and their epoch."""
     answer = wire.call(ApiKey.API_VERSIONS, 4, client_software_name="x", client_software_version="1")
     levels = {each.name: each.max_version_level for each in answer.finalized_features}
-    two = {name: level for name, level in levels.items() if name in (GROUPS, TRANSACTIONS)}
-    return two | {"epoch": answer.finalized_features_epoch}
+    return levels | {"epoch": answer.finalized_features_epoch}
 
 
 @pytest.fixture
@@ -48,18 +47,18 @@ def link(data: Path) -> Iterator[Wire]:
 
 
 def test_all_features_begin_at_their_highest_level(link: Wire) -> None:
-    assert told(link) == {GROUPS: 1, TRANSACTIONS: 2, "epoch": 0}
+    assert told(link) == {GROUPS: 1, SHARE: 1, TRANSACTIONS: 2, "epoch": 0}
 
 
 def test_levels_last_and_those_of_zero_are_not_told(data: Path) -> None:
     with running_broker(data=data) as broker, Wire(broker.bootstrap) as wire:
         answer = update(wire, (TRANSACTIONS, 0, SAFE), (GROUPS, 1, UPGRADE))
         assert [tuple(each) for each in answer.results] == [(TRANSACTIONS, 0, "NONE"), (GROUPS, 0, "NONE")]
-        assert told(wire) == {GROUPS: 1, "epoch": 1}
+        assert told(wire) == {GROUPS: 1, SHARE: 1, "epoch": 1}
     with running_broker(data=data) as broker, Wire(broker.bootstrap) as wire:
-        assert told(wire) == {GROUPS: 1, "epoch": 1}
+        assert told(wire) == {GROUPS: 1, SHARE: 1, "epoch": 1}
         assert update(wire, (TRANSACTIONS, 2, UPGRADE), version=2) == (0, 0, None, ())
-        assert told(wire) == {GROUPS: 1, TRANSACTIONS: 2, "epoch": 2}
+        assert told(wire) == {GROUPS: 1, SHARE: 1, TRANSACTIONS: 2, "epoch": 2}
 
 
 @pytest.mark.parametrize(
@@ -78,7 +77,7 @@ def test_what_is_refused_changes_nothing(link: Wire, row: tuple[str, int, int], 
     assert answer.error_code == ErrorCode.INVALID_UPDATE_VERSION
     assert f"version {row[1]} for feature {row[0]}. {why}" in answer.error_message
     assert not answer.results
-    assert told(link) == {GROUPS: 1, TRANSACTIONS: 2, "epoch": 0}
+    assert told(link) == {GROUPS: 1, SHARE: 1, TRANSACTIONS: 2, "epoch": 0}
 
 
 def test_a_downgrade_goes_no_higher(link: Wire) -> None:
@@ -142,12 +141,12 @@ def test_a_feature_that_an_older_version_lacked_is_off_until_it_is_raised(data: 
         update(wire, (TRANSACTIONS, 0, SAFE))
     file = data / "kohort-features.json"
     kept = json.loads(file.read_text())
-    del kept["levels"][GROUPS]
+    del kept["levels"][GROUPS], kept["levels"][SHARE]
     file.write_text(json.dumps(kept))
     with running_broker(data=data) as broker, Wire(broker.bootstrap) as wire:
         assert told(wire) == {"epoch": 1}
-        update(wire, (GROUPS, 1, UPGRADE))
-        assert told(wire) == {GROUPS: 1, "epoch": 2}
+        update(wire, (GROUPS, 1, UPGRADE), (SHARE, 1, UPGRADE))
+        assert told(wire) == {GROUPS: 1, SHARE: 1, "epoch": 2}
 
 
 def _records(data: Path) -> Iterator[Any]:

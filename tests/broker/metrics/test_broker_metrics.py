@@ -27,7 +27,6 @@ from kohort.protocol import ApiKey, encode_request
 from tests.broker.apis.share_members import ShareMember, acquired, initialize
 from tests.broker.apis.test_client_quotas import alter
 from tests.broker.network.test_requests_without_task import COMMIT, HEARTBEAT, heartbeat
-from tests.broker.share_requests import raise_share_version
 from tests.broker.test_throttling import WIRE, fetched, produced
 from tests.broker.wire import Wire, batch, commit_fields, create_topic, fetch_fields, produce
 from tests.messages import request_of
@@ -237,7 +236,6 @@ async def test_the_share_coordinators_metrics_have_apache_kafkas_names(broker: B
 
 async def test_what_share_partitions_give_has_apache_kafkas_names(broker: Broker) -> None:
     def work(wire: Wire) -> None:
-        raise_share_version(wire)
         topic_id = create_topic(wire, "queue", 2).topic_id
         initialize(wire, "g", topic_id, 0, 1, start=0)
         assert produce(wire, "queue", batch(3)).error_code == 0

@@ -14,8 +14,6 @@ import pytest
 from kohort.client import ConsumerClosedError
 from kohort.consumer import BlockingShareConsumer
 from kohort.consumer.share.records import AlreadyAcknowledgedError, ShareRecord
-from tests.broker.share_requests import raise_share_version
-from tests.broker.wire import Wire
 from tests.clients.test_share_consumers import configure
 
 pytestmark = [pytest.mark.kafka]
@@ -29,8 +27,6 @@ Produce = Callable[..., None]
 def queue(bootstrap: str, group: Name) -> str:
     """A share group that reads its topics from their first record."""
     name = group("queue")
-    with Wire(bootstrap) as wire:
-        raise_share_version(wire)
     configure(bootstrap, name, share_auto_offset_reset="earliest")
     return name
 

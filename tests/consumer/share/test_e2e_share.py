@@ -18,8 +18,6 @@ from kohort.client import Cluster
 from kohort.consumer import AsyncGroupConsumer, FatalGroupError, ShareConsumer
 from kohort.consumer.share.events import LockLost
 from kohort.consumer.share.records import AckType, AlreadyAcknowledgedError, LockLostError, ShareRecord
-from tests.broker.share_requests import raise_share_version
-from tests.broker.wire import Wire
 from tests.clients.test_share_consumers import configure
 
 pytestmark = [pytest.mark.kafka]
@@ -35,14 +33,7 @@ class Make(Protocol):
 
 
 @pytest.fixture
-def switched_on(bootstrap: str) -> None:
-    """Share groups are switched on."""
-    with Wire(bootstrap) as wire:
-        raise_share_version(wire)
-
-
-@pytest.fixture
-def queue(bootstrap: str, group: Name, switched_on: None) -> str:  # noqa: ARG001 - before a group is made
+def queue(bootstrap: str, group: Name) -> str:
     """A share group that reads its topics from their first record."""
     name = group("queue")
     configure(bootstrap, name, share_auto_offset_reset="earliest")
@@ -243,7 +234,6 @@ async def test_a_topic_that_is_deleted_ends_the_reading_of_no_other(
     assert values(await read(consumer, 5)) == [1, 2, 3, 4, 5]
 
 
-@pytest.mark.usefixtures("switched_on")
 async def test_a_group_of_another_type_is_refused_in_words(
     member: Make, bootstrap: str, group: Name, new_topic: NewTopic
 ) -> None:
