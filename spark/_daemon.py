@@ -7,6 +7,7 @@ pyarrow, are not loaded here, because threads do not survive a fork.
 
 from __future__ import annotations
 
+import gc
 import socket
 import sys
 from collections.abc import Callable
@@ -38,6 +39,24 @@ def load(kind: str) -> None:
             return
 
 
+def freeze_modules(worker: Callable[[socket.socket, bool], int]) -> Callable[[socket.socket, bool], int]:
+    """A process's work behind whose first task the garbage collector leaves alone what is loaded.
+
+    PySpark collects garbage after every task, at the cost of a look at each of 90,000 objects of modules:
+    15 to 25 ms, while the driver notes the batch. Only once, since what is alive at that time is never
+    collected again.
+    """
+
+    def run(sock: socket.socket, authenticated: bool) -> int:
+        code = worker(sock, authenticated)
+        if not gc.get_freeze_count():
+            gc.collect()
+            gc.freeze()
+        return code
+
+    return run
+
+
 def without_parting_words(
     worker: Callable[[socket.socket, bool], int],
 ) -> Callable[[socket.socket, bool], int]:
@@ -62,7 +81,7 @@ def main() -> None:
     from pyspark import daemon
 
     load(sys.argv[1] if len(sys.argv) > 1 else _WORKER)
-    daemon.worker = without_parting_words(daemon.worker)  # type: ignore[assignment]
+    daemon.worker = without_parting_words(freeze_modules(daemon.worker))  # type: ignore[assignment]
     daemon.manager()
 
 

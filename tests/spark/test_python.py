@@ -202,3 +202,32 @@ def test_tasks_of_a_session_have_the_installed_pyspark_on_the_same_python(spark:
     assert ours is not None
     assert ours.origin is not None
     assert Path(daemon).samefile(ours.origin)
+
+
+def test_a_process_collects_garbage_without_its_modules_from_its_second_task_on() -> None:
+    code = """
+import gc, socket
+from kohort.spark._daemon import freeze_modules
+
+class Ring:
+    there = 0
+    def __init__(self):
+        self.itself = self
+        Ring.there += 1
+    def __del__(self):
+        Ring.there -= 1
+
+def work(sock, authenticated):
+    Ring()
+    return 0
+
+run, ours = freeze_modules(work), socket.socket()
+counts = []
+for _ in range(3):
+    assert run(ours, True) == 0
+    gc.collect()
+    counts.append((gc.get_freeze_count() > 1_000, len(gc.get_objects()) < 1_000, Ring.there))
+print(counts)
+"""
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert shown.strip() == str([(True, True, 0)] * 3)
