@@ -1,4 +1,4 @@
-"""An API as this broker serves it, a request of it, and that request with its sender's rights."""
+"""An API as this broker serves it, and a request of it with its sender's rights."""
 
 from __future__ import annotations
 
@@ -13,14 +13,17 @@ from ...protocol import (
     KafkaError,
     RequestContext,
     UnsupportedVersionError,
+    operation_bits,
     response_type,
 )
-from ..authorizer import CLUSTER_NAME, Access, Authorizer, ResourceType
+from ..authorizer import CLUSTER_NAME, OPERATIONS, Access, Authorizer, ResourceType
 from ..clients.client_state import Peer
 from ..clients.retriable_batches import RefusedBatches
 from ..event_loop.time_slices import in_slices
 from ..node import Node
 from ._errors import AT_TOP, ErrorShape
+
+_ALL_OPERATIONS = {kind: operation_bits(operations) for kind, operations in OPERATIONS.items()}
 
 T = TypeVar("T")
 #: The generated classes of an API's request and response.
@@ -49,15 +52,22 @@ def make_result(struct: Callable[..., T], error: KafkaError | None = None, /, **
     return struct(error_code=code, error_message=message, **fields)
 
 
+def refusal_error(access: Access) -> KafkaError:
+    """Return the error for a missing right."""
+    assert access.error is not None, "what is only left out is never refused"
+    return KafkaError(access.error, f"{access.operation.name} on {access.resource.name} is not allowed")
+
+
 @dataclass(frozen=True, slots=True)
 class Guard:
     """Checks requests before their handler, if there are access rules.
 
-    ``access`` are the rights that ``admit`` checks, in order; docs/acls.md shows them.
+    ``access`` are the rights that ``admit`` checks, in order; docs/acls.md shows them. Where a handler looks
+    up what the request does not name, it asks ``Request.allows`` itself.
     """
 
     access: tuple[Access, ...]
-    admit: Callable[[AnyAsked], Awaitable[object]]
+    admit: Callable[[Node, AnyRequest], Awaitable[object]]
 
 
 async def hand_over(node: Node, request: AnyRequest) -> Any:
@@ -102,6 +112,9 @@ class ServedApi(Generic[BodyT, AnswerT]):
     refused_over_quota_from: int | None = None
     #: Tells by a request's body whether a cluster's controller carries it out, whichever broker receives it.
     by_controller: Callable[[Node, BodyT], bool] | None = None
+    #: Tells by a request's body whether a broker of the cluster sent it, as a follower or to forward another
+    #: request: brokers have no quotas.
+    is_of_broker: Callable[[BodyT], bool] = lambda _body: False
     #: It works new metadata out from the present ones, as a change of one config does: one such request is
     #: carried out after the other, so that none undoes what another has changed.
     one_at_a_time: bool = False
@@ -151,8 +164,8 @@ class Request(Generic[BodyT]):
     refused: RefusedBatches = field(default_factory=RefusedBatches)
     #: What the broker remembers of its connection.
     peer: Peer = field(default_factory=lambda: Peer("", ("", 0)))
-    #: Returns whether its sender may read a topic that the request does not name; None without access rules.
-    may: Callable[[Any], bool] | None = None
+    #: Decides what its sender may do; None without access rules: everything.
+    authorizer: Authorizer | None = None
     #: Throttle time in seconds for what this request did; delays for time and bytes are added later.
     delay_s: float = 0.0
 
@@ -166,6 +179,44 @@ class Request(Generic[BodyT]):
         """Return whether its client knows THROTTLING_QUOTA_EXCEEDED; others are delayed instead (KIP-599)."""
         known_from = self.api.refused_over_quota_from
         return known_from is not None and self.version >= known_from
+
+    def allows(self, access: Access, name: str = CLUSTER_NAME) -> bool:
+        """Return whether the sender has this right; a denial is logged if it is answered with an error."""
+        if self.authorizer is None:
+            return True
+        ask = self.authorizer.shows if access.error is None else self.authorizer.allows
+        return ask(self.context, access.operation, access.resource, name)
+
+    def shows(self, access: Access, name: str = CLUSTER_NAME) -> bool:
+        """Return whether the sender has this right, without logging: what it lacks is only left out."""
+        return self.authorizer is None or self.authorizer.shows(
+            self.context, access.operation, access.resource, name
+        )
+
+    def allows_some(self, access: Access) -> bool:
+        """Return whether there may be a resource on which the sender has this right."""
+        return self.authorizer is None or self.authorizer.allows_some(
+            self.context, access.operation, access.resource
+        )
+
+    def require(self, access: Access, name: str = CLUSTER_NAME) -> None:
+        """Raise the KafkaError of this right unless the sender has it."""
+        if not self.allows(access, name):
+            raise refusal_error(access)
+
+    def operations(self, kind: ResourceType, name: str = CLUSTER_NAME) -> int:
+        """All operations on a resource that the sender may do, as the bits of a response (KIP-430)."""
+        if self.authorizer is None:
+            return _ALL_OPERATIONS[kind]
+        return operation_bits(self.authorizer.operations(self.context, kind, name))
+
+    def narrow(self, **fields: object) -> None:
+        """Replace fields of the body: the handler gets what is allowed."""
+        self.body = replaced(self.body, **fields)
+
+    async def proceed(self, node: Node) -> Any:
+        """Call the handler with the request as it is now; return its answer."""
+        return await self.api.handler(node, self)
 
     def answer(self, **fields: object) -> Any:
         """A response body of this request's API; fields not named have the schema's defaults."""
@@ -209,38 +260,6 @@ class Request(Generic[BodyT]):
         return self.api.errors.elements(self.api.key, self.version, items, code)
 
 
-@dataclass(slots=True)
-class Asked(Generic[BodyT, AnswerT]):
-    """A request with its sender's rights. ``proceed`` passes it, as narrowed so far, to its handler."""
-
-    authorizer: Authorizer
-    node: Node
-    request: Request[BodyT]
-
-    def may(self, access: Access, name: str = CLUSTER_NAME) -> bool:
-        """Return whether the sender has this right; a denial is logged if it is answered with an error."""
-        ask = self.authorizer.shows if access.error is None else self.authorizer.allows
-        return ask(self.request.context, access.operation, access.resource, name)
-
-    def shows(self, access: Access, name: str = CLUSTER_NAME) -> bool:
-        """Return whether the sender has this right, without logging."""
-        return self.authorizer.shows(self.request.context, access.operation, access.resource, name)
-
-    def operations(self, resource_type: ResourceType, name: str = CLUSTER_NAME) -> frozenset[int]:
-        """Numbers of all operations on a resource that are allowed."""
-        return self.authorizer.operations(self.request.context, resource_type, name)
-
-    def narrow(self, **fields: object) -> None:
-        """Replace fields of the request's body."""
-        self.request.body = replaced(self.request.body, **fields)
-
-    async def proceed(self) -> AnswerT:
-        """Call the handler with the request as it is now; return its answer."""
-        answer: AnswerT = await self.request.api.handler(self.node, self.request)
-        return answer
-
-
-#: An API, a request, and a request with rights, of which the code that has them all knows no more.
+#: An API and a request, of which the code that has them all knows no more.
 AnyApi: TypeAlias = ServedApi[Any, Any]
 AnyRequest: TypeAlias = Request[Any]
-AnyAsked: TypeAlias = Asked[Any, Any]

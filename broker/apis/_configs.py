@@ -19,7 +19,7 @@ from ..event_loop.time_slices import in_slices
 from ..metadata.topics import metadata_unsaved
 from ..node import Node
 from ..partitions.topic_names import check_name
-from ._api import AnyAsked, AnyRequest, Guard, T, make_result
+from ._api import AnyRequest, Guard, T, make_result
 from ._config_view import ConfigRow, broker_rows, group_rows, topic_rows
 from ._errors import Level, in_elements, same_fields
 from ._guards import Wanted, each
@@ -120,11 +120,10 @@ def configs_guard(topic: Access, cluster: Access, group: Access, *, altering: bo
     handler.
     """
 
-    async def guard(asked: AnyAsked) -> object:
-        request = asked.request
+    async def guard(node: Node, request: AnyRequest) -> object:
         times = times_named(request.body.resources)
         if not altering and not all(map(has_configs, request.body.resources)):
-            return await asked.proceed()
+            return await request.proceed(node)
 
         def wanted(item: Altered) -> Wanted:
             if altering and flaw_of(item, times):
@@ -135,7 +134,7 @@ def configs_guard(topic: Access, cluster: Access, group: Access, *, altering: bo
                 return group, item.resource_name
             return cluster, CLUSTER_NAME
 
-        return await each(asked, wanted)
+        return await each(node, request, wanted)
 
     return Guard((topic, cluster, group), guard)
 

@@ -9,7 +9,7 @@ from ..authorizer import Authorizer, Operation, ResourceType
 from ..clients.client_state import Peer
 from ..metadata.topics import Topics
 from ..node import Node
-from ._api import AnyRequest, Asked
+from ._api import AnyRequest
 
 # The rights of the most frequent requests: the known decisions about READ of a peer are looked up first.
 _READ, _GROUP, _TOPIC, _COMMIT = Operation.READ, ResourceType.GROUP, ResourceType.TOPIC, ApiKey.OFFSET_COMMIT
@@ -23,7 +23,8 @@ class Gate:
 
     async def admit(self, node: Node, request: AnyRequest) -> object:
         """The response to the allowed part of a request. Raises KafkaError if no part is allowed."""
-        return await request.api.guard.admit(Asked(self.authorizer, node, request))
+        request.authorizer = self.authorizer
+        return await request.api.guard.admit(node, request)
 
     def is_open(
         self, api_key: ApiKey, body: Any, peer: Peer, context: RequestContext, topics: Topics

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 from uuid import UUID
 
 from ...cluster import BrokerRegistration, TopicImage
-from ...protocol import ErrorCode, KafkaError, operation_bits
-from ..authorizer import OPERATIONS, ResourceType
+from ...protocol import ErrorCode, KafkaError
+from ..authorizer import Access, Operation, ResourceType
 from ..node import Node
 from ..partitions.partition import LocalTopic, Partition
 from ._api import AnyRequest
@@ -15,12 +16,16 @@ from ._api import AnyRequest
 #: No epoch known or given.
 NO_EPOCH = -1
 
-#: Operations on a topic and on the cluster that responses list without access rules (KIP-430): all.
-TOPIC_OPERATIONS = operation_bits(OPERATIONS[ResourceType.TOPIC])
-CLUSTER_OPERATIONS = operation_bits(OPERATIONS[ResourceType.CLUSTER])
-
-#: Value of the field if the client did not request operations.
+#: Authorized operations in a response if the client did not request them.
 OPERATIONS_NOT_ASKED = -(1 << 31)
+
+#: The right to see, in Metadata and DescribeCluster, the allowed operations on the cluster.
+CLUSTER_OPERATIONS_RIGHT: Final = Access(
+    Operation.DESCRIBE,
+    ResourceType.CLUSTER,
+    None,
+    "the authorized operations of the cluster; without it none is told",
+)
 
 
 def find_topic(node: Node, name: str, topic_id: UUID | None = None, *, by_id: bool = False) -> TopicImage:
@@ -95,6 +100,13 @@ def brokers_of(node: Node, request: AnyRequest) -> Iterator[tuple[BrokerRegistra
     for broker, address in there if any(address for _, address in there) else [(own, own.address(listener))]:
         if address is not None:
             yield broker, *address
+
+
+def cluster_operations(request: AnyRequest) -> int:
+    """What the sender may do to the cluster, if it asks for that in Metadata or DescribeCluster."""
+    if not request.body.include_cluster_authorized_operations:
+        return OPERATIONS_NOT_ASKED
+    return request.operations(ResourceType.CLUSTER) if request.shows(CLUSTER_OPERATIONS_RIGHT) else 0
 
 
 def _other_epoch(leader_epoch: int, known: int) -> KafkaError:

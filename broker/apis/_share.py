@@ -25,8 +25,8 @@ from ..partitions.partition import Partition
 from ..share.led_partition import Stored, unread
 from ..share.persister import ShareKey
 from ..share.share_leader import ShareLink
-from ._api import AnyAsked, AnyRequest, Guard, T
-from ._guards import refusal_error
+from ._api import AnyRequest, T
+from ._guards import by_handler, whole
 from ._lookup import NO_EPOCH, brokers_of, find_topic, partition_of
 
 GROUP_RIGHT: Final = right(Operation.READ, ResourceType.GROUP, "all of it")
@@ -95,7 +95,8 @@ class MemberRequest:
     def find_partition(self, place: TopicPlace) -> Partition:
         """Return a partition that this broker leads and its client may read. Raises KafkaError."""
         topic = find_topic(self.node, "", place.topic_id, by_id=True)
-        if self.request.may is not None and not self.request.may(topic.name):
+        # a session has more topics than its requests name
+        if not self.request.allows(TOPIC_RIGHT, topic.name):
             raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         here = self.node.logs.topic(topic.name)
         return partition_of(topic, here, place.number, known_epoch=NO_EPOCH, any_replica=False)
@@ -183,12 +184,4 @@ def by_topic(rows: Mapping[TopicPlace, T]) -> dict[UUID, list[T]]:
     return topics
 
 
-async def _admit(asked: AnyAsked) -> object:
-    if not asked.may(GROUP_RIGHT, asked.request.body.group_id or ""):
-        raise refusal_error(GROUP_RIGHT)
-    # a session has more topics than its requests name
-    asked.request.may = lambda name: asked.may(TOPIC_RIGHT, name)
-    return await asked.proceed()
-
-
-GUARD: Final = Guard((GROUP_RIGHT, TOPIC_RIGHT), _admit)
+GUARD: Final = whole(GROUP_RIGHT, field="group_id", then=by_handler(TOPIC_RIGHT))

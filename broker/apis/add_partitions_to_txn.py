@@ -6,7 +6,7 @@ may only verify that the partitions are in them (KIP-890).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from ...cluster import INTERNAL
 from ...protocol import ApiKey, ErrorCode, TopicPartition
@@ -22,9 +22,9 @@ from ...transactions import EPOCH_BUMP_VERSION, Add
 from ..authorizer import Operation, ResourceType, right
 from ..event_loop.time_slices import in_slices
 from ..node import Node
-from ._api import Asked, Guard, Request, ServedApi
+from ._api import Request, ServedApi
 from ._errors import ErrorShape, Level
-from ._guards import refusal_error
+from ._guards import by_handler
 from ._transactions import TRANSACTION_RIGHT, fenced_name
 
 #: Version from which brokers send it.
@@ -32,24 +32,21 @@ _BROKERS_FROM = 4
 #: Version from which PRODUCER_FENCED is known.
 _FENCED_FROM = 2
 
+_TOPIC_RIGHT = right(Operation.WRITE, ResourceType.TOPIC, "each topic, up to v3")
+_BROKER_RIGHT = right(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, "from v4 on: brokers alone")
+
 
 async def handle(node: Node, request: Request[AddPartitionsToTxnRequest]) -> AddPartitionsToTxnResponse:
     """Add partitions of one producer's transaction, or (from v4, between brokers) of many."""
-    return await _carry_out(node, request, lambda _name: True)
-
-
-async def _carry_out(
-    node: Node, request: Request[AddPartitionsToTxnRequest], may_write: Callable[[str], bool]
-) -> AddPartitionsToTxnResponse:
     if request.version >= _BROKERS_FROM:
+        request.require(_BROKER_RIGHT)
         results = [
-            AddPartitionsToTxnResult(
-                each.transactional_id, await _add_transaction(node, request, each, may_write)
-            )
+            AddPartitionsToTxnResult(each.transactional_id, await _add_transaction(node, request, each))
             async for each in in_slices(request.body.transactions)
         ]
         return AddPartitionsToTxnResponse(results_by_transaction=results)
     body = request.body
+    request.require(TRANSACTION_RIGHT, body.v3_and_below_transactional_id)
     asked = AddPartitionsToTxnTransaction(
         body.v3_and_below_transactional_id,
         body.v3_and_below_producer_id,
@@ -58,7 +55,7 @@ async def _carry_out(
         body.v3_and_below_topics,
     )
     return AddPartitionsToTxnResponse(
-        results_by_topic_v3_and_below=await _add_transaction(node, request, asked, may_write)
+        results_by_topic_v3_and_below=await _add_transaction(node, request, asked)
     )
 
 
@@ -66,11 +63,10 @@ async def _add_transaction(
     node: Node,
     request: Request[AddPartitionsToTxnRequest],
     asked: AddPartitionsToTxnTransaction,
-    may_write: Callable[[str], bool],
 ) -> list[AddPartitionsToTxnTopicResult]:
     """Add all partitions of a transaction, or none."""
     places = list(_places_of(asked))
-    errors = {place: _refusal_of(node, request, place, may_write) async for place in in_slices(places)}
+    errors = {place: _refusal_of(node, request, place) async for place in in_slices(places)}
     if any(errors.values()):
         not_attempted = ErrorCode.OPERATION_NOT_ATTEMPTED
         errors = {place: error or not_attempted for place, error in errors.items()}
@@ -107,37 +103,21 @@ def _refusal_of(
     node: Node,
     request: Request[AddPartitionsToTxnRequest],
     place: TopicPartition,
-    may_write: Callable[[str], bool],
 ) -> ErrorCode:
     # clients may not write to the coordinators' topics, with or without access rules
-    if request.version < _BROKERS_FROM and (place.topic in INTERNAL or not may_write(place.topic)):
+    if request.version < _BROKERS_FROM and (
+        place.topic in INTERNAL or not request.allows(_TOPIC_RIGHT, place.topic)
+    ):
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
     known = 0 <= place.partition < (node.topics.count_of(place.topic) or 0)
     return ErrorCode.NONE if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-
-
-_TOPIC_RIGHT = right(Operation.WRITE, ResourceType.TOPIC, "each topic, up to v3")
-_BROKER_RIGHT = right(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, "from v4 on: brokers alone")
-
-
-async def _guard(
-    asked: Asked[AddPartitionsToTxnRequest, AddPartitionsToTxnResponse],
-) -> AddPartitionsToTxnResponse:
-    request = asked.request
-    if request.version >= _BROKERS_FROM:
-        if not asked.may(_BROKER_RIGHT):
-            raise refusal_error(_BROKER_RIGHT)
-        return await asked.proceed()
-    if not asked.may(TRANSACTION_RIGHT, request.body.v3_and_below_transactional_id):
-        raise refusal_error(TRANSACTION_RIGHT)
-    return await _carry_out(asked.node, request, lambda name: asked.may(_TOPIC_RIGHT, name))
 
 
 API = ServedApi(
     key=ApiKey.ADD_PARTITIONS_TO_TXN,
     versions=(0, 5),
     handler=handle,
-    guard=Guard((TRANSACTION_RIGHT, _TOPIC_RIGHT, _BROKER_RIGHT), _guard),
+    guard=by_handler(TRANSACTION_RIGHT, _TOPIC_RIGHT, _BROKER_RIGHT),
     errors=ErrorShape(
         top=(_BROKERS_FROM, 5),
         levels={

@@ -69,6 +69,7 @@ API = ServedApi(
     versions=(2, 3),
     handler=handle,
     guard=whole(right(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, "all of it")),
+    is_of_broker=lambda _body: True,
     errors=at_top(lambda _body, _version, _code: {}),
     carried_out=True,
     cluster_only=True,

@@ -20,10 +20,10 @@ from ..authorizer import Access, Operation, ResourceType, right
 from ..event_loop.stopwatch import clock
 from ..event_loop.time_slices import in_slices
 from ..node import Node
-from ._api import AnyRequest, Asked, Guard, Request, ServedApi, always, make_result
+from ._api import AnyRequest, Guard, Request, ServedApi, always, make_result, refusal_error
 from ._config_view import topic_rows
 from ._errors import TOPICS_BY_NAME, in_elements
-from ._guards import each, refusal_error
+from ._guards import each
 
 #: Most partitions one request may ask for, as in Apache Kafka.
 MAX_PARTITIONS_IN_REQUEST = 10_000
@@ -186,16 +186,16 @@ _CONFIGS_RIGHT = right(
 )
 
 
-async def _guard(asked: Asked[CreateTopicsRequest, CreateTopicsResponse]) -> CreateTopicsResponse:
-    times = Counter(item.name for item in asked.request.body.topics)
-    cluster = asked.shows(_CREATE_ANY_RIGHT)
+async def _guard(node: Node, request: Request[CreateTopicsRequest]) -> object:
+    times = Counter(item.name for item in request.body.topics)
+    cluster = request.shows(_CREATE_ANY_RIGHT)
     # a name that is in the request twice is an error in any case
     answer = await each(
-        asked, lambda item: None if cluster or times[item.name] > 1 else (_CREATE_RIGHT, item.name)
+        node, request, lambda item: None if cluster or times[item.name] > 1 else (_CREATE_RIGHT, item.name)
     )
 
     def shown(topic: CreatableTopicResult) -> CreatableTopicResult:
-        if topic.error_code or asked.shows(_CONFIGS_RIGHT, topic.name):
+        if topic.error_code or request.shows(_CONFIGS_RIGHT, topic.name):
             return topic
         return topic._replace(
             topic_config_error_code=refusal_error(_CONFIGS_RIGHT).code,

@@ -17,9 +17,9 @@ from ..event_loop.time_slices import in_slices
 from ..metadata.topics import NO_TOPIC_ID
 from ..node import Node
 from ..partitions.topic_names import COORDINATORS
-from ._api import Asked, Guard, Request, ServedApi, always, make_result
+from ._api import Guard, Request, ServedApi, always, make_result, refusal_error
 from ._errors import ErrorShape, Level, same_fields
-from ._guards import append_elements, each, refusal_error, topic_name
+from ._guards import append_elements, each, topic_name
 from ._lookup import find_topic
 
 _IDS_FROM = 6
@@ -84,27 +84,26 @@ _DELETE_ANY_RIGHT = Access(
 _DELETE_RIGHT = right(Operation.DELETE, ResourceType.TOPIC, "each topic")
 
 
-async def _guard(asked: Asked[DeleteTopicsRequest, DeleteTopicsResponse]) -> DeleteTopicsResponse:
-    request = asked.request
-    if asked.shows(_DELETE_ANY_RIGHT):
-        return await asked.proceed()
+async def _guard(node: Node, request: Request[DeleteTopicsRequest]) -> object:
+    if request.shows(_DELETE_ANY_RIGHT):
+        return await request.proceed(node)
 
     def is_missed(name: str) -> bool:
         """Return whether the topic does not exist, and the sender may know that."""
-        return asked.node.topics.get(name) is None and asked.shows(_NAME_RIGHT, name)
+        return node.topics.get(name) is None and request.shows(_NAME_RIGHT, name)
 
     if request.version < _IDS_FROM:
-        return await each(asked, lambda name: None if is_missed(name) else (_DELETE_RIGHT, name))
+        return await each(node, request, lambda name: None if is_missed(name) else (_DELETE_RIGHT, name))
     allowed, refused = [], []
     async for item in in_slices(request.body.topics):
-        name = topic_name(asked, item)
-        if name is None or is_missed(name) or asked.may(_DELETE_RIGHT, name):
+        name = topic_name(node, item)
+        if name is None or is_missed(name) or request.allows(_DELETE_RIGHT, name):
             allowed.append(item)
         else:
-            told = name if item.name is not None or asked.shows(_NAME_RIGHT, name) else None
+            told = name if item.name is not None or request.shows(_NAME_RIGHT, name) else None
             refused.append(item._replace(name=told))
-    asked.narrow(topics=allowed)
-    answer = await asked.proceed() if allowed else DeleteTopicsResponse()
+    request.narrow(topics=allowed)
+    answer = await request.proceed(node) if allowed else DeleteTopicsResponse()
     return append_elements(
         answer, "responses", request.element_errors(refused, refusal_error(_DELETE_RIGHT).code)
     )

@@ -9,17 +9,16 @@ from ...protocol.messages.describe_cluster import (
     DescribeClusterResponse,
 )
 from ..node import Node
-from ._api import Asked, Guard, Request, ServedApi
-from ._guards import CLUSTER_OPERATIONS_RIGHT, with_cluster_operations
-from ._lookup import CLUSTER_OPERATIONS, OPERATIONS_NOT_ASKED, brokers_of
+from ._api import Request, ServedApi
+from ._guards import by_handler
+from ._lookup import CLUSTER_OPERATIONS_RIGHT, brokers_of, cluster_operations
 
 _BROKERS = 1
 
 
 async def handle(node: Node, request: Request[DescribeClusterRequest]) -> DescribeClusterResponse:
     """List the brokers, and the controller; controllers of their own (v1) do not exist here."""
-    body = request.body
-    if request.version >= 1 and body.endpoint_type != _BROKERS:
+    if request.version >= 1 and request.body.endpoint_type != _BROKERS:
         return _error_answer(request)
     brokers = [
         DescribeClusterBroker(broker_id=each.node_id, host=host, port=port, rack=each.rack)
@@ -29,9 +28,7 @@ async def handle(node: Node, request: Request[DescribeClusterRequest]) -> Descri
         cluster_id=node.image.cluster_id,
         controller_id=node.image.controller_id,
         brokers=brokers,
-        cluster_authorized_operations=CLUSTER_OPERATIONS
-        if body.include_cluster_authorized_operations
-        else OPERATIONS_NOT_ASKED,
+        cluster_authorized_operations=cluster_operations(request),
     )
 
 
@@ -47,14 +44,10 @@ def _error_answer(request: Request[DescribeClusterRequest]) -> DescribeClusterRe
 _CONTROLLERS = 2
 
 
-async def _guard(asked: Asked[DescribeClusterRequest, DescribeClusterResponse]) -> DescribeClusterResponse:
-    return with_cluster_operations(asked, await asked.proceed())
-
-
 API = ServedApi(
     key=ApiKey.DESCRIBE_CLUSTER,
     versions=(0, 2),
     handler=handle,
-    guard=Guard((CLUSTER_OPERATIONS_RIGHT,), _guard),
+    guard=by_handler(CLUSTER_OPERATIONS_RIGHT),
     reads_only=True,
 )

@@ -6,21 +6,22 @@ from ...protocol import ApiKey
 from ...protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from ..authorizer import Operation, ResourceType, right
 from ..event_loop.time_slices import in_slices
-from ._api import Asked, Guard, ServedApi, replaced
+from ..node import Node
+from ._api import Guard, Request, ServedApi, replaced
 from ._errors import Level, in_elements
 from ._guards import each_group, with_operations
 
 _GROUP_RIGHT = right(Operation.DESCRIBE, ResourceType.GROUP, "each group")
 
 
-async def _guard(asked: Asked[DescribeGroupsRequest, DescribeGroupsResponse]) -> DescribeGroupsResponse:
-    answer = await each_group(asked, _GROUP_RIGHT)
-    if not asked.request.body.include_authorized_operations:
+async def _guard(node: Node, request: Request[DescribeGroupsRequest]) -> object:
+    answer = await each_group(node, request, _GROUP_RIGHT)
+    if not request.body.include_authorized_operations:
         return answer
     told = [
         group
         if group.error_code
-        else with_operations(asked, group, ResourceType.GROUP, group.group_id, "authorized_operations")
+        else with_operations(request, group, ResourceType.GROUP, group.group_id, "authorized_operations")
         async for group in in_slices(answer.groups)
     ]
     return replaced(answer, groups=told)

@@ -19,12 +19,11 @@ from ...protocol.messages.describe_share_partitions import (
     SharePartitionTopic,
 )
 from ..authorizer import Operation, ResourceType, right
-from ..event_loop.time_slices import in_slices
 from ..node import Node
 from ..share.led_partition import InFlight
 from ..share.share_events import ShareEvent
-from ._api import Asked, Guard, Request, ServedApi, replaced
-from ._guards import refusal_error
+from ._api import Request, ServedApi
+from ._guards import by_handler, whole
 
 _GROUP_RIGHT = right(Operation.DESCRIBE, ResourceType.GROUP, "the group")
 _TOPIC_RIGHT = right(Operation.DESCRIBE, ResourceType.TOPIC, "each topic; the others are left out")
@@ -41,7 +40,8 @@ async def handle(
     now_ms = node.now_ms()
     topics: dict[str, list[SharePartitionInFlight]] = {}
     async for found in shares.in_flight(group):
-        topics.setdefault(found.topic, []).append(_row_of(found, now_ms))
+        if request.shows(_TOPIC_RIGHT, found.topic):
+            topics.setdefault(found.topic, []).append(_row_of(found, now_ms))
     events = [
         SharePartitionEvent(
             entry.event.sequence,
@@ -54,7 +54,7 @@ async def handle(
             details_json(entry),
         )
         for entry in shares.history.of(group)
-        if isinstance(entry.event, ShareEvent)
+        if isinstance(entry.event, ShareEvent) and request.shows(_TOPIC_RIGHT, entry.event.topic)
     ]
     rows = [SharePartitionTopic(name, partitions) for name, partitions in sorted(topics.items())]
     return DescribeSharePartitionsResponse(topics=rows, entries=events)
@@ -79,23 +79,10 @@ def _row_of(found: InFlight, now_ms: int) -> SharePartitionInFlight:
     )
 
 
-async def _guard(
-    asked: Asked[DescribeSharePartitionsRequest, DescribeSharePartitionsResponse],
-) -> DescribeSharePartitionsResponse:
-    if not asked.may(_GROUP_RIGHT, asked.request.body.group_id):
-        raise refusal_error(_GROUP_RIGHT)
-    answer = await asked.proceed()
-    topics = [
-        topic async for topic in in_slices(answer.topics) if asked.shows(_TOPIC_RIGHT, topic.topic_name)
-    ]
-    entries = [one async for one in in_slices(answer.entries) if asked.shows(_TOPIC_RIGHT, one.topic_name)]
-    return replaced(answer, topics=topics, entries=entries)
-
-
 API: ServedApi[DescribeSharePartitionsRequest, DescribeSharePartitionsResponse] = ServedApi(
     key=ApiKey.DESCRIBE_SHARE_PARTITIONS,
     versions=(0, 0),
     handler=handle,
-    guard=Guard((_GROUP_RIGHT, _TOPIC_RIGHT), _guard),
+    guard=whole(_GROUP_RIGHT, field="group_id", then=by_handler(_TOPIC_RIGHT)),
     reads_only=True,
 )

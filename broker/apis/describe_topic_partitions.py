@@ -19,10 +19,8 @@ from ..authorizer import Operation, ResourceType, right
 from ..event_loop.time_slices import in_slices
 from ..node import Node
 from ..partitions.topic_names import check_name
-from ._api import Asked, Guard, Request, ServedApi
+from ._api import Guard, Request, ServedApi
 from ._errors import TOPICS_BY_NAME, in_elements
-from ._guards import with_operations
-from ._lookup import TOPIC_OPERATIONS
 
 #: Most partitions in one response, as in Apache Kafka (max.request.partition.size.limit).
 MAX_PARTITIONS = 2_000
@@ -38,12 +36,12 @@ async def handle(
     async for name in in_slices(_names_from(node, request.body)):
         if not left:
             return DescribeTopicPartitionsResponse(topics=topics, next_cursor=Cursor(name, 0))
-        topic = node.topics.get(name)
+        topic, operations = node.topics.get(name), request.operations(ResourceType.TOPIC, name)
         if topic is None:
-            topics.append(_missing_topic(name))
+            topics.append(_missing_topic(name, operations))
             continue
         start = cursor.partition_index if cursor is not None and name == cursor.topic_name else 0
-        described = _describe_topic(node, topic, start, left)
+        described = _describe_topic(node, topic, start, left, operations)
         topics.append(described)
         end = start + len(described.partitions)
         if not described.error_code and end < len(topic.partitions):
@@ -72,7 +70,7 @@ def _names_from(node: Node, body: DescribeTopicPartitionsRequest) -> list[str]:
 
 
 def _describe_topic(
-    node: Node, topic: TopicImage, start: int, most: int
+    node: Node, topic: TopicImage, start: int, most: int, operations: int
 ) -> DescribeTopicPartitionsResponseTopic:
     try:
         states = node.topics.with_epochs(topic).partitions
@@ -90,7 +88,7 @@ def _describe_topic(
             _describe_partition(start + place, state)
             for place, state in enumerate(states[start : start + most])
         ],
-        TOPIC_OPERATIONS,
+        operations,
     )
 
 
@@ -101,7 +99,7 @@ def _describe_partition(index: int, state: PartitionState) -> DescribeTopicParti
     )
 
 
-def _missing_topic(name: str) -> DescribeTopicPartitionsResponseTopic:
+def _missing_topic(name: str, operations: int) -> DescribeTopicPartitionsResponseTopic:
     code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     try:
         check_name(name)
@@ -110,7 +108,7 @@ def _missing_topic(name: str) -> DescribeTopicPartitionsResponseTopic:
         if error.code == ErrorCode.INVALID_TOPIC_EXCEPTION:
             code = error.code
     return DescribeTopicPartitionsResponseTopic(
-        code, name, is_internal=name in INTERNAL, topic_authorized_operations=TOPIC_OPERATIONS
+        code, name, is_internal=name in INTERNAL, topic_authorized_operations=operations
     )
 
 
@@ -119,12 +117,10 @@ _TOPIC_RIGHT = right(
 )
 
 
-async def _guard(
-    asked: Asked[DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse],
-) -> DescribeTopicPartitionsResponse:
-    request, body = asked.request, asked.request.body
-    names = _names_from(asked.node, body)
-    may = asked.may if body.topics else asked.shows
+async def _guard(node: Node, request: Request[DescribeTopicPartitionsRequest]) -> object:
+    body = request.body
+    names = _names_from(node, body)
+    may = request.allows if body.topics else request.shows
     allowed: list[str] = []
     refused: list[TopicRequest] = []
     async for name in in_slices(names):
@@ -134,14 +130,10 @@ async def _guard(
             refused.append(TopicRequest(name))
     # the cursor's own topic may be hidden: all that is left comes after it
     cursor = body.cursor if body.cursor is not None and body.cursor.topic_name in allowed else None
-    asked.narrow(topics=[TopicRequest(name) for name in allowed], cursor=cursor)
-    answer = await asked.proceed() if allowed else DescribeTopicPartitionsResponse()
-    told = [
-        with_operations(asked, topic, ResourceType.TOPIC, topic.name or "", "topic_authorized_operations")
-        async for topic in in_slices(answer.topics)
-    ]
+    request.narrow(topics=[TopicRequest(name) for name in allowed], cursor=cursor)
+    answer = await request.proceed(node) if allowed else DescribeTopicPartitionsResponse()
     errors = request.element_errors(refused, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-    return answer._replace(topics=[*told, *errors])
+    return answer._replace(topics=[*answer.topics, *errors])
 
 
 API = ServedApi(

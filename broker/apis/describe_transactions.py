@@ -14,9 +14,14 @@ from ...transactions import TransactionMetadata
 from ..authorizer import Access, Operation, ResourceType, right
 from ..event_loop.time_slices import in_slices
 from ..node import Node
-from ._api import Asked, Guard, Request, ServedApi, replaced
+from ._api import AnyRequest, Guard, Request, ServedApi
 from ._errors import Level, in_elements
 from ._guards import each
+
+_ID_RIGHT = right(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, "each transactional id")
+_TOPIC_RIGHT = Access(
+    Operation.DESCRIBE, ResourceType.TOPIC, None, "each topic of a transaction; the others are left out"
+)
 
 
 async def handle(node: Node, request: Request[DescribeTransactionsRequest]) -> DescribeTransactionsResponse:
@@ -25,6 +30,7 @@ async def handle(node: Node, request: Request[DescribeTransactionsRequest]) -> D
     return DescribeTransactionsResponse(
         transaction_states=[
             _to_state(
+                request,
                 name,
                 ErrorCode.INVALID_REQUEST if repeats.refuses(name) else node.transactions.describe(name),
             )
@@ -33,12 +39,13 @@ async def handle(node: Node, request: Request[DescribeTransactionsRequest]) -> D
     )
 
 
-def _to_state(name: str, found: TransactionMetadata | ErrorCode) -> TransactionState:
+def _to_state(request: AnyRequest, name: str, found: TransactionMetadata | ErrorCode) -> TransactionState:
     if isinstance(found, ErrorCode):
         return TransactionState(error_code=found, transactional_id=name)
     topics: dict[str, list[int]] = {}
     for topic, partition in found.partitions:
-        topics.setdefault(topic, []).append(partition)
+        if request.shows(_TOPIC_RIGHT, topic):
+            topics.setdefault(topic, []).append(partition)
     return TransactionState(
         transactional_id=name,
         transaction_state=found.state.value,
@@ -50,28 +57,14 @@ def _to_state(name: str, found: TransactionMetadata | ErrorCode) -> TransactionS
     )
 
 
-_ID_RIGHT = right(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, "each transactional id")
-_TOPIC_RIGHT = Access(
-    Operation.DESCRIBE, ResourceType.TOPIC, None, "each topic of a transaction; the others are left out"
-)
-
-
-async def _guard(
-    asked: Asked[DescribeTransactionsRequest, DescribeTransactionsResponse],
-) -> DescribeTransactionsResponse:
-    answer = await each(asked, lambda name: (_ID_RIGHT, name))
-    seen = [
-        replaced(state, topics=[topic for topic in state.topics if asked.shows(_TOPIC_RIGHT, topic.topic)])
-        async for state in in_slices(answer.transaction_states)
-    ]
-    return replaced(answer, transaction_states=seen)
-
-
 API = ServedApi(
     key=ApiKey.DESCRIBE_TRANSACTIONS,
     versions=(0, 0),
     handler=handle,
-    guard=Guard((_ID_RIGHT, _TOPIC_RIGHT), _guard),
+    guard=Guard(
+        (_ID_RIGHT, _TOPIC_RIGHT),
+        lambda node, request: each(node, request, lambda name: (_ID_RIGHT, name)),
+    ),
     errors=in_elements(Level("transactional_ids", "transaction_states", {"": "transactional_id"})),
     reads_only=True,
 )

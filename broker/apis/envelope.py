@@ -47,6 +47,7 @@ API = ServedApi(
     versions=(0, 0),
     handler=handle,
     guard=whole(right(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, "all of it")),
+    is_of_broker=lambda _body: True,
     carried_out=True,
     cluster_only=True,
 )

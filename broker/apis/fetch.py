@@ -31,7 +31,7 @@ from ..event_loop.stopwatch import clock
 from ..event_loop.time_slices import Slices
 from ..node import Node
 from ..partitions.partition import LocalTopic, Partition
-from ._api import Asked, Guard, Request, ServedApi
+from ._api import Guard, Request, ServedApi
 from ._errors import ErrorShape, Level, same_fields
 from ._guards import each, each_topic, topic_name
 from ._lookup import NO_EPOCH, find_topic, partition_of
@@ -57,12 +57,24 @@ _ALL_AGAIN_S = 5.0
 class _Fetch:
     """One request in progress, with the values that all of its partitions share."""
 
-    __slots__ = ("any_replica", "by_broker", "cluster", "committed", "found", "node", "request", "session")
+    __slots__ = (
+        "any_replica",
+        "asks_rights",
+        "by_broker",
+        "cluster",
+        "committed",
+        "found",
+        "node",
+        "request",
+        "session",
+    )
 
     def __init__(self, node: Node, request: Request[FetchRequest], session: ServedFetchSession) -> None:
         self.node = node
         self.request = request
         self.session = session
+        # a session has more topics than its requests name, which is all that the guard knows
+        self.asks_rights = request.authorizer is not None and request.body.session_epoch != NO_SESSION_EPOCH
         self.by_broker = session.by_broker
         self.any_replica = not session.by_broker and request.version >= _RACKS_FROM
         self.committed = request.body.isolation_level == _READ_COMMITTED
@@ -264,11 +276,15 @@ def _most_bytes(node: Node, request: Request[FetchRequest], *, by_broker: bool) 
 def _follower_of(node: Node, request: Request[FetchRequest]) -> tuple[int, int] | None:
     """Node id and epoch of the follower that sent this; None for a client."""
     body = request.body
-    if body.replica_state is None or request.version < _REPLICA_STATE_FROM:
-        node_id, epoch = body.replica_id, -1
-    else:
-        node_id, epoch = body.replica_state
-    return (node_id, epoch) if node.cluster is not None and node_id >= 0 else None
+    if node.cluster is None or not is_of_replica(body):
+        return None
+    return (body.replica_id, -1) if body.replica_state is None else body.replica_state
+
+
+def is_of_replica(body: FetchRequest) -> bool:
+    """Return whether the request says that a follower sent it."""
+    # v15 moved the number into a struct
+    return (body.replica_id if body.replica_state is None else body.replica_state.replica_id) >= 0
 
 
 async def _read_partitions(
@@ -314,7 +330,7 @@ def _read_partition(
 ) -> tuple[Partition, PartitionData]:
     """Read a partition; for ``range_bytes`` or more return only the place in the file."""
     request, topic, wanted = fetch.request, place.topic, place.wanted
-    if request.may is not None and not request.may(topic):
+    if fetch.asks_rights and not _may_read(fetch.node, request, topic):
         raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "the topic may not be read")
     if fetch.found is None or fetch.found[0] is not topic:
         image = find_topic(fetch.node, topic.topic, topic.topic_id, by_id=fetch.session.by_id)
@@ -448,24 +464,19 @@ _REPLICA_RIGHT = Access(
 _TOPIC_RIGHT = right(Operation.READ, ResourceType.TOPIC, "each topic, for everyone else")
 
 
-async def _guard(asked: Asked[FetchRequest, FetchResponse]) -> FetchResponse:
-    body = asked.request.body
-    # v15 moved the number into a struct
-    number = body.replica_id if body.replica_state is None else body.replica_state.replica_id
-    if body.session_epoch != NO_SESSION_EPOCH:
+def _may_read(node: Node, request: Request[FetchRequest], topic: FetchTopic) -> bool:
+    if is_of_replica(request.body):
+        return request.allows(_REPLICA_RIGHT)
+    name = topic_name(node, topic, "topic")
+    return name is None or request.allows(_TOPIC_RIGHT, name)
 
-        def may(topic: FetchTopic) -> bool:
-            if number >= 0:
-                return asked.may(_REPLICA_RIGHT, CLUSTER_NAME)
-            name = topic_name(asked, topic, "topic")
-            return name is None or asked.may(_TOPIC_RIGHT, name)
 
-        # a session has more topics than its requests name
-        asked.request.may = may
-        return await asked.proceed()
-    if number >= 0:
-        return await each(asked, lambda _item: (_REPLICA_RIGHT, CLUSTER_NAME))
-    return await each_topic(asked, _TOPIC_RIGHT, "topic")
+async def _guard(node: Node, request: Request[FetchRequest]) -> object:
+    if request.body.session_epoch != NO_SESSION_EPOCH:
+        return await request.proceed(node)
+    if is_of_replica(request.body):
+        return await each(node, request, lambda _item: (_REPLICA_RIGHT, CLUSTER_NAME))
+    return await each_topic(node, request, _TOPIC_RIGHT, "topic")
 
 
 _LEVELS = (
@@ -482,4 +493,5 @@ API = ServedApi(
     parks=True,
     reads_only=True,
     fetches=True,
+    is_of_broker=is_of_replica,
 )

@@ -20,9 +20,9 @@ from ..node import Node
 from ..partitions.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from ..share_state import find_share_coordinators
 from ..transactions import start_transactions
-from ._api import Asked, Guard, Request, ServedApi
+from ._api import Guard, Request, ServedApi
 from ._errors import ErrorShape, Level
-from ._guards import each, refusal_error
+from ._guards import each
 
 if TYPE_CHECKING:
     from ..metadata.cluster_node import ClusterNode
@@ -144,10 +144,10 @@ _TRANSACTION_RIGHT = right(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, "e
 _SHARE_RIGHT = right(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, "each share group's partition")
 
 
-async def _guard(asked: Asked[FindCoordinatorRequest, FindCoordinatorResponse]) -> FindCoordinatorResponse:
-    request, body = asked.request, asked.request.body
+async def _guard(node: Node, request: Request[FindCoordinatorRequest]) -> object:
+    body = request.body
     if body.key_type not in (_GROUP, _TRANSACTION, _SHARE):
-        return await asked.proceed()  # which refuses it
+        return await request.proceed(node)  # which refuses it
 
     def wanted(key: str) -> tuple[Access, str]:
         if body.key_type == _GROUP:
@@ -155,11 +155,10 @@ async def _guard(asked: Asked[FindCoordinatorRequest, FindCoordinatorResponse]) 
         return (_TRANSACTION_RIGHT, key) if body.key_type == _TRANSACTION else (_SHARE_RIGHT, CLUSTER_NAME)
 
     if request.version >= _MANY_FROM:
-        return await each(asked, wanted)
+        return await each(node, request, wanted)
     access, name = wanted(body.key)
-    if not asked.may(access, name):
-        raise refusal_error(access)
-    return await asked.proceed()
+    request.require(access, name)
+    return await request.proceed(node)
 
 
 API = ServedApi(

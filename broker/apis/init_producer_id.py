@@ -8,15 +8,27 @@ from ...transactions import Initialize
 from ..authorizer import Access, Operation, ResourceType, right
 from ..node import Node
 from ..transactions import take_producer_id
-from ._api import Asked, Guard, Request, ServedApi
+from ._api import Guard, Request, ServedApi
 from ._errors import at_top
-from ._guards import refusal_error
 from ._transactions import fenced_name
 
 #: Version from which clients know PRODUCER_FENCED.
 _FENCED_FROM = 4
 
 _NONE = -1
+
+_TRANSACTION_RIGHT = right(
+    Operation.WRITE, ResourceType.TRANSACTIONAL_ID, "the transactional id, if there is one"
+)
+_IDEMPOTENT_RIGHT = right(
+    Operation.IDEMPOTENT_WRITE, ResourceType.CLUSTER, "without one, if the next right is missing"
+)
+_SOME_TOPIC_RIGHT = Access(
+    Operation.WRITE,
+    ResourceType.TOPIC,
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+    "without one: any topic that there may be",
+)
 
 
 async def handle(node: Node, request: Request[InitProducerIdRequest]) -> InitProducerIdResponse:
@@ -40,30 +52,12 @@ async def handle(node: Node, request: Request[InitProducerIdRequest]) -> InitPro
     )
 
 
-_TRANSACTION_RIGHT = right(
-    Operation.WRITE, ResourceType.TRANSACTIONAL_ID, "the transactional id, if there is one"
-)
-_IDEMPOTENT_RIGHT = right(
-    Operation.IDEMPOTENT_WRITE, ResourceType.CLUSTER, "without one, if the next right is missing"
-)
-_SOME_TOPIC_RIGHT = Access(
-    Operation.WRITE,
-    ResourceType.TOPIC,
-    ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
-    "without one: any topic that there may be",
-)
-
-
-async def _guard(asked: Asked[InitProducerIdRequest, InitProducerIdResponse]) -> InitProducerIdResponse:
-    name = asked.request.body.transactional_id
-    if name is not None:
-        if not asked.may(_TRANSACTION_RIGHT, name):
-            raise refusal_error(_TRANSACTION_RIGHT)
-    elif not asked.authorizer.allows_some(
-        asked.request.context, _SOME_TOPIC_RIGHT.operation, _SOME_TOPIC_RIGHT.resource
-    ) and not asked.may(_IDEMPOTENT_RIGHT):
-        raise refusal_error(_IDEMPOTENT_RIGHT)
-    return await asked.proceed()
+async def _guard(node: Node, request: Request[InitProducerIdRequest]) -> object:
+    if request.body.transactional_id is not None:
+        request.require(_TRANSACTION_RIGHT, request.body.transactional_id)
+    elif not request.allows_some(_SOME_TOPIC_RIGHT):
+        request.require(_IDEMPOTENT_RIGHT)
+    return await request.proceed(node)
 
 
 API = ServedApi(

@@ -5,7 +5,9 @@ from __future__ import annotations
 from ...protocol import ApiKey
 from ...protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from ..authorizer import Access, Operation, ResourceType
-from ._api import Asked, Guard, ServedApi, replaced
+from ..node import Node
+from ._api import Guard, Request, ServedApi, replaced
+from ._guards import only_shown
 
 _ALL_RIGHT = Access(Operation.DESCRIBE, ResourceType.CLUSTER, None, "all groups")
 _GROUP_RIGHT = Access(
@@ -13,12 +15,12 @@ _GROUP_RIGHT = Access(
 )
 
 
-async def _guard(asked: Asked[ListGroupsRequest, ListGroupsResponse]) -> ListGroupsResponse:
-    answer = await asked.proceed()
-    if not asked.may(_ALL_RIGHT):
-        seen = [group for group in answer.groups if asked.may(_GROUP_RIGHT, group.group_id)]
-        return replaced(answer, groups=seen)
-    return answer
+async def _guard(node: Node, request: Request[ListGroupsRequest]) -> object:
+    answer = await request.proceed(node)
+    if request.shows(_ALL_RIGHT):
+        return answer
+    seen = await only_shown(request, answer.groups, _GROUP_RIGHT, lambda group: group.group_id)
+    return replaced(answer, groups=seen)
 
 
 API: ServedApi[ListGroupsRequest, ListGroupsResponse] = ServedApi(

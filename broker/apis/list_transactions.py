@@ -13,10 +13,18 @@ from ...statemachine import TransactionState
 from ..authorizer import Access, Operation, ResourceType
 from ..event_loop.time_slices import in_slices
 from ..node import Node
-from ._api import Asked, Guard, Request, ServedApi, replaced
+from ._api import Request, ServedApi
 from ._errors import AT_TOP
+from ._guards import by_handler
 
 _STATES = {state.value for state in TransactionState}
+
+_ID_RIGHT = Access(
+    Operation.DESCRIBE,
+    ResourceType.TRANSACTIONAL_ID,
+    None,
+    "each transactional id; the others are left out",
+)
 
 
 async def handle(node: Node, request: Request[ListTransactionsRequest]) -> ListTransactionsResponse:
@@ -39,33 +47,16 @@ async def handle(node: Node, request: Request[ListTransactionsRequest]) -> ListT
             and (not producers or each.producer_id in producers)
             and (body.duration_filter < 0 or now_ms - each.start_ms > body.duration_filter)
             and (expression is None or expression.fullmatch(each.transactional_id))
+            and request.shows(_ID_RIGHT, each.transactional_id)
         ],
     )
-
-
-_ID_RIGHT = Access(
-    Operation.DESCRIBE,
-    ResourceType.TRANSACTIONAL_ID,
-    None,
-    "each transactional id; the others are left out",
-)
-
-
-async def _guard(asked: Asked[ListTransactionsRequest, ListTransactionsResponse]) -> ListTransactionsResponse:
-    answer = await asked.proceed()
-    seen = [
-        each
-        async for each in in_slices(answer.transaction_states)
-        if asked.shows(_ID_RIGHT, each.transactional_id)
-    ]
-    return replaced(answer, transaction_states=seen)
 
 
 API = ServedApi(
     key=ApiKey.LIST_TRANSACTIONS,
     versions=(0, 2),
     handler=handle,
-    guard=Guard((_ID_RIGHT,), _guard),
+    guard=by_handler(_ID_RIGHT),
     errors=AT_TOP,
     reads_only=True,
 )

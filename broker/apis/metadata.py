@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 from uuid import UUID
 
@@ -22,14 +22,14 @@ from ..event_loop.time_slices import in_slices
 from ..metadata.topics import NO_TOPIC_ID
 from ..node import Node
 from ..partitions.topic_names import check_name
-from ._api import Asked, Guard, Request, ServedApi
+from ._api import Guard, Request, ServedApi
 from ._errors import ErrorShape, Level, same_fields
-from ._guards import CLUSTER_OPERATIONS_RIGHT, topic_name, with_cluster_operations, with_operations
+from ._guards import only_shown, topic_name, with_operations
 from ._lookup import (
-    CLUSTER_OPERATIONS,
+    CLUSTER_OPERATIONS_RIGHT,
     OPERATIONS_NOT_ASKED,
-    TOPIC_OPERATIONS,
     brokers_of,
+    cluster_operations,
     find_topic,
 )
 from .create_topics import check_total, create_all
@@ -43,13 +43,12 @@ _NO_IDS = (None, NO_TOPIC_ID)
 
 async def handle(node: Node, request: Request[MetadataRequest]) -> MetadataResponse:
     """Describe brokers and topics; topics have ids from v10 and can be asked for by id from v12."""
-    body = request.body
-    if request.version < _IDS_ASKED_FROM and any(item.topic_id for item in body.topics or ()):
+    if request.version < _IDS_ASKED_FROM and any(item.topic_id for item in request.body.topics or ()):
         raise KafkaError(
             ErrorCode.INVALID_REQUEST, f"topics cannot be asked for by id before v{_IDS_ASKED_FROM}"
         )
     image = node.image
-    answer = MetadataResponse(
+    return MetadataResponse(
         brokers=[
             MetadataResponseBroker(node_id=each.node_id, host=host, port=port, rack=each.rack)
             for each, host, port in brokers_of(node, request)
@@ -57,10 +56,8 @@ async def handle(node: Node, request: Request[MetadataRequest]) -> MetadataRespo
         cluster_id=image.cluster_id,
         controller_id=image.controller_id,
         topics=await _describe_topics(node, request),
+        cluster_authorized_operations=cluster_operations(request),
     )
-    if body.include_cluster_authorized_operations:
-        return answer._replace(cluster_authorized_operations=CLUSTER_OPERATIONS)
-    return answer
 
 
 def _topics_meant(topics: Iterable[MetadataRequestTopic]) -> list[MetadataRequestTopic]:
@@ -146,16 +143,16 @@ def _describe_topic(
         )
     # written as an array is, though it is none
     partitions: Any = topic.described
-    operations = (
-        TOPIC_OPERATIONS if request.body.include_topic_authorized_operations else OPERATIONS_NOT_ASKED
-    )
+    wanted = request.body.include_topic_authorized_operations
     return MetadataResponseTopic(
         error_code=ErrorCode.NONE,
         name=topic.name,
         topic_id=topic.id,
         is_internal=topic.internal,
         partitions=partitions,
-        topic_authorized_operations=operations,
+        topic_authorized_operations=request.operations(ResourceType.TOPIC, topic.name)
+        if wanted
+        else OPERATIONS_NOT_ASKED,
     )
 
 
@@ -187,42 +184,40 @@ _CREATE_ANY_RIGHT = Access(
 _CREATE_RIGHT = right(Operation.CREATE, ResourceType.TOPIC, "each topic to be created on the way")
 
 
-async def _guard(asked: Asked[MetadataRequest, MetadataResponse]) -> MetadataResponse:
-    body, version = asked.request.body, asked.request.version
+async def _guard(node: Node, request: Request[MetadataRequest]) -> object:
+    body, version = request.body, request.version
     if body.topics is None or (version == 0 and not body.topics):
         refused: list[MetadataRequestTopic] = []
-        answer = await asked.proceed()
-        topics: Sequence[MetadataResponseTopic] = [
-            topic async for topic in in_slices(answer.topics) if asked.shows(_TOPIC_RIGHT, topic.name or "")
-        ]
+        answer = await request.proceed(node)
+        topics = await only_shown(request, answer.topics, _TOPIC_RIGHT, lambda topic: topic.name or "")
     else:
-        allowed, refused = await _sorted_out(asked, body.topics)
-        asked.narrow(topics=allowed)
-        answer = await asked.proceed()
+        allowed, refused = await _sorted_out(node, request, body.topics)
+        request.narrow(topics=allowed)
+        answer = await request.proceed(node)
         # in v0 an empty list stands for all topics
         topics = answer.topics if allowed else []
     if body.include_topic_authorized_operations:
         field = "topic_authorized_operations"
         topics = [
-            with_operations(asked, topic, ResourceType.TOPIC, topic.name, field) if topic.name else topic
+            with_operations(request, topic, ResourceType.TOPIC, topic.name, field) if topic.name else topic
             async for topic in in_slices(topics)
         ]
-    errors = asked.request.element_errors(refused, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-    return with_cluster_operations(asked, answer._replace(topics=[*topics, *errors]))
+    errors = request.element_errors(refused, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    return answer._replace(topics=[*topics, *errors])
 
 
 async def _sorted_out(
-    asked: Asked[MetadataRequest, MetadataResponse], topics: Iterable[MetadataRequestTopic]
+    node: Node, request: Request[MetadataRequest], topics: Iterable[MetadataRequestTopic]
 ) -> tuple[list[MetadataRequestTopic], list[MetadataRequestTopic]]:
     """Split the requested topics into those that the sender may describe, and the others."""
     allowed: list[MetadataRequestTopic] = []
     refused: list[MetadataRequestTopic] = []
     async for item in in_slices(_topics_meant(topics)):
-        name = topic_name(asked, item)
-        may = name is None or asked.may(_TOPIC_RIGHT, name)
-        missing = name is not None and asked.node.topics.get(name) is None
-        if name is not None and may and missing and _may_create(asked.node, asked.request):
-            may = asked.shows(_CREATE_ANY_RIGHT) or asked.may(_CREATE_RIGHT, name)
+        name = topic_name(node, item)
+        may = name is None or request.allows(_TOPIC_RIGHT, name)
+        missing = name is not None and node.topics.get(name) is None
+        if name is not None and may and missing and _may_create(node, request):
+            may = request.shows(_CREATE_ANY_RIGHT) or request.allows(_CREATE_RIGHT, name)
         (allowed if may else refused).append(item)
     return allowed, refused
 

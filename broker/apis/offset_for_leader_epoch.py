@@ -11,7 +11,7 @@ from ...protocol.messages.offset_for_leader_epoch import (
 )
 from ..authorizer import Access, Operation, ResourceType, right
 from ..node import Node
-from ._api import Asked, Guard, Request, ServedApi
+from ._api import Guard, Request, ServedApi
 from ._errors import Level, in_elements, same_fields
 from ._guards import each_topic
 from ._lookup import find_partition
@@ -36,10 +36,10 @@ _ANY_RIGHT = Access(
 _TOPIC_RIGHT = right(Operation.DESCRIBE, ResourceType.TOPIC, "each topic")
 
 
-async def _guard(
-    asked: Asked[OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse],
-) -> OffsetForLeaderEpochResponse:
-    return await (asked.proceed() if asked.may(_ANY_RIGHT) else each_topic(asked, _TOPIC_RIGHT, "topic"))
+async def _guard(node: Node, request: Request[OffsetForLeaderEpochRequest]) -> object:
+    if request.allows(_ANY_RIGHT):
+        return await request.proceed(node)
+    return await each_topic(node, request, _TOPIC_RIGHT, "topic")
 
 
 API = ServedApi(

@@ -38,9 +38,9 @@ from ..event_loop.time_slices import in_slices
 from ..node import Node
 from ..partitions.partition import Partition
 from ..transactions import Writer
-from ._api import Asked, Guard, Request, ServedApi
+from ._api import Guard, Request, ServedApi, refusal_error
 from ._errors import Level, in_elements, same_fields
-from ._guards import each_topic, refusal_error, topic_name
+from ._guards import each_topic, topic_name
 from ._lookup import find_partition
 from ._transactions import written_name
 
@@ -367,18 +367,18 @@ _TOPIC_RIGHT = right(Operation.WRITE, ResourceType.TOPIC, "each topic")
 _TRANSACTIONAL = 0x10
 
 
-async def _guard(asked: Asked[ProduceRequest, ProduceResponse | None]) -> ProduceResponse | None:
-    body = asked.request.body
+async def _guard(node: Node, request: Request[ProduceRequest]) -> object:
+    body = request.body
     if any(_is_transactional(data.records) for item in body.topic_data for data in item.partition_data) and (
-        body.transactional_id is None or not asked.may(_TRANSACTION_RIGHT, body.transactional_id)
+        body.transactional_id is None or not request.allows(_TRANSACTION_RIGHT, body.transactional_id)
     ):
         raise refusal_error(_TRANSACTION_RIGHT)
     if body.acks == 0:
         for item in body.topic_data:
-            name = topic_name(asked, item)
-            if name is not None and not asked.may(_TOPIC_RIGHT, name):
+            name = topic_name(node, item)
+            if name is not None and not request.allows(_TOPIC_RIGHT, name):
                 raise ProtocolError(f"a Produce with acks=0 to {name}, which is not allowed")
-    return await each_topic(asked, _TOPIC_RIGHT)
+    return await each_topic(node, request, _TOPIC_RIGHT)
 
 
 def _is_transactional(records: bytes | memoryview | None) -> bool:

@@ -9,24 +9,12 @@ from ...protocol.messages.share_group_heartbeat import (
     ShareGroupHeartbeatResponse,
 )
 from ..authorizer import Operation, ResourceType, right
-from ._api import Asked, Guard, ServedApi, hand_over
+from ._api import ServedApi, hand_over
 from ._errors import AT_TOP
-from ._guards import refusal_error
+from ._guards import member_heartbeat
 
 _GROUP_RIGHT = right(Operation.READ, ResourceType.GROUP, "the group")
 _TOPIC_RIGHT = right(Operation.DESCRIBE, ResourceType.TOPIC, "each topic that the member names")
-
-
-async def _guard(
-    asked: Asked[ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse],
-) -> ShareGroupHeartbeatResponse:
-    body = asked.request.body
-    if not asked.may(_GROUP_RIGHT, body.group_id):
-        raise refusal_error(_GROUP_RIGHT)
-    for name in body.subscribed_topic_names or ():
-        if not asked.may(_TOPIC_RIGHT, name):
-            raise refusal_error(_TOPIC_RIGHT)
-    return await asked.proceed()
 
 
 API: ServedApi[ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse] = ServedApi(
@@ -34,6 +22,6 @@ API: ServedApi[ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse] = Served
     versions=(1, 1),
     handler=hand_over,
     feature=SHARE_VERSION,
-    guard=Guard((_GROUP_RIGHT, _TOPIC_RIGHT), _guard),
+    guard=member_heartbeat(_GROUP_RIGHT, _TOPIC_RIGHT),
     errors=AT_TOP,
 )

@@ -23,14 +23,16 @@ from ..authorizer import Operation, ResourceType, right
 from ..event_loop.time_slices import in_slices
 from ..node import Node
 from ..transactions import write_marker
-from ._api import Asked, Guard, Request, ServedApi
+from ._api import Guard, Request, ServedApi
 from ._errors import Level, in_elements, same_fields
-from ._guards import refusal_error
 
 #: A producer epoch that stands for none.
 _NO_EPOCH: Final = -1
 #: Stands for the leader epoch that a request does not name.
 _ANY_EPOCH: Final = -1
+
+_ALTER_RIGHT = right(Operation.ALTER, ResourceType.CLUSTER, "the cluster")
+_BROKER_RIGHT = right(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, "or this one")
 
 
 async def handle(node: Node, request: Request[WriteTxnMarkersRequest]) -> WriteTxnMarkersResponse:
@@ -90,14 +92,10 @@ async def _write_marker(
     return await write_marker(node, place, marker)
 
 
-_ALTER_RIGHT = right(Operation.ALTER, ResourceType.CLUSTER, "the cluster")
-_BROKER_RIGHT = right(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, "or this one")
-
-
-async def _guard(asked: Asked[WriteTxnMarkersRequest, WriteTxnMarkersResponse]) -> WriteTxnMarkersResponse:
-    if not asked.shows(_ALTER_RIGHT) and not asked.may(_BROKER_RIGHT):
-        raise refusal_error(_BROKER_RIGHT)
-    return await asked.proceed()
+async def _guard(node: Node, request: Request[WriteTxnMarkersRequest]) -> object:
+    if not request.shows(_ALTER_RIGHT):
+        request.require(_BROKER_RIGHT)
+    return await request.proceed(node)
 
 
 API = ServedApi(

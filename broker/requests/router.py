@@ -226,7 +226,7 @@ class Router:
         handled_s = clock()
         if response is not None:
             meter.see_all(response)
-        if self._node.quotas.active and not (cluster is not None and _is_of_broker(api, body)):
+        if self._node.quotas.active and not (cluster is not None and api.is_of_broker(body)):
             spent_s = read_s + stopwatch.running_s
             answer = self._within_quotas(header, request, response, peer, size, spent_s)
             meter.throttle.record(peer.delay_ms / 1000)
@@ -343,16 +343,6 @@ class Router:
                 "%s v%d failed: answered UNKNOWN_SERVER_ERROR", request.api.name, request.version
             )
             return request.error_answer(ErrorCode.UNKNOWN_SERVER_ERROR)
-
-
-def _is_of_broker(api: AnyApi, body: Any) -> bool:
-    """Return whether a broker of the cluster sent this, as a follower or to forward: brokers have no
-    quotas.
-    """
-    if api.key is not ApiKey.FETCH:
-        return api.key in (ApiKey.ENVELOPE, ApiKey.ALTER_PARTITION)
-    replica_id: int = body.replica_id if body.replica_state is None else body.replica_state.replica_id
-    return replica_id >= 0
 
 
 def _encoding(api: AnyApi, header: RequestHeader, response: object) -> _Frame | Steps[bytearray]:
