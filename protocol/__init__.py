@@ -75,7 +75,7 @@ from ._messages import (
 from ._murmur2 import murmur2, partition_of_key
 from ._native_parts import has_native, implementation
 from ._reader import TopicPartition, WireReader
-from ._share_keys import SharePartitionKey
+from ._share_groups import AcknowledgeType, SharePartitionKey
 from ._subscription import (
     SUBSCRIPTION_VERSION,
     Assignment,
@@ -104,6 +104,7 @@ __all__ = [
     "SHARE_EVENTS",
     "SUBSCRIPTION_VERSION",
     "ZSTD_LEVEL",
+    "AcknowledgeType",
     "Api",
     "ApiKey",
     "Assignment",

@@ -4,7 +4,7 @@ sessions in which members read them (KIP-932).
 No I/O and no clock: times are arguments, and what has to be stored is returned as a ``StateWrite``.
 """
 
-from .acknowledgements import AcknowledgedRange, AcknowledgeType, check_ranges
+from .acknowledgements import AcknowledgedRange, check_ranges
 from .partition import (
     AcquiredRange,
     Acquisition,
@@ -30,7 +30,6 @@ __all__ = [
     "CLOSING_EPOCH",
     "MOST_ID_CHARACTERS",
     "OPENING_EPOCH",
-    "AcknowledgeType",
     "AcknowledgedRange",
     "AcquiredRange",
     "Acquisition",

@@ -3,24 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from enum import IntEnum
 from itertools import groupby
 from typing import NamedTuple
 
-from ..protocol import ErrorCode, KafkaError
-
-
-class AcknowledgeType(IntEnum):
-    """AcknowledgeTypes of ShareFetch and ShareAcknowledge.
-
-    ``GAP``: there is no record at the offset, e.g. in a control batch.
-    """
-
-    GAP = 0
-    ACCEPT = 1
-    RELEASE = 2
-    REJECT = 3
-    RENEW = 4
+from ..protocol import AcknowledgeType, ErrorCode, KafkaError
 
 
 class AcknowledgedRange(NamedTuple):

@@ -24,9 +24,9 @@ from enum import IntEnum
 from operator import attrgetter
 from typing import Final, NamedTuple
 
-from ..protocol import ErrorCode, KafkaError
+from ..protocol import AcknowledgeType, ErrorCode, KafkaError
 from ..statemachine import SHARE_RECORD, ShareRecordState, ShareRecordTrigger
-from .acknowledgements import AcknowledgedRange, AcknowledgeType
+from .acknowledgements import AcknowledgedRange
 from .tallies import ShareSummary, ShareTallies, Tally
 
 _S, _T = ShareRecordState, ShareRecordTrigger

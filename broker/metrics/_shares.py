@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from ...share_partitions import AcknowledgedRange, AcknowledgeType
+from ...protocol import AcknowledgeType
+from ...share_partitions import AcknowledgedRange
 from ._sensors import Histogram
 from ._snapshot import SharePartitionFigures, TallyFigures
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from ...client.errors import ConsumerClosedError
 from ...client.threads import LoopThread
-from ...protocol import KohortError, TopicPartition
+from ...protocol import AcknowledgeType, KohortError, TopicPartition
 from ..events import EventLog
 from .consumer import CLOSE_TIMEOUT_MS, ShareConsumer, ShareConsumerStatus
 from .locks import say_once
-from .records import AckType, ShareRecord
+from .records import ShareRecord
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -127,25 +127,25 @@ class BlockingShareConsumer:
 
     def accept(self, records: ShareRecord | Iterable[ShareRecord]) -> None:
         """As ShareConsumer.accept."""
-        self._say(records, AckType.ACCEPT)
+        self._say(records, AcknowledgeType.ACCEPT)
 
     def release(self, records: ShareRecord | Iterable[ShareRecord]) -> None:
         """As ShareConsumer.release."""
-        self._say(records, AckType.RELEASE)
+        self._say(records, AcknowledgeType.RELEASE)
 
     def reject(self, records: ShareRecord | Iterable[ShareRecord]) -> None:
         """As ShareConsumer.reject."""
-        self._say(records, AckType.REJECT)
+        self._say(records, AcknowledgeType.REJECT)
 
     def renew(self, records: ShareRecord | Iterable[ShareRecord]) -> None:
         """As ShareConsumer.renew."""
         self._call(self._consumer.renew, records)
 
-    def _say(self, records: ShareRecord | Iterable[ShareRecord], verdict: AckType) -> None:
+    def _say(self, records: ShareRecord | Iterable[ShareRecord], verdict: AcknowledgeType) -> None:
         for record in [records] if isinstance(records, ShareRecord) else records:
             self.acknowledge(record, verdict)
 
-    def acknowledge(self, record: ShareRecord, verdict: AckType) -> None:
+    def acknowledge(self, record: ShareRecord, verdict: AcknowledgeType) -> None:
         """Queue what a record says of itself. The loop takes it a little later, and others with it."""
         thread = self._require_thread()
         say_once(record, verdict)

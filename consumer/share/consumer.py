@@ -13,7 +13,7 @@ from uuid import UUID
 from ...client.errors import ConfigError, ConsumerClosedError
 from ...client.pool import SURROUNDINGS
 from ...client.waiting import Backoff, Signal, now_ms
-from ...protocol import KohortError, TopicPartition
+from ...protocol import AcknowledgeType, KohortError, TopicPartition
 from ..errors import ForkedError
 from ..event_lines import EventLines
 from ..events import BrokerUnavailable, ConsumerFailed, Event, EventLog
@@ -25,7 +25,7 @@ from .exchange import ShareExchange
 from .fetched import ShareReader
 from .locks import Locks
 from .member import ShareMembership
-from .records import AckType, Judge, ShareRecord
+from .records import Judge, ShareRecord
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -188,7 +188,7 @@ class ShareConsumer:
         while self._buffer:
             record = self._buffer.popleft()
             if record.lock is not None:
-                self._locks.acknowledge(record, AckType.RELEASE, now_ms())
+                self._locks.acknowledge(record, AcknowledgeType.RELEASE, now_ms())
         until = now_ms() + drain_ms
         while self._locks.any_held and (left := until - now_ms()) > 0:
             await self._more.wait(left)
@@ -270,7 +270,7 @@ class ShareConsumer:
             self._exchange.wake()
         if record.lock is not None and record.lock.deadline_ms <= (now := now_ms()):
             # if the broker has it locked all the same, it is delivered again sooner
-            self._locks.acknowledge(record, AckType.RELEASE, now)
+            self._locks.acknowledge(record, AcknowledgeType.RELEASE, now)
         return record if record.verdict is None and record.lock is not None else None
 
     async def _give_way(self) -> None:
@@ -297,27 +297,27 @@ class ShareConsumer:
 
     def accept(self, records: ShareRecord | Iterable[ShareRecord]) -> None:
         """Say that a record, or each of several, is done. Raises AlreadyAcknowledgedError."""
-        self._say(records, AckType.ACCEPT)
+        self._say(records, AcknowledgeType.ACCEPT)
 
     def release(self, records: ShareRecord | Iterable[ShareRecord]) -> None:
         """Give records back: they are delivered again, unless this was their last delivery."""
-        self._say(records, AckType.RELEASE)
+        self._say(records, AcknowledgeType.RELEASE)
 
     def reject(self, records: ShareRecord | Iterable[ShareRecord]) -> None:
         """Set records aside for good."""
-        self._say(records, AckType.REJECT)
+        self._say(records, AcknowledgeType.REJECT)
 
     def renew(self, records: ShareRecord | Iterable[ShareRecord]) -> None:
         """Have the locks of records begin anew, beside what the consumer renews by itself."""
         for record in [records] if isinstance(records, ShareRecord) else records:
             self._locks.renew(record)
 
-    def _say(self, records: ShareRecord | Iterable[ShareRecord], verdict: AckType) -> None:
+    def _say(self, records: ShareRecord | Iterable[ShareRecord], verdict: AcknowledgeType) -> None:
         now = now_ms()
         for record in [records] if isinstance(records, ShareRecord) else list(records):
             self._locks.acknowledge(record, verdict, now)
 
-    def acknowledge(self, record: ShareRecord, verdict: AckType) -> None:
+    def acknowledge(self, record: ShareRecord, verdict: AcknowledgeType) -> None:
         """Queue what a record says of itself."""
         self._locks.acknowledge(record, verdict, now_ms())
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from ...protocol import AcknowledgeType
 from ..events import Event, Partitions
-from .records import AckType, ShareRecord
+from .records import ShareRecord
 
 
 class LockLost(Event):
@@ -14,7 +15,7 @@ class LockLost(Event):
     """
 
     record: ShareRecord
-    verdict: AckType | None
+    verdict: AcknowledgeType | None
     late_ms: float
     reason: str
 

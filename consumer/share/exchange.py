@@ -18,7 +18,7 @@ from ...client.errors import BrokerConnectionError, ConsumerClosedError
 from ...client.pool import Channel
 from ...client.requests import partition_name
 from ...client.waiting import Backoff, Signal, now_ms
-from ...protocol import ApiKey, ErrorCode, KafkaError, KohortError, TopicPartition
+from ...protocol import AcknowledgeType, ApiKey, ErrorCode, KafkaError, KohortError, TopicPartition
 from ...protocol.messages.share_acknowledge import ShareAcknowledgeRequest, ShareAcknowledgeResponse
 from ...protocol.messages.share_fetch import PartitionData, ShareFetchRequest
 from ..events import BrokerUnavailable, Event, PartitionFailed, TopicMissing
@@ -26,7 +26,7 @@ from .config import ShareConsumerConfig
 from .events import RenewalUnavailable
 from .fetched import ShareReader
 from .locks import NOT_LOCKED, Locks, Said
-from .records import AckType, PartitionId, RecordLock, ShareRecord
+from .records import PartitionId, RecordLock, ShareRecord
 from .session import CLOSING, PeerSession, Range, acknowledged_topics, ranges_of
 
 #: Longest wait of a fetch while records are in hand, and of an acknowledgement for the next fetch.
@@ -464,7 +464,10 @@ class ShareExchange:
         if not due or self._renewal_told or not peer.renews or not self.config.renew_locks:
             return False
         while due:
-            said = {place: ranges_of((r.offset, AckType.RENEW) for r in part) for place, part in due.items()}
+            said = {
+                place: ranges_of((r.offset, AcknowledgeType.RENEW) for r in part)
+                for place, part in due.items()
+            }
             body = ShareAcknowledgeRequest(
                 self.config.group, self.member_id, peer.session.epoch, True, acknowledged_topics(said)
             )

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ...protocol import CorruptBatchError, TopicPartition, parse_batch_header
+from ...protocol import AcknowledgeType, CorruptBatchError, TopicPartition, parse_batch_header
 from ...protocol.messages.share_fetch import AcquiredRecords
 from ..errors import BatchTooLargeError
 from ..reading.fetched_records import ChunkReader
 from ..record import RecordBatch
 from .locks import Said
-from .records import AckType, Judge, PartitionId, RecordLock, ShareRecord
+from .records import Judge, PartitionId, RecordLock, ShareRecord
 
 
 @dataclass(slots=True, eq=False)
@@ -71,7 +71,7 @@ class ShareReader:
                             count,
                         )
                     )
-        found.rest += [Said(offset, AckType.GAP, None, lock.deadline_ms) for offset in counts]
+        found.rest += [Said(offset, AcknowledgeType.GAP, None, lock.deadline_ms) for offset in counts]
         return found
 
     def _batches(
@@ -94,7 +94,7 @@ class ShareReader:
             try:
                 header = parse_batch_header(rest, 0)
             except CorruptBatchError:
-                found.rest += [Said(offset, AckType.RELEASE, None, 0.0) for offset in counts]
+                found.rest += [Said(offset, AcknowledgeType.RELEASE, None, 0.0) for offset in counts]
                 counts.clear()
                 return
             one, rest = rest[: header.size], rest[header.size :]
@@ -104,7 +104,7 @@ class ShareReader:
                 damaged = [at for at in counts if header.base_offset <= at <= header.last_offset]
                 for offset in damaged:
                     del counts[offset]
-                found.rest += [Said(offset, AckType.RELEASE, None, 0.0) for offset in damaged]
+                found.rest += [Said(offset, AcknowledgeType.RELEASE, None, 0.0) for offset in damaged]
                 continue
             if batch is not None:
                 yield batch

@@ -8,11 +8,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ...protocol import ErrorCode, KafkaError, KohortError
+from ...protocol import AcknowledgeType, ErrorCode, KafkaError, KohortError
 from ..events import Event
 from .events import LockLost
 from .records import (
-    AckType,
     AlreadyAcknowledgedError,
     LockLostError,
     PartitionId,
@@ -33,7 +32,7 @@ class Said(NamedTuple):
     """
 
     offset: int
-    verdict: AckType
+    verdict: AcknowledgeType
     record: ShareRecord | None
     deadline_ms: float
 
@@ -118,7 +117,7 @@ class Locks:
         """
         held = self.held.pop(place, {})
         if held:
-            self._waiting[place].append([Said(offset, AckType.RELEASE, None, now) for offset in held])
+            self._waiting[place].append([Said(offset, AcknowledgeType.RELEASE, None, now) for offset in held])
             self._since.setdefault(place, now)
         self._lose(list(held.values()), now, reason)
 
@@ -138,7 +137,7 @@ class Locks:
 
     # what is said
 
-    def acknowledge(self, record: ShareRecord, verdict: AckType, now: float) -> None:
+    def acknowledge(self, record: ShareRecord, verdict: AcknowledgeType, now: float) -> None:
         """Queue a verdict. Of a record whose lock is lost it changes nothing, as the event has told."""
         say_once(record, verdict)
         self.queue(record, now)
@@ -283,7 +282,7 @@ class Locks:
             self._lose([record], now, str(error))
 
 
-def say_once(record: ShareRecord, verdict: AckType) -> None:
+def say_once(record: ShareRecord, verdict: AcknowledgeType) -> None:
     """Note a verdict on a record, which any thread may do. Raises AlreadyAcknowledgedError."""
     if record.verdict is not None:
         raise AlreadyAcknowledgedError(f"{_name(record)} has been acknowledged: {record.verdict.name}")

@@ -2,29 +2,13 @@
 
 from __future__ import annotations
 
-from enum import IntEnum
 from types import TracebackType
 from typing import NamedTuple, Protocol
 from uuid import UUID
 
-from ...protocol import TopicPartition
+from ...protocol import AcknowledgeType, TopicPartition
 from ..errors import ConsumerError
 from ..record import Headers
-
-
-class AckType(IntEnum):
-    """Type of an acknowledgement, with its number on the wire (ShareFetch, ShareAcknowledge)."""
-
-    #: An offset that holds no record: a transaction's marker, or what compaction removed.
-    GAP = 0
-    #: Done.
-    ACCEPT = 1
-    #: To be delivered again, perhaps to another member.
-    RELEASE = 2
-    #: Never to be delivered again.
-    REJECT = 3
-    #: Still worked on: the lock begins anew.
-    RENEW = 4
 
 
 class PartitionId(NamedTuple):
@@ -53,7 +37,7 @@ class LockLostError(ConsumerError):
 class Judge(Protocol):
     """Takes the verdicts on records."""
 
-    def acknowledge(self, record: ShareRecord, verdict: AckType) -> None: ...
+    def acknowledge(self, record: ShareRecord, verdict: AcknowledgeType) -> None: ...
 
     def renew(self, record: ShareRecord) -> None: ...
 
@@ -119,7 +103,7 @@ class ShareRecord:
         self.headers = headers
         self.delivery_count = delivery_count
         #: What was said of it; None so far.
-        self.verdict: AckType | None = None
+        self.verdict: AcknowledgeType | None = None
 
     def __repr__(self) -> str:
         said = "lost" if self.lost else "locked" if self.verdict is None else self.verdict.name.lower()
@@ -145,15 +129,15 @@ class ShareRecord:
 
     def accept(self) -> None:
         """Say that it is done. Raises AlreadyAcknowledgedError."""
-        self._judge.acknowledge(self, AckType.ACCEPT)
+        self._judge.acknowledge(self, AcknowledgeType.ACCEPT)
 
     def release(self) -> None:
         """Give it back: it is delivered again, unless this was its last delivery."""
-        self._judge.acknowledge(self, AckType.RELEASE)
+        self._judge.acknowledge(self, AcknowledgeType.RELEASE)
 
     def reject(self) -> None:
         """Set it aside for good: it is never delivered again."""
-        self._judge.acknowledge(self, AckType.REJECT)
+        self._judge.acknowledge(self, AcknowledgeType.REJECT)
 
     def renew(self) -> None:
         """Have its lock begin anew, beside what the consumer renews by itself."""
@@ -166,7 +150,7 @@ class ShareRecord:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self.verdict is None:
-            self._judge.acknowledge(self, AckType.ACCEPT if kind is None else AckType.RELEASE)
+            self._judge.acknowledge(self, AcknowledgeType.ACCEPT if kind is None else AcknowledgeType.RELEASE)
 
     async def __aenter__(self) -> ShareRecord:
         return self

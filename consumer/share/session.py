@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 from uuid import UUID
 
+from ...protocol import AcknowledgeType
 from ...protocol.messages.share_acknowledge import AcknowledgementBatch as AcknowledgedBatch
 from ...protocol.messages.share_acknowledge import AcknowledgePartition, AcknowledgeTopic
 from ...protocol.messages.share_fetch import (
@@ -16,7 +17,7 @@ from ...protocol.messages.share_fetch import (
     FetchTopic,
     ForgottenTopic,
 )
-from .records import AckType, PartitionId
+from .records import PartitionId
 
 #: Epochs: of a session that a fetch opens, and of one that closes; in between they go up by one.
 OPENING, CLOSING = 0, -1
@@ -28,14 +29,14 @@ class Range(NamedTuple):
 
     first: int
     last: int
-    verdict: AckType
+    verdict: AcknowledgeType
 
 
 #: What is acknowledged in a request.
 Acknowledged = Mapping[PartitionId, Sequence[Range]]
 
 
-def ranges_of(verdicts: Iterable[tuple[int, AckType]]) -> list[Range]:
+def ranges_of(verdicts: Iterable[tuple[int, AcknowledgeType]]) -> list[Range]:
     """Join neighbouring offsets of one verdict. The offsets are distinct, in any order."""
     ranges: list[Range] = []
     for offset, verdict in sorted(verdicts):

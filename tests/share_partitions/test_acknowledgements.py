@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kohort.protocol import ErrorCode, KafkaError
-from kohort.share_partitions import AcknowledgedRange, AcknowledgeType, check_ranges
+from kohort.protocol import AcknowledgeType, ErrorCode, KafkaError
+from kohort.share_partitions import AcknowledgedRange, check_ranges
 
 
 @pytest.mark.parametrize(

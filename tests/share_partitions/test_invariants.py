@@ -8,10 +8,9 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kohort.protocol import KafkaError
+from kohort.protocol import AcknowledgeType, KafkaError
 from kohort.share_partitions import (
     AcknowledgedRange,
-    AcknowledgeType,
     BatchOffsets,
     ShareLimits,
     SharePartition,

@@ -10,9 +10,9 @@ from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 from ....broker.partitions.partition import Partition
 from ....broker.partitions.topic_names import SHARE_STATE_TOPIC
 from ....broker.share.led_partition import LedPartition
-from ....protocol import ApiKey, ErrorCode, SharePartitionKey
+from ....protocol import AcknowledgeType, ApiKey, ErrorCode, SharePartitionKey
 from ....protocol.messages.share_fetch import AcknowledgementBatch, AcquiredRecords
-from ....share_partitions import CLOSING_EPOCH, AcknowledgeType, TopicPlace
+from ....share_partitions import CLOSING_EPOCH, TopicPlace
 from ..brokers._process import BrokerProcess
 from ..brokers._world import AnyWorld
 from ..engine._network import SimulatedCall

@@ -11,7 +11,15 @@ from uuid import UUID
 from ....client.cluster import Cluster
 from ....client.errors import BrokerConnectionError
 from ....log import decode_records
-from ....protocol import ApiKey, ErrorCode, KafkaError, KohortError, TopicPartition, iter_batches
+from ....protocol import (
+    AcknowledgeType,
+    ApiKey,
+    ErrorCode,
+    KafkaError,
+    KohortError,
+    TopicPartition,
+    iter_batches,
+)
 from ....protocol.messages.share_acknowledge import AcknowledgementBatch as Acknowledged
 from ....protocol.messages.share_acknowledge import (
     AcknowledgePartition,
@@ -30,7 +38,7 @@ from ....protocol.messages.share_group_heartbeat import (
     ShareGroupHeartbeatRequest,
     ShareGroupHeartbeatResponse,
 )
-from ....share_partitions import CLOSING_EPOCH, OPENING_EPOCH, AcknowledgeType, TopicPlace
+from ....share_partitions import CLOSING_EPOCH, OPENING_EPOCH, TopicPlace
 from ..brokers._clients import ClientProcess
 from ..brokers._world import AnyWorld
 

@@ -6,7 +6,8 @@ from uuid import UUID
 
 from kohort.consumer.events import Event
 from kohort.consumer.share.locks import Locks
-from kohort.consumer.share.records import AckType, PartitionId, RecordLock, ShareRecord
+from kohort.consumer.share.records import PartitionId, RecordLock, ShareRecord
+from kohort.protocol import AcknowledgeType
 
 PLACE = PartitionId(UUID(int=1), 0)
 LOCK_MS = 30_000.0
@@ -33,7 +34,7 @@ class Desk:
         self.locks.take(place, records, (), self.now)
         return records
 
-    def acknowledge(self, record: ShareRecord, verdict: AckType) -> None:
+    def acknowledge(self, record: ShareRecord, verdict: AcknowledgeType) -> None:
         self.locks.acknowledge(record, verdict, self.now)
 
     def renew(self, record: ShareRecord) -> None:

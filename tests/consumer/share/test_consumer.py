@@ -12,7 +12,8 @@ import pytest
 from kohort.client import ConfigError, ConsumerClosedError
 from kohort.client.waiting import now_ms
 from kohort.consumer import ShareConsumer
-from kohort.consumer.share.records import AckType, RecordLock, ShareRecord
+from kohort.consumer.share.records import RecordLock, ShareRecord
+from kohort.protocol import AcknowledgeType
 from tests.consumer.share.records import PLACE
 
 
@@ -31,7 +32,7 @@ async def test_a_record_whose_lock_ended_while_it_waited_is_given_back_and_not_d
     consumer._on_records([late, fresh])
     consumer._started = True
     assert await consumer.getmany(timeout_ms=0) == [fresh]
-    assert late.verdict is AckType.RELEASE
+    assert late.verdict is AcknowledgeType.RELEASE
     assert (consumer.state.locked, consumer.state.unanswered) == (1, 1)
 
 

@@ -17,7 +17,8 @@ import pytest
 from kohort.client import Cluster
 from kohort.consumer import AsyncGroupConsumer, FatalGroupError, ShareConsumer
 from kohort.consumer.share.events import LockLost
-from kohort.consumer.share.records import AckType, AlreadyAcknowledgedError, LockLostError, ShareRecord
+from kohort.consumer.share.records import AlreadyAcknowledgedError, LockLostError, ShareRecord
+from kohort.protocol import AcknowledgeType
 from tests.clients.test_share_consumers import configure
 
 pytestmark = [pytest.mark.kafka]
@@ -173,7 +174,7 @@ async def test_a_lock_that_ends_gives_the_record_to_another_and_one_that_is_rene
     assert isinstance(error, LockLostError)
     assert error.late_ms > 0
     (event,) = [event for event in slow.events.recent if isinstance(event, LockLost)]
-    assert (event.record, event.verdict) == (late, AckType.ACCEPT)
+    assert (event.record, event.verdict) == (late, AcknowledgeType.ACCEPT)
     for consumer, record in ((quick, again), (holder, held)):
         record.accept()
         assert await consumer.flush() == {record: None}

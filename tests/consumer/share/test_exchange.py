@@ -23,8 +23,8 @@ from kohort.consumer.share.exchange import BUSY_WAIT_MS, ShareExchange
 from kohort.consumer.share.fetched import ShareReader
 from kohort.consumer.share.locks import Locks
 from kohort.consumer.share.member import ShareMembership
-from kohort.consumer.share.records import AckType, PartitionId, ShareRecord
-from kohort.protocol import ErrorCode, KafkaError, TopicPartition, UnsupportedVersionError
+from kohort.consumer.share.records import PartitionId, ShareRecord
+from kohort.protocol import AcknowledgeType, ErrorCode, KafkaError, TopicPartition, UnsupportedVersionError
 from kohort.protocol.messages.share_acknowledge import (
     PartitionData as AcknowledgedPartition,
 )
@@ -138,7 +138,7 @@ class Bench:
             report=self.events.append,
         )
 
-    def acknowledge(self, record: ShareRecord, verdict: AckType) -> None:
+    def acknowledge(self, record: ShareRecord, verdict: AcknowledgeType) -> None:
         self.locks.acknowledge(record, verdict, now_ms())
 
     def renew(self, record: ShareRecord) -> None:
@@ -283,7 +283,7 @@ def test_locks_end_with_their_connection_or_session_and_not_with_a_session_that_
         for part in topic.partitions[0].acknowledgement_batches
     ]
     # a broker that is slower to notice than the next connection has the record locked still
-    assert said == ([[AckType.RELEASE]] if lost else [[AckType.ACCEPT]])
+    assert said == ([[AcknowledgeType.RELEASE]] if lost else [[AcknowledgeType.ACCEPT]])
 
 
 def test_a_cluster_without_share_groups_is_refused_in_words() -> None:

@@ -6,7 +6,8 @@ Covers: consumer/share/fetched.py.
 from __future__ import annotations
 
 from kohort.consumer.share.fetched import Acquired, ShareReader
-from kohort.consumer.share.records import AckType, RecordLock
+from kohort.consumer.share.records import RecordLock
+from kohort.protocol import AcknowledgeType
 from kohort.protocol.messages.share_fetch import AcquiredRecords
 from tests.consumer.batches import batch, marker
 from tests.consumer.share.records import LOCK_MS, PLACE, Desk
@@ -19,7 +20,7 @@ def read(data: bytes, *ranges: tuple[int, int, int]) -> Acquired:
     )
 
 
-def verdicts(found: Acquired) -> dict[int, AckType]:
+def verdicts(found: Acquired) -> dict[int, AcknowledgeType]:
     return {said.offset: said.verdict for said in found.rest}
 
 
@@ -34,7 +35,7 @@ def test_offsets_without_a_record_are_gaps() -> None:
     data = batch([b"a"], 0) + marker(1, 7, commit=True) + batch([b"c"], 5)
     found = read(data, (0, 5, 1))
     assert [record.offset for record in found.records] == [0, 5]
-    assert verdicts(found) == dict.fromkeys([1, 2, 3, 4], AckType.GAP)
+    assert verdicts(found) == dict.fromkeys([1, 2, 3, 4], AcknowledgeType.GAP)
 
 
 def test_a_batch_that_cannot_be_read_is_released_and_those_around_it_are_read() -> None:
@@ -43,14 +44,14 @@ def test_a_batch_that_cannot_be_read_is_released_and_those_around_it_are_read() 
     data = batch([b"a", b"b"], 0) + damaged + batch([b"c"], 4) + batch([b"d"], 5)
     found = read(data, (0, 5, 1))
     assert [record.offset for record in found.records] == [0, 1, 4, 5]
-    assert verdicts(found) == dict.fromkeys([2, 3], AckType.RELEASE)
+    assert verdicts(found) == dict.fromkeys([2, 3], AcknowledgeType.RELEASE)
     assert "from offset 2" in str(found.damage) or "checksum" in str(found.damage)
 
 
 def test_what_is_no_batch_releases_all_behind_it() -> None:
     found = read(batch([b"a"], 0) + bytes(80), (0, 3, 1))
     assert [record.offset for record in found.records] == [0]
-    assert verdicts(found) == dict.fromkeys([1, 2, 3], AckType.RELEASE)
+    assert verdicts(found) == dict.fromkeys([1, 2, 3], AcknowledgeType.RELEASE)
 
 
 def test_nothing_acquired_is_nothing_read() -> None:

@@ -16,13 +16,12 @@ from kohort.client import BrokerConnectionError
 from kohort.consumer.share.events import LockLost
 from kohort.consumer.share.locks import Said
 from kohort.consumer.share.records import (
-    AckType,
     AlreadyAcknowledgedError,
     LockLostError,
     PartitionId,
     ShareRecord,
 )
-from kohort.protocol import ErrorCode, KafkaError
+from kohort.protocol import AcknowledgeType, ErrorCode, KafkaError
 from tests.consumer.share.records import LOCK_MS, PLACE, Desk
 
 NOT_LOCKED = KafkaError(ErrorCode.INVALID_RECORD_STATE, "not acquired")
@@ -42,8 +41,8 @@ def test_what_is_said_waits_until_it_is_taken_and_is_answered_once() -> None:
     flush = desk.locks.begin_flush()
     taken = desk.locks.take_waiting([PLACE])
     assert [(said.offset, said.verdict) for said in taken[PLACE]] == [
-        (3, AckType.ACCEPT),
-        (4, AckType.REJECT),
+        (3, AcknowledgeType.ACCEPT),
+        (4, AcknowledgeType.REJECT),
     ]
     assert desk.locks.waiting_since([PLACE]) == math.inf
     desk.locks.on_answered(PLACE, taken[PLACE], None, desk.now)
@@ -77,10 +76,10 @@ def test_a_block_accepts_at_its_end_releases_after_an_error_and_leaves_what_was_
         asyncio.run(cancel())
     verdicts = [record.verdict for record in (fine, failed, said, cancelled)]
     assert verdicts == [
-        AckType.ACCEPT,
-        AckType.RELEASE,
-        AckType.REJECT,
-        AckType.RELEASE,
+        AcknowledgeType.ACCEPT,
+        AcknowledgeType.RELEASE,
+        AcknowledgeType.REJECT,
+        AcknowledgeType.RELEASE,
     ]
 
 
@@ -104,7 +103,7 @@ def test_one_that_came_late_is_told_and_the_others_of_its_request_count() -> Non
     answer = flush.answers[late]
     assert isinstance(answer, LockLostError)
     assert answer.late_ms == 500
-    assert desk.events == [LockLost(late, AckType.ACCEPT, 500, str(NOT_LOCKED))]
+    assert desk.events == [LockLost(late, AcknowledgeType.ACCEPT, 500, str(NOT_LOCKED))]
 
 
 def test_a_record_that_is_delivered_again_takes_the_place_of_the_one_before() -> None:
@@ -145,8 +144,8 @@ def test_a_connection_that_broke_gives_back_what_was_held_and_leaves_what_was_sa
     (again,) = desk.take(2, delivery_count=2)
     parts = [desk.locks.take_waiting([PLACE])[PLACE] for _ in range(2)]
     assert [(each.offset, each.verdict) for part in parts for each in part] == [
-        (1, AckType.ACCEPT),
-        (0, AckType.RELEASE),
+        (1, AcknowledgeType.ACCEPT),
+        (0, AcknowledgeType.RELEASE),
     ]
     desk.locks.on_answered(PLACE, parts[1], NOT_LOCKED, desk.now)
     assert desk.locks.take_waiting([PLACE]) == {}

@@ -11,15 +11,18 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kohort.consumer.share.records import AckType, PartitionId
+from kohort.consumer.share.records import PartitionId
 from kohort.consumer.share.session import PeerSession, Range, acknowledged_topics, ranges_of
+from kohort.protocol import AcknowledgeType
 
 ORDERS, BILLS = UUID(int=1), UUID(int=2)
 A, B, C = PartitionId(ORDERS, 0), PartitionId(ORDERS, 1), PartitionId(BILLS, 0)
 
 
 def named(session: PeerSession, wanted: list[PartitionId], *said: PartitionId) -> tuple[object, object]:
-    topics, forgotten = session.name_partitions(wanted, {p: [Range(1, 2, AckType.ACCEPT)] for p in said})
+    topics, forgotten = session.name_partitions(
+        wanted, {p: [Range(1, 2, AcknowledgeType.ACCEPT)] for p in said}
+    )
     return (
         {
             (t.topic_id, row.partition_index): bool(row.acknowledgement_batches)
@@ -58,16 +61,18 @@ def test_epochs_go_up_wrap_behind_the_largest_and_begin_anew_when_the_session_is
 
 
 def test_acknowledgements_name_their_topics_and_partitions_in_order() -> None:
-    topics = acknowledged_topics({C: [Range(5, 5, AckType.GAP)], A: [Range(0, 9, AckType.REJECT)]})
+    topics = acknowledged_topics(
+        {C: [Range(5, 5, AcknowledgeType.GAP)], A: [Range(0, 9, AcknowledgeType.REJECT)]}
+    )
     assert [(t.topic_id, t.partitions[0].acknowledgement_batches[0]) for t in topics] == [
         (ORDERS, (0, 9, [3])),
         (BILLS, (5, 5, [0])),
     ]
 
 
-@given(st.dictionaries(st.integers(0, 40), st.sampled_from(AckType)))
+@given(st.dictionaries(st.integers(0, 40), st.sampled_from(AcknowledgeType)))
 def test_ranges_are_ascending_apart_as_few_as_possible_and_say_the_same(
-    said: dict[int, AckType],
+    said: dict[int, AcknowledgeType],
 ) -> None:
     ranges = ranges_of(reversed(said.items()))
     assert {o: verdict for first, last, verdict in ranges for o in range(first, last + 1)} == said

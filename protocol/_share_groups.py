@@ -1,14 +1,30 @@
-"""The key of a share partition at share coordinators (KIP-932), in FindCoordinator and in hashes.
+"""Values of share groups (KIP-932) in several APIs: types of acknowledgements, keys of share partitions.
 
-``group:topic-id:partition``: the id in base64url without padding, the number in decimal digits. The group may
-contain colons, the other two cannot.
+A key is in FindCoordinator and in hashes: ``group:topic-id:partition``, the id in base64url without padding,
+the number in decimal digits. The group may contain colons, the other two cannot.
 """
 
 from __future__ import annotations
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from enum import IntEnum
 from typing import NamedTuple, Self
 from uuid import UUID
+
+
+class AcknowledgeType(IntEnum):
+    """What a member says of a record, with its number in ShareFetch and ShareAcknowledge."""
+
+    #: The offset holds no record: a transaction's marker, or what compaction removed.
+    GAP = 0
+    #: Done.
+    ACCEPT = 1
+    #: To be delivered again, perhaps to another member.
+    RELEASE = 2
+    #: Never to be delivered again.
+    REJECT = 3
+    #: Still worked on: the lock begins anew.
+    RENEW = 4
 
 
 class SharePartitionKey(NamedTuple):
