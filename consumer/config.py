@@ -36,6 +36,24 @@ OffsetReset = Annotated[
     BeforeValidator(lambda value: _RESET_ALIASES.get(value, value) if isinstance(value, str) else value),
 ]
 
+# Settings of whoever fetches: a member of a share group has them, too.
+FetchMinBytes = Annotated[int, positive("bytes that a broker waits for before it answers a fetch")]
+FetchMaxBytes = Annotated[int, positive("most bytes of one fetch")]
+FetchMaxWaitMs = Annotated[
+    int, Row("longest wait for fetch_min_bytes, less than request_timeout_ms", 0, MAX_INT)
+]
+CheckCrcs = Annotated[bool, Row("checksums of record batches are verified")]
+DefaultApiTimeoutMs = Annotated[int, positive("longest duration of a call with its retries")]
+
+
+def check_fetch_wait(fetch_max_wait_ms: int, request_timeout_ms: int) -> None:
+    """Raise ValueError if a fetch may wait for longer than its answer is waited for."""
+    if fetch_max_wait_ms >= request_timeout_ms:
+        raise ValueError(
+            f"fetch_max_wait_ms ({fetch_max_wait_ms}) must be less than request_timeout_ms "
+            f"({request_timeout_ms}), or a fetch with nothing to give would be taken for lost"
+        )
+
 
 class ConsumerConfig(ClientSettings):
     """Settings of a consumer. Make it with :func:`consumer_config`, whose errors are written for people.
@@ -153,12 +171,10 @@ class ConsumerConfig(ClientSettings):
     max_undone_records: Annotated[
         int, Row("records delivered and not done at which a partition's delivery pauses", 1)
     ] = 100_000
-    fetch_min_bytes: Annotated[int, positive("bytes that a broker waits for before it answers a fetch")] = 1
-    fetch_max_bytes: Annotated[int, positive("most bytes of one fetch")] = 52_428_800
+    fetch_min_bytes: FetchMinBytes = 1
+    fetch_max_bytes: FetchMaxBytes = 52_428_800
     max_partition_fetch_bytes: Annotated[int, positive("most bytes of one partition in a fetch")] = 1_048_576
-    fetch_max_wait_ms: Annotated[
-        int, Row("longest wait for fetch_min_bytes, less than request_timeout_ms", 0, MAX_INT)
-    ] = 500
+    fetch_max_wait_ms: FetchMaxWaitMs = 500
     receive_message_max_bytes: Annotated[
         int | None,
         positive(
@@ -172,8 +188,8 @@ class ConsumerConfig(ClientSettings):
     max_decompressed_batch_bytes: Annotated[
         int, positive("largest record batch after decompression; a larger one is a CorruptBatchError")
     ] = 67_108_864
-    check_crcs: Annotated[bool, Row("checksums of record batches are verified")] = True
-    default_api_timeout_ms: Annotated[int, positive("longest duration of a call with its retries")] = 60_000
+    check_crcs: CheckCrcs = True
+    default_api_timeout_ms: DefaultApiTimeoutMs = 60_000
     allow_auto_create_topics: Annotated[bool, Row("a broker may create topics that do not exist")] = False
 
     @model_validator(mode="after")
@@ -185,11 +201,7 @@ class ConsumerConfig(ClientSettings):
                 f"heartbeat_interval_ms ({self.heartbeat_interval_ms}) must be less than session_timeout_ms "
                 f"({self.session_timeout_ms}); a third of it is usual"
             )
-        if self.fetch_max_wait_ms >= self.request_timeout_ms:
-            raise ValueError(
-                f"fetch_max_wait_ms ({self.fetch_max_wait_ms}) must be less than request_timeout_ms "
-                f"({self.request_timeout_ms}), or a fetch with nothing to give would be taken for lost"
-            )
+        check_fetch_wait(self.fetch_max_wait_ms, self.request_timeout_ms)
         given, least = self.receive_message_max_bytes, self._fetched_bytes
         if given is not None and given < least:
             raise ValueError(

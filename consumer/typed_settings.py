@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any, Literal, TypedDict
 
 
-class ConsumerSettings(TypedDict, total=False):
-    """Settings of a consumer."""
+class ConnectionSettings(TypedDict, total=False):
+    """Settings of whoever connects to a cluster."""
 
     config: str | None
     """File with settings that are set neither here nor by a KOHORT_* variable."""
@@ -66,6 +66,11 @@ class ConsumerSettings(TypedDict, total=False):
     """Longest pause before a new connection."""
     metadata_max_age_ms: int
     """Age at which topics and partitions are looked up again."""
+
+
+class ConsumerSettings(ConnectionSettings, total=False):
+    """Settings of a consumer."""
+
     group: str
     """Consumer group; without one, partitions are assigned manually and nothing is committed."""
     group_id: str
@@ -141,64 +146,9 @@ class ConsumerSettings(TypedDict, total=False):
     """A broker may create topics that do not exist."""
 
 
-class ShareConsumerSettings(TypedDict, total=False):
+class ShareConsumerSettings(ConnectionSettings, total=False):
     """Settings of a share consumer."""
 
-    config: str | None
-    """File with settings that are set neither here nor by a KOHORT_* variable."""
-    security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
-    """Encryption and authentication of connections."""
-    ssl_cafile: str | None
-    """Authorities to trust, a file or PEM text; by default the system's."""
-    ssl_certfile: str | None
-    """The client's certificate, and its key unless ssl_keyfile has it: a file or PEM text."""
-    ssl_keyfile: str | None
-    """Key of ssl_certfile, a file or PEM text."""
-    ssl_password: str | None
-    """Password of the key."""
-    ssl_check_hostname: bool
-    """The broker's certificate must be for its host name."""
-    sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI"] | None
-    """SASL mechanism, for SASL_PLAINTEXT and SASL_SSL."""
-    sasl_plain_username: str | None
-    """User of PLAIN and SCRAM."""
-    sasl_plain_password: str | None
-    """Password of PLAIN and SCRAM."""
-    sasl_tokenauth: bool
-    """Log in by SCRAM with a delegation token: user is its id, password its HMAC."""
-    sasl_kerberos_service_name: str | None
-    """Name of the brokers' service in Kerberos (GSSAPI), often kafka."""
-    sasl_oauth_token_url: str | None
-    """URL where OAUTHBEARER gets tokens for client credentials (RFC 6749, 4.4)."""
-    sasl_oauth_client_id: str | None
-    """Client id for sasl_oauth_token_url."""
-    sasl_oauth_client_secret: str | None
-    """Client secret for sasl_oauth_token_url."""
-    sasl_oauth_scope: str | None
-    """Scope of the token to request."""
-    sasl_oauth_token_provider: Any
-    """What gives tokens: MODULE:NAME of a function, or in Python the function itself or an object with a
-    method token."""
-    ssl_context: Any
-    """TLS context of your own, in place of the other ssl settings."""
-    bootstrap: str | list[str]
-    """Brokers to ask for the cluster."""
-    bootstrap_servers: str | list[str]
-    """As ``bootstrap``."""
-    client_id: str
-    """Name of this client in the broker's logs, metrics and quotas."""
-    request_timeout_ms: int
-    """Longest wait for the answer to one request."""
-    retry_backoff_ms: int
-    """First pause before a request is sent again."""
-    retry_backoff_max_ms: int
-    """Longest pause before a request is sent again."""
-    reconnect_backoff_ms: int
-    """First pause before a new connection."""
-    reconnect_backoff_max_ms: int
-    """Longest pause before a new connection."""
-    metadata_max_age_ms: int
-    """Age at which topics and partitions are looked up again."""
     group: str
     """Share group."""
     group_id: str

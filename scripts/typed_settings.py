@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 import textwrap
+from collections.abc import Container
 from pathlib import Path
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
@@ -15,10 +16,12 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / ".src"))
 
+from kohort.client.config import ClientSettings  # noqa: E402
 from kohort.consumer.config import ConsumerConfig  # noqa: E402
 from kohort.consumer.share.config import ShareConsumerConfig  # noqa: E402
 from kohort.service._options import ServiceSettings  # noqa: E402
 from kohort.settings import Setting, settings_of  # noqa: E402
+from kohort.settings.model import SettingsModel  # noqa: E402
 
 HEAD = '''"""Settings of {what} as keyword arguments, for type checkers and editors.
 
@@ -59,17 +62,25 @@ def _keys(setting: Setting, hint: Any) -> list[str]:
     return lines
 
 
+def _keys_of(settings: type[SettingsModel], names: Container[str]) -> list[str]:
+    """Lines of the settings with these names, in the order of their table."""
+    hints = get_type_hints(settings)
+    chosen = [setting for setting in settings_of(settings).values() if setting.name in names]
+    return [line for setting in chosen for line in _keys(setting, hints[setting.name])]
+
+
 def text_for_consumers() -> str:
     """Return the whole file of consumers."""
-    lines = ["class ConsumerSettings(TypedDict, total=False):", '    """Settings of a consumer."""', ""]
-    hints = get_type_hints(ConsumerConfig)
-    for setting in settings_of(ConsumerConfig).values():
-        lines += _keys(setting, hints[setting.name])
-    lines += ["", "", "class ShareConsumerSettings(TypedDict, total=False):"]
-    lines += ['    """Settings of a share consumer."""', ""]
-    hints = get_type_hints(ShareConsumerConfig)
-    for setting in settings_of(ShareConsumerConfig).values():
-        lines += _keys(setting, hints[setting.name])
+    lines = ["class ConnectionSettings(TypedDict, total=False):"]
+    lines += ['    """Settings of whoever connects to a cluster."""', ""]
+    lines += _keys_of(ConsumerConfig, ClientSettings.model_fields)
+    for name, what, settings in (
+        ("ConsumerSettings", "consumer", ConsumerConfig),
+        ("ShareConsumerSettings", "share consumer", ShareConsumerConfig),
+    ):
+        own = settings.model_fields.keys() - ClientSettings.model_fields.keys()
+        lines += ["", "", f"class {name}(ConnectionSettings, total=False):"]
+        lines += [f'    """Settings of a {what}."""', "", *_keys_of(settings, own)]
     head = HEAD.format(
         what="consumers",
         imports="from typing import Any, Literal, TypedDict",
@@ -81,10 +92,9 @@ def text_for_services() -> str:
     """Return the whole file of services, whose settings are also those of their consumers."""
     lines = ["class ServiceSettings(ConsumerSettings, total=False):"]
     lines += ['    """Settings of a service, its consumer\'s included."""', ""]
-    hints = get_type_hints(ServiceSettings)
-    for setting in settings_of(ServiceSettings).values():
-        if setting.name not in ConsumerConfig.model_fields:
-            lines += _keys(setting, hints[setting.name])
+    lines += _keys_of(
+        ServiceSettings, ServiceSettings.model_fields.keys() - ConsumerConfig.model_fields.keys()
+    )
     head = HEAD.format(
         what="services",
         imports="from ..consumer.typed_settings import ConsumerSettings",

@@ -12,6 +12,14 @@ from pydantic import model_validator
 from ...client.config import ClientSettings, positive, read_connected
 from ...protocol import MAX_FRAME_BYTES
 from ...settings import MAX_INT, SHARE_CONSUMER, Row, Scope
+from ..config import (
+    CheckCrcs,
+    DefaultApiTimeoutMs,
+    FetchMaxBytes,
+    FetchMaxWaitMs,
+    FetchMinBytes,
+    check_fetch_wait,
+)
 
 
 class ShareConsumerConfig(ClientSettings):
@@ -42,24 +50,18 @@ class ShareConsumerConfig(ClientSettings):
     max_processing_ms: Annotated[
         int, positive("longest time that a record stays locked for this member by renewals")
     ] = 300_000
-    fetch_min_bytes: Annotated[int, positive("bytes that a broker waits for before it answers a fetch")] = 1
-    fetch_max_bytes: Annotated[int, positive("most bytes of one fetch")] = 52_428_800
-    fetch_max_wait_ms: Annotated[
-        int, Row("longest wait for fetch_min_bytes, less than request_timeout_ms", 0, MAX_INT)
-    ] = 500
+    fetch_min_bytes: FetchMinBytes = 1
+    fetch_max_bytes: FetchMaxBytes = 52_428_800
+    fetch_max_wait_ms: FetchMaxWaitMs = 500
     max_decompressed_batch_bytes: Annotated[
         int, positive("largest record batch after decompression; a larger one cannot be read")
     ] = 67_108_864
-    check_crcs: Annotated[bool, Row("checksums of record batches are verified")] = True
-    default_api_timeout_ms: Annotated[int, positive("longest duration of a call with its retries")] = 60_000
+    check_crcs: CheckCrcs = True
+    default_api_timeout_ms: DefaultApiTimeoutMs = 60_000
 
     @model_validator(mode="after")
     def _check_waits(self) -> Self:
-        if self.fetch_max_wait_ms >= self.request_timeout_ms:
-            raise ValueError(
-                f"fetch_max_wait_ms ({self.fetch_max_wait_ms}) must be less than request_timeout_ms "
-                f"({self.request_timeout_ms}), or a fetch with nothing to give would be taken for lost"
-            )
+        check_fetch_wait(self.fetch_max_wait_ms, self.request_timeout_ms)
         return self
 
     @property
