@@ -17,6 +17,7 @@ import pytest
 from hypothesis import settings
 
 from tests.broker_process import BrokerProcess
+from tests.group_configs import set_group_configs
 from tests.postgres import postgres_server
 from tests.secured import Secured, secured_broker
 
@@ -194,6 +195,14 @@ def topic() -> Callable[[str], str]:
 def group() -> Callable[[str], str]:
     """``group("billing")`` is a group id that no other test and no earlier run has used."""
     return _unique
+
+
+@pytest.fixture
+def queue(bootstrap: str, group: Callable[[str], str]) -> str:
+    """A share group that reads its topics from their first record."""
+    name = group("queue")
+    set_group_configs(bootstrap, name, share_auto_offset_reset="earliest")
+    return name
 
 
 @pytest.fixture

@@ -20,9 +20,9 @@ from kohort.protocol import ApiKey, ErrorCode
 from kohort.testing import running_broker
 from tests.broker.group_members import LEAVE, Member
 from tests.broker.wire import Wire, create_topic
+from tests.group_configs import change_group_configs
 
 PARTITIONS = 4
-GROUP_RESOURCE = 32
 TIMEOUT_S = 30.0
 #: While this file is there, assignors in this file wait.
 SLOW = "slow"
@@ -45,13 +45,6 @@ def until(done: Callable[[], bool], what: str) -> None:
     while not done():
         assert time.monotonic() < deadline, what
         time.sleep(0.02)
-
-
-def set_config(wire: Wire, group: str, name: str, value: str) -> None:
-    configs = [{"name": name, "config_operation": 0, "value": value}]
-    resource = {"resource_type": GROUP_RESOURCE, "resource_name": group, "configs": configs}
-    answer = wire.call(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, resources=[resource], validate_only=False)
-    assert answer.responses[0].error_code == ErrorCode.NONE
 
 
 def described(wire: Wire, group: str) -> Any:
@@ -96,14 +89,14 @@ def test_configs_of_a_group_reach_its_members_with_their_next_heartbeat() -> Non
         create_topic(wire, "t", PARTITIONS)
         members = [Member("g", name, topics=["t"]) for name in "ab"]
         assert {member.beat(wire).heartbeat_interval_ms for member in members} == {5_000}
-        set_config(wire, "g", "consumer.heartbeat.interval.ms", "6000")
+        assert change_group_configs(wire, "g", {"consumer.heartbeat.interval.ms": "6000"}) is ErrorCode.NONE
         assert {member.beat(wire).heartbeat_interval_ms for member in members} == {6_000}
-        set_config(wire, "g", "consumer.session.timeout.ms", "50000")
+        assert change_group_configs(wire, "g", {"consumer.session.timeout.ms": "50000"}) is ErrorCode.NONE
         members[0].beat(wire)
         # the other has not been heard of since: its session is the one that it was told of
         broker.advance_time(46)
         until(lambda: [each.member_id for each in described(wire, "g").members] == ["a"], "one is gone")
-        set_config(wire, "g", "consumer.assignment.interval.ms", "0")
+        assert change_group_configs(wire, "g", {"consumer.assignment.interval.ms": "0"}) is ErrorCode.NONE
         until(lambda: members[0].beat(wire).member_epoch == described(wire, "g").group_epoch, "it has all")
         assert members[0].numbers() == set(range(PARTITIONS))
         assert members[1].ask(wire).error_code == ErrorCode.UNKNOWN_MEMBER_ID

@@ -17,10 +17,11 @@ import confluent_kafka
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from kohort.protocol import ApiKey
+from kohort.protocol import ApiKey, ErrorCode
 from tests.broker.wire import Wire
 from tests.clients.java import VERIFIABLE_CONSUMER, java_command
 from tests.clients.members import wait_until
+from tests.group_configs import change_group_configs
 
 pytestmark = [pytest.mark.clients, pytest.mark.kafka]
 
@@ -46,10 +47,7 @@ class Readers:
 
     def _beat_every(self, wire: Wire, interval_ms: str) -> bool:
         values = {"consumer.heartbeat.interval.ms": interval_ms, "consumer.assignment.interval.ms": "0"}
-        configs = [{"name": name, "config_operation": 0, "value": value} for name, value in values.items()]
-        resource = {"resource_type": 32, "resource_name": self.group, "configs": configs}
-        answer = wire.call(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, resources=[resource], validate_only=False)
-        return bool(answer.responses[0].error_code == 0)
+        return change_group_configs(wire, self.group, values) is ErrorCode.NONE
 
     def add(self, *, protocol: str = "consumer", subscription: str = "", **settings: str) -> Any:
         common = {

@@ -11,9 +11,6 @@ from contextlib import contextmanager
 import pytest
 from confluent_kafka import AcknowledgeType, Message, Producer, ShareConsumer
 
-from kohort.protocol import ApiKey
-from kohort.protocol.messages.incremental_alter_configs import AlterableConfig, AlterConfigsResource
-from tests.broker.wire import Wire
 from tests.clients.java import (
     CONFIG_COMMAND,
     SHARE_CONSOLE,
@@ -22,34 +19,13 @@ from tests.clients.java import (
     ToolServer,
     table,
 )
+from tests.group_configs import set_group_configs
 
 pytestmark = [pytest.mark.clients, pytest.mark.kafka, pytest.mark.slow(10)]
 
 #: A new group's partitions come with the second heartbeat, whose interval is 5 s.
 _JOIN_S = 30.0
-#: Of IncrementalAlterConfigs: an operation, and a type of resource.
-_SET, _GROUP = 0, 32
 _ACCEPT, _RELEASE, _REJECT = AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeType.REJECT
-
-
-@pytest.fixture
-def queue(bootstrap: str, group: Callable[[str], str]) -> str:
-    """A share group that reads its topics from their first record."""
-    name = group("queue")
-    configure(bootstrap, name, share_auto_offset_reset="earliest")
-    return name
-
-
-def configure(bootstrap: str, group: str, **configs: str) -> None:
-    """Set configs of a group."""
-    rows = [
-        AlterableConfig(key.replace("_", "."), config_operation=_SET, value=value)
-        for key, value in configs.items()
-    ]
-    resource = AlterConfigsResource(_GROUP, group, rows)
-    with Wire(bootstrap) as wire:
-        answer = wire.call(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, resources=[resource], validate_only=False)
-    assert [one.error_code for one in answer.responses] == [0], answer
 
 
 @contextmanager
@@ -143,7 +119,7 @@ def test_what_is_released_comes_again_and_counts_and_what_is_rejected_does_not(
 def test_a_record_ends_with_its_last_delivery(
     bootstrap: str, queue: str, new_topic: Callable[..., str], produce: Callable[..., None]
 ) -> None:
-    configure(bootstrap, queue, share_delivery_count_limit="2")
+    set_group_configs(bootstrap, queue, share_delivery_count_limit="2")
     name = new_topic("failing", partitions=1)
     produce(name, [1])
     with member(bootstrap, queue, name, explicit=True) as consumer:
@@ -172,7 +148,7 @@ def test_what_a_closed_member_had_is_given_to_the_next(
 def test_aborted_records_are_not_given_to_a_group_of_read_committed(
     bootstrap: str, queue: str, new_topic: Callable[..., str], topic: Callable[[str], str]
 ) -> None:
-    configure(bootstrap, queue, share_isolation_level="read_committed")
+    set_group_configs(bootstrap, queue, share_isolation_level="read_committed")
     name = new_topic("isolated", partitions=1)
     producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": topic("id")})
     producer.init_transactions(30)

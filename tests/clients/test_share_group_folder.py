@@ -13,7 +13,6 @@ import pytest
 
 from kohort.log.tools.dump import dump_file
 from kohort.protocol import ApiKey, ErrorCode
-from kohort.protocol.messages.incremental_alter_configs import AlterableConfig, AlterConfigsResource
 from tests.broker.apis.share_members import ACCEPT, REJECT, RELEASE, ShareMember, acquired
 from tests.broker.share_requests import (
     describe_share_group,
@@ -24,10 +23,10 @@ from tests.broker.wire import Wire, batch, create_topic, produce
 from tests.broker_process import BrokerProcess
 from tests.clients.test_dump_tool import dump, files
 from tests.clients.test_transaction_folder import Kafka
+from tests.group_configs import change_group_configs
 
 pytestmark = [pytest.mark.clients, pytest.mark.slow(60)]
 
-SET, GROUP = 0, 32
 LIMITED = {"share_acquire_mode": 1}
 TIMEOUT_S = 60.0
 
@@ -82,14 +81,8 @@ class Moved:
                     describe_share_group(wire, group).error_code in (0, ErrorCode.GROUP_ID_NOT_FOUND)
                 )
             )
-            row = AlterableConfig("share.auto.offset.reset", SET, "earliest")
-            answer = wire.call(
-                ApiKey.INCREMENTAL_ALTER_CONFIGS,
-                1,
-                resources=[AlterConfigsResource(GROUP, group, [row])],
-                validate_only=False,
-            )
-            assert [one.error_code for one in answer.responses] == [0], answer
+            error = change_group_configs(wire, group, {"share.auto.offset.reset": "earliest"})
+            assert error is ErrorCode.NONE
 
     def begin(self, wire: Wire, bootstrap: str) -> None:
         self.configure(wire)

@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from kohort.consumer import AsyncGroupConsumer, Record
-from kohort.protocol import ApiKey
 from tests.broker.wire import Wire
+from tests.group_configs import change_group_configs
 
 
 class Maker(Protocol):
@@ -35,16 +35,9 @@ async def until(condition: Callable[[], bool], *, timeout_s: float = 60.0) -> No
 
 def shorten_sessions(bootstrap: str, group: str, session_ms: int) -> None:
     """For members that the coordinator assigns; Apache Kafka refuses sessions this short and takes 45 s."""
-    configs = [
-        {"name": name, "config_operation": 0, "value": str(value)}
-        for name, value in [
-            ("consumer.session.timeout.ms", session_ms),
-            ("consumer.heartbeat.interval.ms", 200),
-        ]
-    ]
+    configs = {"consumer.session.timeout.ms": session_ms, "consumer.heartbeat.interval.ms": 200}
     with Wire(bootstrap, timeout_s=30) as wire:
-        resource = {"resource_type": 32, "resource_name": group, "configs": configs}
-        wire.call(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, resources=[resource], validate_only=False)
+        change_group_configs(wire, group, configs)
 
 
 async def crash(consumer: AsyncGroupConsumer) -> None:

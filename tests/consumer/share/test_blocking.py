@@ -14,21 +14,12 @@ import pytest
 from kohort.client import ConsumerClosedError
 from kohort.consumer import BlockingShareConsumer
 from kohort.consumer.share.records import AlreadyAcknowledgedError, ShareRecord
-from tests.clients.test_share_consumers import configure
 
 pytestmark = [pytest.mark.kafka]
 
 Name = Callable[[str], str]
 NewTopic = Callable[..., str]
 Produce = Callable[..., None]
-
-
-@pytest.fixture
-def queue(bootstrap: str, group: Name) -> str:
-    """A share group that reads its topics from their first record."""
-    name = group("queue")
-    configure(bootstrap, name, share_auto_offset_reset="earliest")
-    return name
 
 
 def test_records_are_accepted_in_their_blocks_and_released_after_errors(

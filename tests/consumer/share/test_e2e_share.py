@@ -19,7 +19,7 @@ from kohort.consumer import AsyncGroupConsumer, FatalGroupError, ShareConsumer
 from kohort.consumer.share.events import LockLost
 from kohort.consumer.share.records import AlreadyAcknowledgedError, LockLostError, ShareRecord
 from kohort.protocol import AcknowledgeType
-from tests.clients.test_share_consumers import configure
+from tests.group_configs import set_group_configs
 
 pytestmark = [pytest.mark.kafka]
 
@@ -31,14 +31,6 @@ PATIENCE_S = 60.0
 
 class Make(Protocol):
     async def __call__(self, *topics: str, group: str, **config: Any) -> ShareConsumer: ...
-
-
-@pytest.fixture
-def queue(bootstrap: str, group: Name) -> str:
-    """A share group that reads its topics from their first record."""
-    name = group("queue")
-    configure(bootstrap, name, share_auto_offset_reset="earliest")
-    return name
 
 
 @pytest.fixture
@@ -159,7 +151,7 @@ async def test_a_lock_that_ends_gives_the_record_to_another_and_one_that_is_rene
     topic, renewing = new_topic("slow", partitions=1), group("renewing")
     for name in (queue, renewing):
         configs = {"share_record_lock_duration_ms": "15000", "share_auto_offset_reset": "earliest"}
-        await asyncio.to_thread(configure, bootstrap, name, **configs)
+        await asyncio.to_thread(set_group_configs, bootstrap, name, **configs)
     await asyncio.to_thread(produce, topic, range(1))
     holder = await member(topic, group=renewing, max_locked_records=1)
     (held,) = await read(holder, 1)
@@ -221,7 +213,7 @@ async def test_a_topic_that_is_deleted_ends_the_reading_of_no_other(
     """Apache Kafka may fail a whole fetch because of it, after it has locked records of the other: these come
     when that lock has ended.
     """
-    await asyncio.to_thread(configure, bootstrap, queue, share_record_lock_duration_ms="15000")
+    await asyncio.to_thread(set_group_configs, bootstrap, queue, share_record_lock_duration_ms="15000")
     gone, kept = new_topic("gone", partitions=1), new_topic("kept", partitions=1)
     for topic in (gone, kept):
         await asyncio.to_thread(produce, topic, range(1))
