@@ -12,14 +12,12 @@ from ...protocol import ErrorCode
 from ...protocol.messages.describe_groups import (
     DescribedGroup,
     DescribedGroupMember,
-    DescribeGroupsRequest,
     DescribeGroupsResponse,
 )
 from ...statemachine import GroupState
-from ..admin import GroupRequest
-from ..element_limits import RepeatLimit
 from ..engine.effects import Request
 from ..engine.shard import FanOut
+from ..groups.describing import split_describe
 from ..groups.groups import GroupShard
 from ..replies import GROUP_OPERATIONS
 from .group import find_classic
@@ -27,20 +25,10 @@ from .group import find_classic
 _NOT_FOUND_VERSION: Final = 6
 
 
-def split_describe(body: DescribeGroupsRequest) -> list[GroupRequest]:
-    """Make a request for each group; groups named too often are refused."""
-    with_operations = bool(body.include_authorized_operations)
-    repeats = RepeatLimit()
-    return [
-        GroupRequest(
-            group_id, with_operations, int(ErrorCode.INVALID_REQUEST) if repeats.refuses(group_id) else 0
-        )
-        for group_id in (named or "" for named in body.groups)
-    ]
-
-
 FAN_OUT: Final = FanOut(
-    lambda _version, body, _topics: split_describe(body),
+    lambda _version, body, _topics: split_describe(
+        body.groups, with_operations=bool(body.include_authorized_operations)
+    ),
     lambda _version, groups, _topics: DescribeGroupsResponse(groups=groups),
 )
 

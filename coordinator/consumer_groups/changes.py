@@ -7,7 +7,7 @@ write. If the log refuses a record, the live group is rebuilt from the log.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
@@ -43,8 +43,6 @@ from .shard_state import state_of
 
 _TYPES = GroupRecordType
 _EPOCHS: Final = (_TYPES.EPOCH, _TYPES.TARGET_EPOCH)
-# a rebalance that keeps starting over keeps its first causes
-_MAX_CAUSES: Final = 5
 
 
 @dataclass(slots=True, eq=False)
@@ -140,8 +138,8 @@ class Changes:
         if group.rebalance is None:
             before = group.assignments() if group.settled_owners is None else group.settled_owners
             group.rebalance = Rebalance([cause], self.now_ms, group.settled_members, before)
-        elif len(group.rebalance.causes) < _MAX_CAUSES and cause not in group.rebalance.causes:
-            group.rebalance.causes.append(cause)
+        else:
+            group.rebalance.add_cause(cause)
 
     def commit(self) -> None:
         """Hand the records out. Responses also depend on other pending writes: see
@@ -163,13 +161,12 @@ class Changes:
             rebalance.assigned_ms = self.now_ms
         if group.unsettled or group.state not in (ConsumerGroupState.EMPTY, ConsumerGroupState.STABLE):
             return
-        group.rebalance, first = None, rebalance.causes[0]
+        group.rebalance = None
         assigned_ms = self.now_ms if rebalance.assigned_ms is None else rebalance.assigned_ms
         after = group.settled_owners = group.assignments()
         group.settled_members = len(group.members)
-        told = replace(first, text="; ".join(dict.fromkeys(each.text for each in rebalance.causes)))
         self.shard.tell(
-            told.event(
+            rebalance.whole_cause().event(
                 RebalanceCompleted,
                 group.group_id,
                 group.epoch,

@@ -11,78 +11,51 @@ from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from ...offsets_topic import CurrentAssignment, MemberMetadata, Partitions
-from ...protocol import ErrorCode
 from ...protocol.messages.consumer_group_describe import (
     Assignment,
-    ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
     DescribedGroup,
     TopicPartitions,
 )
 from ...protocol.messages.consumer_group_describe import Member as DescribedMember
-from ..admin import GroupRequest
-from ..element_limits import RepeatLimit
 from ..engine.effects import Request
 from ..engine.shard import FanOut
+from ..groups.describing import describe_group, split_describe
 from ..groups.groups import GroupShard
-from ..replies import GROUP_OPERATIONS
 from .group import ConsumerGroup, find_consumer_group
 from .shard_state import state_of
 
 _CLASSIC, _CONSUMER = 0, 1
 
 
-def split_describe(body: ConsumerGroupDescribeRequest) -> list[GroupRequest]:
-    """Split a ConsumerGroupDescribe body into one request for each group."""
-    repeats = RepeatLimit()
-    return [
-        GroupRequest(
-            group_id,
-            bool(body.include_authorized_operations),
-            int(ErrorCode.INVALID_REQUEST) if repeats.refuses(group_id) else 0,
-        )
-        for group_id in (named or "" for named in body.group_ids)
-    ]
-
-
 FAN_OUT: Final = FanOut(
-    lambda _version, body, _topics: split_describe(body),
+    lambda _version, body, _topics: split_describe(
+        body.group_ids, with_operations=bool(body.include_authorized_operations)
+    ),
     lambda _version, groups, _topics: ConsumerGroupDescribeResponse(groups=groups),
 )
 
 
 def handle_describe(shard: GroupShard, request: Request, _now_ms: int) -> None:
     """Describe the group as it is now."""
-    asked: GroupRequest = request.body
-    group_id = asked.group_id
-    if asked.error or not group_id:
-        shard.reply(request, refused_group(request, asked.error or int(ErrorCode.INVALID_GROUP_ID)))
-        return
-    group = find_consumer_group(shard, group_id)
-    if group is None:
-        missing = shard.state.find(group_id) is None
-        text = f"Group {group_id} not found." if missing else f"Group {group_id} is not a consumer group."
-        shard.reply(
-            request, refused_group(request, ErrorCode.GROUP_ID_NOT_FOUND)._replace(error_message=text)
-        )
-        return
-    described = DescribedGroup(
-        group_id=group_id,
+    describe_group(shard, request, "consumer", find_consumer_group, _describe_group, refused_group)
+
+
+def _describe_group(shard: GroupShard, group: ConsumerGroup, operations: int) -> DescribedGroup:
+    return DescribedGroup(
+        group_id=group.group_id,
         group_state=group.state_name,
         group_epoch=group.epoch,
         assignment_epoch=group.target_epoch,
         assignor_name=group.assignor(next(iter(state_of(shard).assignors))),
         members=_Members(group),
+        authorized_operations=operations,
     )
-    if asked.with_operations:
-        described = described._replace(authorized_operations=GROUP_OPERATIONS)
-    # the response waits for pending writes, whose effect it shows
-    shard.reply_when_written(group_id, request, described)
 
 
-def refused_group(request: Request, error: int) -> DescribedGroup:
+def refused_group(request: Request, error: int, message: str | None = None) -> DescribedGroup:
     """Make the response for a group that cannot be described."""
-    return DescribedGroup(error_code=int(error), group_id=request.body.group_id)
+    return DescribedGroup(int(error), message, request.body.group_id)
 
 
 class _Seen(NamedTuple):

@@ -34,7 +34,7 @@ from ...protocol import (
 )
 from ...statemachine import AssignmentState, ConsumerGroupState, consumer_group_state
 from ..engine.timers import Timers
-from ..groups.events import Cause, Owned, quote_text
+from ..groups.events import Cause, OpenRebalance, Owned, quote_text
 from ..groups.group_type import GroupType
 from ..groups.groups import CommittedTopic, GroupShard, TopicDirectory
 from .reconciliation import NEW_MEMBER, is_settled
@@ -108,17 +108,13 @@ class ConsumerGroupMember:
 
 
 @dataclass(slots=True, eq=False)
-class Rebalance:
-    """A rebalance in progress, from one target to the next; assignments are by owner, as in classic groups.
+class Rebalance(OpenRebalance):
+    """A rebalance in progress; assignments are by owner, as in classic groups.
 
     ``revoking`` has the members that are revoking partitions, with the time they were asked; ``slowest`` is
     the owner that took longest, with the time it took.
     """
 
-    causes: list[Cause]
-    started_ms: int
-    members_before: int
-    before: dict[str, Owned] | None
     assigned_ms: int | None = None
     revoking: dict[str, int] = field(default_factory=dict)
     slowest: tuple[str, int] = ("", 0)

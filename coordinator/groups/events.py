@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from operator import attrgetter
 from typing import Any, ClassVar, Final, Literal, NamedTuple, TypeAlias, TypeVar
 
@@ -32,6 +32,8 @@ MAX_QUOTED: Final = 200
 #: Longest text in an event, in characters, except for its group and its cause; and the longest cause.
 MAX_TEXT: Final = 300
 MAX_CAUSE: Final = 2_000
+#: Most causes of one rebalance.
+_MAX_CAUSES: Final = 5
 
 # by kind of event, computed once: the names of its text fields, and a getter of them
 _text_fields: dict[str, tuple[tuple[str, ...], attrgetter[object]]] = {}
@@ -62,6 +64,27 @@ class Cause:
             client_host=self.client_host,
             **own,
         )
+
+
+@dataclass(slots=True, eq=False)
+class OpenRebalance:
+    """A rebalance in progress of a group whose members the coordinator assigns: from its first cause to the
+    next target. ``before`` is what members had, None if that is too much for an event.
+    """
+
+    causes: list[Cause]
+    started_ms: int
+    members_before: int
+    before: dict[str, Owned] | None
+
+    def add_cause(self, cause: Cause) -> None:
+        """Add a cause, if it is new; a rebalance that keeps starting over keeps its first causes."""
+        if len(self.causes) < _MAX_CAUSES and cause not in self.causes:
+            self.causes.append(cause)
+
+    def whole_cause(self) -> Cause:
+        """Return the first cause, with the texts of all."""
+        return replace(self.causes[0], text="; ".join(dict.fromkeys(each.text for each in self.causes)))
 
 
 class Move(NamedTuple):

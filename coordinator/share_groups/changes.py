@@ -7,9 +7,8 @@ write. If the log refuses a record, the live group is rebuilt from the log.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Final
 
 from ...offsets_topic import (
     Record,
@@ -22,17 +21,15 @@ from ...offsets_topic import (
 )
 from ...protocol import CauseKind, ErrorCode, KafkaError
 from ..engine.readiness import append_error
-from ..groups.events import Cause, MemberGone, RebalanceCompleted, RebalanceStarted
+from ..groups.events import Cause, MemberGone, OpenRebalance, RebalanceCompleted, RebalanceStarted
 from ..groups.groups import GroupShard, forget_group
 from .assignor import assign_partitions
 from .commands import DeleteShareState, InitializeShareState
 from .configs import config_of
-from .group import SESSION, ShareGroup, ShareMember, ShareRebalance, find_share_group
+from .group import SESSION, ShareGroup, ShareMember, find_share_group
 from .shard_state import state_of
 
 _TYPES = ShareRecordType
-# a rebalance that keeps starting over keeps its first causes
-_MAX_CAUSES: Final = 5
 
 
 @dataclass(slots=True, eq=False)
@@ -102,22 +99,21 @@ class ShareChanges:
         group = self.group
         if group.rebalance is None:
             before = group.assignments() if group.settled_targets is None else group.settled_targets
-            group.rebalance = ShareRebalance([cause], self.now_ms, group.settled_members, before)
-        elif len(group.rebalance.causes) < _MAX_CAUSES and cause not in group.rebalance.causes:
-            group.rebalance.causes.append(cause)
+            group.rebalance = OpenRebalance([cause], self.now_ms, group.settled_members, before)
+        else:
+            group.rebalance.add_cause(cause)
 
     def _report_completed(self) -> None:
         """Report a completed rebalance: members have their targets with their next heartbeats."""
         group, rebalance = self.group, self.group.rebalance
         if rebalance is None or (group.members and group.epoch > group.target_epoch):
             return
-        group.rebalance, first = None, rebalance.causes[0]
+        group.rebalance = None
         group.settled_members = len(group.members)
         after = group.settled_targets = group.assignments()
         duration_ms = self.now_ms - rebalance.started_ms
-        told = replace(first, text="; ".join(dict.fromkeys(each.text for each in rebalance.causes)))
         self.shard.tell(
-            told.event(
+            rebalance.whole_cause().event(
                 RebalanceCompleted,
                 group.group_id,
                 group.epoch,

@@ -10,75 +10,47 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from ...offsets_topic import ShareAssignment, ShareMemberMetadata
-from ...protocol import ErrorCode
 from ...protocol.messages.share_group_describe import (
     Assignment,
     DescribedGroup,
     Member,
-    ShareGroupDescribeRequest,
     ShareGroupDescribeResponse,
     TopicPartitions,
 )
-from ..admin import GroupRequest
-from ..element_limits import RepeatLimit
 from ..engine.effects import Request
 from ..engine.shard import FanOut
+from ..groups.describing import describe_group, split_describe
 from ..groups.groups import GroupShard
-from ..replies import GROUP_OPERATIONS
 from .group import ShareGroup, find_share_group
 
-
-def _split_describe(body: ShareGroupDescribeRequest) -> list[GroupRequest]:
-    """Split a ShareGroupDescribe body into one request for each group."""
-    repeats = RepeatLimit()
-    return [
-        GroupRequest(
-            group_id,
-            bool(body.include_authorized_operations),
-            int(ErrorCode.INVALID_REQUEST) if repeats.refuses(group_id) else 0,
-        )
-        for group_id in (named or "" for named in body.group_ids)
-    ]
-
-
 FAN_OUT: Final = FanOut(
-    lambda _version, body, _topics: _split_describe(body),
+    lambda _version, body, _topics: split_describe(
+        body.group_ids, with_operations=bool(body.include_authorized_operations)
+    ),
     lambda _version, groups, _topics: ShareGroupDescribeResponse(groups=groups),
 )
 
 
 def handle_describe(shard: GroupShard, request: Request, _now_ms: int) -> None:
     """Describe the group as it is now."""
-    asked: GroupRequest = request.body
-    group_id = asked.group_id
-    if asked.error or not group_id:
-        shard.reply(request, describe_error(request, asked.error or int(ErrorCode.INVALID_GROUP_ID)))
-        return
-    group = find_share_group(shard, group_id)
-    if group is None:
-        missing = shard.state.find(group_id) is None
-        text = f"Group {group_id} not found." if missing else f"Group {group_id} is not a share group."
-        shard.reply(
-            request, describe_error(request, ErrorCode.GROUP_ID_NOT_FOUND)._replace(error_message=text)
-        )
-        return
-    described = DescribedGroup(
-        group_id=group_id,
+    describe_group(shard, request, "share", find_share_group, _describe_group, describe_error)
+
+
+def _describe_group(shard: GroupShard, group: ShareGroup, operations: int) -> DescribedGroup:
+    return DescribedGroup(
+        group_id=group.group_id,
         group_state=group.state_name,
         group_epoch=group.epoch,
         assignment_epoch=group.target_epoch,
         assignor_name=shard.state.settings.group_share_assignors,
         members=_ShareMembers(group),
+        authorized_operations=operations,
     )
-    if asked.with_operations:
-        described = described._replace(authorized_operations=GROUP_OPERATIONS)
-    # the response waits for pending writes, whose effect it shows
-    shard.reply_when_written(group_id, request, described)
 
 
-def describe_error(request: Request, error: int) -> DescribedGroup:
+def describe_error(request: Request, error: int, message: str | None = None) -> DescribedGroup:
     """Make the response for a group that cannot be described."""
-    return DescribedGroup(error_code=int(error), group_id=request.body.group_id)
+    return DescribedGroup(int(error), message, request.body.group_id)
 
 
 class _SeenShareMember(NamedTuple):

@@ -27,7 +27,7 @@ from ...protocol import CauseKind, ErrorCode
 from ...statemachine import ShareGroupState
 from ..engine.effects import Command
 from ..engine.timers import Timers
-from ..groups.events import Cause, Owned, quote_text
+from ..groups.events import Cause, OpenRebalance, Owned, quote_text
 from ..groups.group_type import GroupType
 from ..groups.groups import CommittedTopic, GroupShard, TopicDirectory
 
@@ -81,16 +81,6 @@ class ShareMember:
 
 
 @dataclass(slots=True, eq=False)
-class ShareRebalance:
-    """A rebalance in progress: from its first cause to the next target. ``before``: what members had."""
-
-    causes: list[Cause]
-    started_ms: int
-    members_before: int
-    before: dict[str, Owned] | None
-
-
-@dataclass(slots=True, eq=False)
 class ShareGroup:
     """A group whose members read the same partitions, record by record.
 
@@ -121,7 +111,7 @@ class ShareGroup:
     found_seen: object = None
     #: ``found`` and ``kept`` for which nothing is to be initialized: that is asked with each heartbeat.
     complete: tuple[object, object] = (None, None)
-    rebalance: ShareRebalance | None = None
+    rebalance: OpenRebalance | None = None
     settled_members: int = 0
     settled_targets: dict[str, Owned] | None = None
 

@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from kohort.coordinator import Append, CoordinatorEvent, GroupSettings, Reply, Request, group_shard
 from kohort.coordinator.admin import list_request, split_delete
-from kohort.coordinator.classic_groups.describe import split_describe
+from kohort.coordinator.classic_groups.describe import FAN_OUT as DESCRIBE_FAN_OUT
 from kohort.coordinator.classic_groups.group import ClassicGroup
 from kohort.coordinator.groups.durable import Durable
 from kohort.coordinator.groups.groups import GroupShard
@@ -285,7 +285,7 @@ class World:
 
     def describe(self, group: str = "g", version: int = 6, *, operations: bool = False) -> Any:
         body = DescribeGroupsRequest([group], operations)
-        (request,) = split_describe(body)
+        (request,) = DESCRIBE_FAN_OUT.split(6, body, None)
         return self.send(ApiKey.DESCRIBE_GROUPS, version, request).reply
 
     def list_groups(self, states: Sequence[str] = (), types: Sequence[str] = ()) -> list[Any]:

@@ -1,6 +1,6 @@
 """DescribeGroups, ListGroups, DeleteGroups: what tools see, in each state and version.
 
-Covers: coordinator/classic_groups/describe.py.
+Covers: coordinator/classic_groups/describe.py, coordinator/groups/describing.py.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from kohort.coordinator.admin import split_delete
-from kohort.coordinator.classic_groups.describe import split_describe
+from kohort.coordinator.admin import GroupRequest, split_delete
+from kohort.coordinator.classic_groups.describe import FAN_OUT
 from kohort.coordinator.groups.events import append_refused
 from kohort.coordinator.replies import GROUP_OPERATIONS
 from kohort.protocol import ApiKey, ErrorCode
@@ -18,6 +18,11 @@ from kohort.protocol.messages.delete_groups import DeleteGroupsRequest
 from kohort.protocol.messages.describe_groups import DescribedGroupMember, DescribeGroupsRequest
 from tests.coordinator.bodies import subscription
 from tests.coordinator.driver import World
+
+
+def split_describe(body: DescribeGroupsRequest) -> list[GroupRequest]:
+    """One request for each group, as the coordinator makes them."""
+    return list(FAN_OUT.split(6, body, None))
 
 
 class TestDescribe:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kohort.coordinator.admin import GroupRequest
-from kohort.coordinator.consumer_groups.describe import split_describe
+from kohort.coordinator.consumer_groups.describe import FAN_OUT
 from kohort.coordinator.replies import GROUP_OPERATIONS
 from kohort.protocol import ApiKey
 from kohort.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
@@ -55,7 +55,10 @@ def test_what_is_no_consumer_group_is_told_so(group: str, error: int, message: s
 
 def test_each_group_of_a_request_is_asked_alone() -> None:
     body = ConsumerGroupDescribeRequest(["a", "b"], True)
-    assert [(one.group_id, one.with_operations) for one in split_describe(body)] == [("a", True), ("b", True)]
+    assert [(one.group_id, one.with_operations) for one in FAN_OUT.split(1, body, None)] == [
+        ("a", True),
+        ("b", True),
+    ]
 
 
 def test_partitions_are_listed_member_by_member_when_the_response_is_written(
