@@ -13,7 +13,8 @@ from typing import Any, Final, TypeVar
 
 from ...protocol import ApiKey, ErrorCode, KafkaError, KohortError, RequestContext
 from ...protocol.messages.list_groups import ListedGroup, ListGroupsResponse
-from ...protocol.messages.offset_commit import OffsetCommitResponse
+from ...protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from ...protocol.messages.offset_delete import OffsetDeleteRequest
 from ..admin import list_request
 from ..engine.effects import Command, EndMarker, Request
 from ..engine.events import MAX_WAITING, CoordinatorEvent, EventStream, Listeners
@@ -33,10 +34,6 @@ from .kinds import KINDS
 from .shards import OFFSETS_TOPIC, new_groups
 
 T = TypeVar("T")
-
-# plain numbers: reaching an enum's members costs more than comparing them
-_COMMIT: Final = int(ApiKey.OFFSET_COMMIT)
-_DELETE_OFFSETS: Final = int(ApiKey.OFFSET_DELETE)
 
 _COMMANDS: Final = {command: make for kind in KINDS for command, make in kind.commands.items()}
 
@@ -179,14 +176,14 @@ class GroupCoordinator:
         self, api_key: int, version: int, body: object, context: RequestContext, handle: Handle
     ) -> None:
         """As ``handle``, for one group: the response goes to ``handle.set``, before this returns or later."""
-        if api_key == _COMMIT:
-            if type(body) is not CommitRequest:
-                body = self.resolve(version, body)
-        elif api_key == _DELETE_OFFSETS:
+        # the type, not isinstance: that takes 0.2 us longer for each request of another API
+        if type(body) is OffsetCommitRequest:
+            body = self.resolve(version, body)
+        elif type(body) is OffsetDeleteRequest:
             body = resolve_delete(body, self._topics)
         self._shards.submit(Request(api_key, version, body, context, handle))
 
-    def resolve(self, version: int, body: object) -> CommitRequest:
+    def resolve(self, version: int, body: OffsetCommitRequest) -> CommitRequest:
         """An OffsetCommit body with its topics and partitions looked up; ``submit`` takes it as well."""
         return resolve_commit(version, body, self._topics, self._settings.kohort_commit_max_partitions)
 

@@ -137,7 +137,9 @@ def _stored_id(topic_id: uuid.UUID) -> bytes:
     return topic_id.bytes
 
 
-def resolve_commit(version: int, body: Any, directory: TopicDirectory, max_partitions: int) -> CommitRequest:
+def resolve_commit(
+    version: int, body: OffsetCommitRequest, directory: TopicDirectory, max_partitions: int
+) -> CommitRequest:
     """Read an OffsetCommit body, and mark the topics and partitions that do not exist: all of them
     INVALID_REQUEST if there are more than ``max_partitions``.
     """
@@ -150,7 +152,8 @@ def resolve_commit(version: int, body: Any, directory: TopicDirectory, max_parti
         partitions = topic.partitions
         total += len(partitions)
         if version >= _TOPIC_ID_VERSION:
-            name, topic_id = directory.topic_of_id(topic.topic_id), topic.topic_id
+            topic_id = topic.topic_id or NO_TOPIC_ID
+            name = directory.topic_of_id(topic_id)
             missing = _UNKNOWN_TOPIC_ID
         else:
             name, topic_id = topic.name, NO_TOPIC_ID
@@ -170,8 +173,8 @@ def resolve_commit(version: int, body: Any, directory: TopicDirectory, max_parti
         topics.append(_new(CommitTopic, (name or "", topic_id, partitions, outcomes, stored_id)))
     if total > max_partitions:
         bad = True
-        for topic in topics:
-            topic.outcomes[:] = [_Outcome(number, _INVALID_REQUEST) for number, _ in topic.outcomes]
+        for resolved in topics:
+            resolved.outcomes[:] = [_Outcome(number, _INVALID_REQUEST) for number, _ in resolved.outcomes]
     if bad:
         topics = _bad_first(topics)
     return CommitRequest(

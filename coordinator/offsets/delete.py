@@ -5,11 +5,11 @@ to.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from ...offsets_topic import OffsetDeleted
 from ...protocol import ErrorCode, TopicPartition
 from ...protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
     OffsetDeleteResponse,
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
@@ -21,14 +21,14 @@ from ..replies import bad_first
 
 
 @dataclass(slots=True)
-class OffsetDeleteRequest:
+class ResolvedDelete:
     """An OffsetDelete as the core takes it; each partition with its error, 0 for none."""
 
     group_id: str
     topics: list[tuple[str, list[OffsetDeleteResponsePartition]]]
 
 
-def resolve_delete(body: Any, directory: TopicDirectory) -> OffsetDeleteRequest:
+def resolve_delete(body: OffsetDeleteRequest, directory: TopicDirectory) -> ResolvedDelete:
     """Read an OffsetDelete body, and mark the partitions that do not exist."""
     missing = int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     topics: list[tuple[str, list[OffsetDeleteResponsePartition]]] = []
@@ -40,12 +40,12 @@ def resolve_delete(body: Any, directory: TopicDirectory) -> OffsetDeleteRequest:
             topics.append((topic.name, outcomes))
     if any(outcome.error_code for _, outcomes in topics for outcome in outcomes):
         topics = list(bad_first(topics, lambda outcome: bool(outcome.error_code)))
-    return OffsetDeleteRequest(body.group_id, topics)
+    return ResolvedDelete(body.group_id, topics)
 
 
 def handle_delete(shard: GroupShard, request: Request, _now_ms: int) -> None:
     """Write tombstones for offsets of topics that no member subscribes to."""
-    delete: OffsetDeleteRequest = request.body
+    delete: ResolvedDelete = request.body
     error = _deletion_error(shard, delete.group_id)
     if error:
         shard.refuse(request, error)
@@ -81,5 +81,5 @@ def _deletion_error(shard: GroupShard, group_id: str) -> ErrorCode:
     return ErrorCode.GROUP_ID_NOT_FOUND if group is None else group.check_offset_delete()
 
 
-def _delete_reply(delete: OffsetDeleteRequest) -> OffsetDeleteResponse:
+def _delete_reply(delete: ResolvedDelete) -> OffsetDeleteResponse:
     return OffsetDeleteResponse(topics=[OffsetDeleteResponseTopic(*topic) for topic in delete.topics])

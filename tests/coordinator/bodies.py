@@ -7,7 +7,16 @@ from types import SimpleNamespace
 
 from kohort.coordinator import TopicDirectory
 from kohort.protocol import Subscription, encode_subscription
-from kohort.protocol.messages.offset_commit import OffsetCommitRequestPartition
+from kohort.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from kohort.protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
 
 #: Partitions of each topic that exists.
 TOPICS = {"t": 8, "u": 4}
@@ -40,27 +49,23 @@ def commit_body(
     instance: str | None,
     metadata: str | None,
     epoch: int,
-) -> SimpleNamespace:
+    retention_ms: int = -1,
+) -> OffsetCommitRequest:
     """An OffsetCommit body with one topic entry a partition."""
-    return SimpleNamespace(
-        group_id=group,
-        generation_id_or_member_epoch=generation,
-        member_id=member,
-        group_instance_id=instance,
-        retention_time_ms=-1,
-        topics=[
-            SimpleNamespace(
-                name=topic,
-                topic_id=TOPIC_IDS.get(topic, uuid.UUID(int=1)),
-                partitions=[
-                    OffsetCommitRequestPartition(
-                        partition_index=partition,
-                        committed_offset=offset,
-                        committed_leader_epoch=epoch,
-                        committed_metadata=metadata,
-                    )
-                ],
-            )
-            for (topic, partition), offset in offsets.items()
-        ],
-    )
+    topics = [
+        OffsetCommitRequestTopic(
+            topic,
+            TOPIC_IDS.get(topic, uuid.UUID(int=1)),
+            [OffsetCommitRequestPartition(partition, offset, epoch, metadata)],
+        )
+        for (topic, partition), offset in offsets.items()
+    ]
+    return OffsetCommitRequest(group, generation, member, instance, retention_ms, topics)
+
+
+def delete_body(group: str, *partitions: tuple[str, int]) -> OffsetDeleteRequest:
+    """An OffsetDelete body with one topic entry a partition."""
+    topics = [
+        OffsetDeleteRequestTopic(topic, [OffsetDeleteRequestPartition(index)]) for topic, index in partitions
+    ]
+    return OffsetDeleteRequest(group, topics)

@@ -29,7 +29,15 @@ from kohort.protocol.messages.delete_groups import DeleteGroupsRequest
 from kohort.protocol.messages.describe_groups import DescribeGroupsRequest
 from kohort.protocol.messages.list_groups import ListGroupsRequest
 from kohort.statemachine import GroupState
-from tests.coordinator.bodies import DIRECTORY, RANGE_T, REBALANCE_MS, SESSION_MS, START_MS, commit_body
+from tests.coordinator.bodies import (
+    DIRECTORY,
+    RANGE_T,
+    REBALANCE_MS,
+    SESSION_MS,
+    START_MS,
+    commit_body,
+    delete_body,
+)
 from tests.coordinator.invariants import check_invariants
 
 
@@ -245,8 +253,8 @@ class World:
             instance,
             metadata,
             epoch,
+            retention_ms,
         )
-        body.retention_time_ms = retention_ms
         most = self.settings.kohort_commit_max_partitions
         return self.send(ApiKey.OFFSET_COMMIT, version, resolve_commit(version, body, DIRECTORY, most))
 
@@ -276,12 +284,7 @@ class World:
         }
 
     def offset_delete(self, group: str, *partitions: tuple[str, int]) -> Call:
-        topics = [
-            SimpleNamespace(name=topic, partitions=[SimpleNamespace(partition_index=index)])
-            for topic, index in partitions
-        ]
-        body = SimpleNamespace(group_id=group, topics=topics, member_id=None, member_epoch=-1)
-        return self.send(ApiKey.OFFSET_DELETE, 0, resolve_delete(body, DIRECTORY))
+        return self.send(ApiKey.OFFSET_DELETE, 0, resolve_delete(delete_body(group, *partitions), DIRECTORY))
 
     def describe(self, group: str = "g", version: int = 6, *, operations: bool = False) -> Any:
         body = DescribeGroupsRequest([group], operations)

@@ -13,7 +13,7 @@ from kohort.coordinator import CoordinatorEvent, GroupCoordinator, LoadError, Op
 from kohort.coordinator.engine import runtime
 from kohort.offsets_topic import OffsetCommitted, encode, partition_for
 from kohort.protocol import ApiKey, ErrorCode, KafkaError, TopicPartition
-from tests.coordinator.bodies import START_MS, commit_body
+from tests.coordinator.bodies import START_MS, commit_body, delete_body
 from tests.coordinator.memory_log import (
     CONTEXT,
     Batch,
@@ -31,10 +31,7 @@ from tests.coordinator.memory_log import (
 async def unready_answers(c: GroupCoordinator) -> dict[str, int]:
     """What each API answers, heartbeats first because they must not disturb."""
     body = commit_body("g", {("t", 0): 1}, "", -1, None, "", -1)
-    delete = SimpleNamespace(
-        group_id="g",
-        topics=[SimpleNamespace(name="t", partitions=[SimpleNamespace(partition_index=0)])],
-    )
+    delete = delete_body("g", ("t", 0))
     leaving = SimpleNamespace(group_id="g", members=[])
     described = SimpleNamespace(groups=["g"], include_authorized_operations=False)
     names = SimpleNamespace(groups_names=["g"])

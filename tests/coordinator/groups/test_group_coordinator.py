@@ -20,7 +20,7 @@ from kohort.offsets_topic import GroupStored, StoredMember, encode, partition_fo
 from kohort.protocol import ApiKey, ErrorCode, RequestContext, encode_response
 from kohort.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kohort.testing._group_steps import end_session
-from tests.coordinator.bodies import DIRECTORY, START_MS, commit_body
+from tests.coordinator.bodies import DIRECTORY, START_MS, commit_body, delete_body
 from tests.coordinator.memory_log import (
     CONTEXT,
     MemoryLog,
@@ -254,10 +254,7 @@ async def test_every_version_of_every_api_has_an_answer_that_can_be_written(
         ),
         ApiKey.OFFSET_COMMIT: commit_body("g", {("t", 0): 1}, "m", 1, None, "", -1),
         ApiKey.OFFSET_FETCH: fetching,
-        ApiKey.OFFSET_DELETE: SimpleNamespace(
-            group_id="g",
-            topics=[SimpleNamespace(name="t", partitions=[SimpleNamespace(partition_index=0)])],
-        ),
+        ApiKey.OFFSET_DELETE: delete_body("g", ("t", 0)),
         ApiKey.DESCRIBE_GROUPS: SimpleNamespace(groups=["g", "x"], include_authorized_operations=True),
         ApiKey.CONSUMER_GROUP_DESCRIBE: SimpleNamespace(
             group_ids=["g", "x"], include_authorized_operations=True

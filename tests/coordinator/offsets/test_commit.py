@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,6 +12,7 @@ from kohort.coordinator.offsets.commit import resolve_commit
 from kohort.coordinator.settings import GroupSettings
 from kohort.offsets_topic import OffsetCommitted, decode
 from kohort.protocol import ApiKey, ErrorCode, TopicPartition
+from kohort.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestTopic
 from tests.coordinator.bodies import DIRECTORY, TOPIC_IDS, commit_body
 from tests.coordinator.driver import World, errors_of
 
@@ -118,14 +118,14 @@ def test_what_does_not_exist_is_answered_first_and_each_topic_once() -> None:
 
 def test_if_all_exists_the_answer_is_in_the_order_asked_but_for_topics_without_partitions() -> None:
     body = two_entries_of_t()
-    del body.topics[1:3]
-    body.topics.append(SimpleNamespace(name="u", topic_id=TOPIC_IDS["u"], partitions=[]))
+    first, _, _, last = body.topics
+    body = body._replace(topics=[first, last, OffsetCommitRequestTopic("u", TOPIC_IDS["u"])])
     call = World().send(ApiKey.OFFSET_COMMIT, 9, resolve_commit(9, body, DIRECTORY, MOST))
     answered = [(t.name, [p.partition_index for p in t.partitions]) for t in call.reply.topics]
     assert answered == [("t", [0]), ("t", [1])]
 
 
-def two_entries_of_t() -> SimpleNamespace:
+def two_entries_of_t() -> OffsetCommitRequest:
     offsets = {("t", 0): 1, ("nothing", 0): 1, ("t", 9): 1, ("t", 1): 1}
     return commit_body("s", offsets, "", -1, None, "", -1)
 
@@ -232,13 +232,11 @@ def test_an_unknown_topic_id_is_refused_by_its_own_name() -> None:
 def test_10000_partitions_are_the_most_in_one_request() -> None:
     world = World()
     body = commit_body("s", {("t", 0): 1}, "", -1, None, "", -1)
-    body.topics[0].partitions *= 10_000
-    assert set(errors_of(world.send(ApiKey.OFFSET_COMMIT, 9, resolve_commit(9, body, DIRECTORY, MOST)))) == {
-        0
-    }
-    body.topics[0].partitions += body.topics[0].partitions[:1]
-    refused = world.send(ApiKey.OFFSET_COMMIT, 9, resolve_commit(9, body, DIRECTORY, MOST))
-    assert set(errors_of(refused)) == {ErrorCode.INVALID_REQUEST}
+    (topic,) = body.topics
+    for count, error in ((10_000, ErrorCode.NONE), (10_001, ErrorCode.INVALID_REQUEST)):
+        many = body._replace(topics=[topic._replace(partitions=[*topic.partitions] * count)])
+        answer = world.send(ApiKey.OFFSET_COMMIT, 9, resolve_commit(9, many, DIRECTORY, MOST))
+        assert set(errors_of(answer)) == {error}
 
 
 @pytest.mark.row("3.0/group-id")
