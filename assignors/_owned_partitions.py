@@ -2,7 +2,8 @@
 
 Most members of a group own equal numbers of partitions of the same topics, so their bytes have one layout:
 topic names and counts are equal, only partition numbers differ. Compiled, bytes of a known layout are only
-compared with it.
+compared with it. The bytes are those of ``user_data``: an array of topics (int32 count), each a string (int16
+length) and an array of int32.
 """
 
 from __future__ import annotations

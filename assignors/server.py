@@ -3,8 +3,8 @@
 The coordinator knows its members and the partitions that the last target gave them. ``owned`` of a member is
 its part of that target; there is no user data, and ``on_assignment`` is not called. Each computation uses a
 new instance. kohort's own assignors may run in the coordinator's process. All others run in a separate
-process (:func:`main`), since they may hang or crash. The two processes exchange frames of JSON, small enough
-that neither side is busy with one for long.
+process (:func:`main`), since they may hang or crash. The two processes exchange frames, a uint32 length
+(big-endian) and JSON, small enough that neither side is busy with one for long.
 """
 
 from __future__ import annotations

@@ -1,6 +1,42 @@
 """Requests of ZooKeeper 3.6 and later that kazoo does not have: many reads at once, and a watch of all nodes.
 
-They have what kazoo asks of a request: ``type``, ``serialize`` and ``deserialize``.
+They have what kazoo asks of a request: ``type``, ``serialize`` and ``deserialize``. Numbers are big-endian, a
+text is its length as int32 and UTF-8.
+
+MultiRead (22), a request for each path, and a response in the same order; both end with a header of type -1:
+
+======  =======================  =================================================================
+offset  type                     meaning
+======  =======================  =================================================================
+0       int32                    4 getData, 8 getChildren; in a response -1: an error
+4       bool                     whether this is the end
+5       int32                    -1; in a response the error
+9       text, int8               request: path, 0 for no watch
+        int32                    response with an error: ZooKeeper's number of it
+        int32, bytes, stat       response of getData: length (-1: null), data, stat
+        int32, texts             response of getChildren: count, names
+======  =======================  =================================================================
+
+The stat:
+
+======  =====  ===========================================================================
+offset  type   meaning
+======  =====  ===========================================================================
+0       int64  czxid: the transaction that created the node
+8       int64  mzxid: the one that changed it last
+16      int64  ctime
+24      int64  mtime
+32      int32  version of its data
+36      int32  cversion, of its children
+40      int32  aversion, of its rights
+44      int64  ephemeralOwner: the session whose end removes it, 0 for none
+52      int32  length of its data
+56      int32  number of its children
+60      int64  pzxid: the transaction that changed its children last
+======  =====  ===========================================================================
+
+AddWatch (106) is a path and an int32, the mode. An event is two int32, its kind and the session's state, and
+a path.
 """
 
 from __future__ import annotations
@@ -11,7 +47,6 @@ from typing import Final, NamedTuple, TypeAlias
 
 _INT: Final = struct.Struct(">i")
 _HEADER: Final = struct.Struct(">i?i")
-#: czxid, mzxid, ctime, mtime, version, cversion, aversion, ephemeralOwner, dataLength, numChildren, pzxid.
 _STAT: Final = struct.Struct(">qqqqiiiqiiq")
 
 _GET_DATA: Final = 4

@@ -10,7 +10,16 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from ..protocol import BATCH_OVERHEAD, BatchHeader, Codec, compress, read_varint, seal_batch, write_varint
+from ..protocol import (
+    BATCH_OVERHEAD,
+    BATCH_TRANSACTIONAL,
+    BatchHeader,
+    Codec,
+    compress,
+    read_varint,
+    seal_batch,
+    write_varint,
+)
 from ._config import LogConfig
 from ._records import signed_long
 from ._steps import Steps, ThreadWork
@@ -20,9 +29,6 @@ _PROMPT_BYTES: Final = 16 << 10
 
 #: Records renumbered before other work may run.
 _STEP_RECORDS: Final = 256
-
-#: The attribute that is kept. The log sets the timestamp type.
-_TRANSACTIONAL: Final = 0x10
 
 
 def recompress_batch(
@@ -40,7 +46,8 @@ def recompress_batch(
     size = BATCH_OVERHEAD + len(records)
     prompt = codec == Codec.NONE or size < _PROMPT_BYTES
     payload = work() if prompt else (yield ThreadWork(work, size))
-    attributes = header.attributes & _TRANSACTIONAL | codec
+    # the log sets the timestamp type
+    attributes = header.attributes & BATCH_TRANSACTIONAL | codec
     return seal_batch(header._replace(attributes=attributes, base_timestamp_ms=first_ms), payload)
 
 

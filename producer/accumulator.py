@@ -25,6 +25,7 @@ from ..client.requests import partition_name
 from ..client.transactions import ProducerId
 from ..client.waiting import Backoff
 from ..protocol import (
+    BATCH_TRANSACTIONAL,
     BatchHeader,
     Codec,
     ErrorCode,
@@ -53,7 +54,6 @@ CONCURRENT_MS = 5.0
 
 _MAX_EPOCH = 2**15 - 1
 _SEQUENCES = 2**31
-_TRANSACTIONAL = 0x10
 
 _E = ErrorCode
 #: Errors that say that the broker expects other sequence numbers than the producer's.
@@ -150,7 +150,7 @@ class ProducerBatch:
         assert self.payload is not None, "packed before it is sent"
         producer = self.queue.producer or ProducerId(-1, -1)
         count = self.count
-        attributes = self.codec | (_TRANSACTIONAL if transactional else 0)
+        attributes = self.codec | (BATCH_TRANSACTIONAL if transactional else 0)
         # seal_batch sets length and checksum; offset and leader epoch are the broker's to set
         head = BatchHeader(
             0,

@@ -6,7 +6,15 @@ written: importing all of them would more than double the time a broker takes to
 
 from ._apis import APIS, OWN_FEATURES, Api, api_for
 from ._batch import (
+    BATCH_CODEC,
+    BATCH_CONTROL,
+    BATCH_CRC_END,
+    BATCH_DELETE_HORIZON,
+    BATCH_HEADER,
+    BATCH_LENGTH_END,
+    BATCH_LOG_APPEND_TIME,
     BATCH_OVERHEAD,
+    BATCH_TRANSACTIONAL,
     BatchHeader,
     Codec,
     Headers,
@@ -94,7 +102,15 @@ from .messages.wire import PreparedArray, Sendable
 __all__ = [
     "ANONYMOUS",
     "APIS",
+    "BATCH_CODEC",
+    "BATCH_CONTROL",
+    "BATCH_CRC_END",
+    "BATCH_DELETE_HORIZON",
+    "BATCH_HEADER",
+    "BATCH_LENGTH_END",
+    "BATCH_LOG_APPEND_TIME",
     "BATCH_OVERHEAD",
+    "BATCH_TRANSACTIONAL",
     "GZIP_LEVEL",
     "LENGTH_PREFIX",
     "LZ4_LEVEL",

@@ -35,7 +35,8 @@ from typing import Final, NamedTuple, TypeAlias
 
 from ._errors import CorruptBatchError
 
-_HEADER = struct.Struct(">qiibIhiqqqhii")
+#: The fields of a BatchHeader.
+BATCH_HEADER = struct.Struct(">qiibIhiqqqhii")
 _LENGTH = struct.Struct(">i")
 _BASE_OFFSET = struct.Struct(">q")
 _EPOCH = struct.Struct(">i")
@@ -46,18 +47,20 @@ _CRC = struct.Struct(">I")
 _new: Final = tuple.__new__
 
 #: Size of a batch header in bytes; the records follow it.
-BATCH_OVERHEAD = _HEADER.size
+BATCH_OVERHEAD = BATCH_HEADER.size
 _LENGTH_AT, _EPOCH_AT, _CRC_AT, _ATTRIBUTES_AT, _MAX_TIMESTAMP_AT = 8, 12, 17, 21, 35
-_LOG_OVERHEAD = 12
+#: Bytes of a batch before the part that its length counts, and before the part that its checksum covers.
+BATCH_LENGTH_END, BATCH_CRC_END = 12, 21
 _MAGIC = 2
 
-_CODEC_MASK = 0x07
-_LOG_APPEND_TIME = 0x08
-_TRANSACTIONAL = 0x10
-_CONTROL = 0x20
-_DELETE_HORIZON = 0x40
+#: Bits of a batch's attributes.
+BATCH_CODEC = 0x07
+BATCH_LOG_APPEND_TIME = 0x08
+BATCH_TRANSACTIONAL = 0x10
+BATCH_CONTROL = 0x20
+BATCH_DELETE_HORIZON = 0x40
 #: The attributes that setting a batch's timestamps leaves as they are.
-_LASTING = _CODEC_MASK | _TRANSACTIONAL | _CONTROL | _DELETE_HORIZON
+_LASTING = BATCH_CODEC | BATCH_TRANSACTIONAL | BATCH_CONTROL | BATCH_DELETE_HORIZON
 
 #: Headers of a record: names and values, in order.
 Headers: TypeAlias = Sequence[tuple[str, bytes | None]]
@@ -100,7 +103,7 @@ class BatchHeader(NamedTuple):
     @property
     def size(self) -> int:
         """Size of the whole batch in bytes, base offset and length included."""
-        return self.length + _LOG_OVERHEAD
+        return self.length + BATCH_LENGTH_END
 
     @property
     def last_offset(self) -> int:
@@ -120,27 +123,27 @@ class BatchHeader(NamedTuple):
     @property
     def codec(self) -> int:
         """Number of the :class:`Codec`; 5 to 7 are not assigned."""
-        return self.attributes & _CODEC_MASK
+        return self.attributes & BATCH_CODEC
 
     @property
     def log_append_time(self) -> bool:
         """Whether the log has written its own time (bit 3 of the attributes)."""
-        return bool(self.attributes & _LOG_APPEND_TIME)
+        return bool(self.attributes & BATCH_LOG_APPEND_TIME)
 
     @property
     def transactional(self) -> bool:
         """Whether it is part of a transaction (bit 4)."""
-        return bool(self.attributes & _TRANSACTIONAL)
+        return bool(self.attributes & BATCH_TRANSACTIONAL)
 
     @property
     def control(self) -> bool:
         """Whether it is a marker of a transaction's end (bit 5)."""
-        return bool(self.attributes & _CONTROL)
+        return bool(self.attributes & BATCH_CONTROL)
 
     @property
     def has_delete_horizon(self) -> bool:
         """Return whether compaction has replaced the base timestamp by a delete horizon (KIP-534)."""
-        return bool(self.attributes & _DELETE_HORIZON)
+        return bool(self.attributes & BATCH_DELETE_HORIZON)
 
 
 def parse_batch_header(data: bytes | bytearray | memoryview, position: int = 0) -> BatchHeader:
@@ -151,7 +154,7 @@ def parse_batch_header(data: bytes | bytearray | memoryview, position: int = 0) 
     """
     if len(data) - position < BATCH_OVERHEAD:
         raise CorruptBatchError(f"batch header cut short: {len(data) - position} bytes", position)
-    header = _new(BatchHeader, _HEADER.unpack_from(data, position))
+    header = _new(BatchHeader, BATCH_HEADER.unpack_from(data, position))
     if header.magic != _MAGIC:
         raise CorruptBatchError(f"batch of magic {header.magic}: only 2 is known", position)
     if header.size < BATCH_OVERHEAD:
@@ -199,7 +202,7 @@ def stamp_batch(
     _BASE_OFFSET.pack_into(data, position, base_offset)
     _EPOCH.pack_into(data, position + _EPOCH_AT, leader_epoch)
     if log_append_time_ms is not None:
-        _set_time(data, position, _LOG_APPEND_TIME, log_append_time_ms)
+        _set_time(data, position, BATCH_LOG_APPEND_TIME, log_append_time_ms)
     elif newest_ms is not None:
         _set_time(data, position, 0, newest_ms)
 
@@ -208,7 +211,7 @@ def _set_time(data: bytearray, position: int, kind: int, time_ms: int) -> None:
     """Set timestamp type and maximal timestamp, unless the batch has both (as Apache Kafka does it)."""
     (attributes,) = _SHORT.unpack_from(data, position + _ATTRIBUTES_AT)
     (said_ms,) = _BASE_OFFSET.unpack_from(data, position + _MAX_TIMESTAMP_AT)
-    if attributes & _LOG_APPEND_TIME == kind and said_ms == time_ms:
+    if attributes & BATCH_LOG_APPEND_TIME == kind and said_ms == time_ms:
         return
     _SHORT.pack_into(data, position + _ATTRIBUTES_AT, attributes & _LASTING | kind)
     _BASE_OFFSET.pack_into(data, position + _MAX_TIMESTAMP_AT, time_ms)
@@ -251,12 +254,12 @@ def build_batch(
         size = len(body)
         parts += (varints[size] if size < _SMALL else _pack_varint(size), body)
     out = bytearray().join(parts)
-    attributes = (_TRANSACTIONAL if transactional else 0) | (_CONTROL if control else 0)
-    _HEADER.pack_into(
+    attributes = (BATCH_TRANSACTIONAL if transactional else 0) | (BATCH_CONTROL if control else 0)
+    BATCH_HEADER.pack_into(
         out,
         0,
         base_offset,
-        len(out) - _LOG_OVERHEAD,
+        len(out) - BATCH_LENGTH_END,
         leader_epoch,
         _MAGIC,
         0,
@@ -278,7 +281,7 @@ def stamp_built(batch: bytearray, *, base_offset: int, leader_epoch: int) -> Bat
     """Write base offset and leader epoch into a batch of ``build_batch``; return its header unchecked."""
     _BASE_OFFSET.pack_into(batch, 0, base_offset)
     _EPOCH.pack_into(batch, _EPOCH_AT, leader_epoch)
-    return _new(BatchHeader, _HEADER.unpack_from(batch))
+    return _new(BatchHeader, BATCH_HEADER.unpack_from(batch))
 
 
 def encode_records(records: Sequence[TimedRecord], first_ms: int, first_delta: int = 0) -> bytearray:
@@ -313,8 +316,8 @@ def encode_records(records: Sequence[TimedRecord], first_ms: int, first_delta: i
 
 def seal_batch(header: BatchHeader, records: bytes | bytearray) -> bytearray:
     """Join a header and encoded records into a batch; sets its length and its checksum."""
-    out = bytearray(_HEADER.pack(*header)) + records
-    _LENGTH.pack_into(out, _LENGTH_AT, len(out) - _LOG_OVERHEAD)
+    out = bytearray(BATCH_HEADER.pack(*header)) + records
+    _LENGTH.pack_into(out, _LENGTH_AT, len(out) - BATCH_LENGTH_END)
     _write_crc(out, 0)
     return out
 
@@ -404,7 +407,7 @@ def _signed_varint(value: int) -> bytes:
 def _write_crc(data: bytearray, position: int) -> None:
     (length,) = _LENGTH.unpack_from(data, position + _LENGTH_AT)
     with memoryview(data) as view:
-        crc = crc32c_function()(view[position + _ATTRIBUTES_AT : position + _LOG_OVERHEAD + length])
+        crc = crc32c_function()(view[position + _ATTRIBUTES_AT : position + BATCH_LENGTH_END + length])
     _CRC.pack_into(data, position + _CRC_AT, crc)
 
 

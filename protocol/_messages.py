@@ -2,7 +2,24 @@
 
 A decoded body is a named tuple, such as ``messages.heartbeat.HeartbeatRequest``. A body to encode may be any
 object with the fields of its version. An API's module is imported when its first message is read or written.
-Headers: KIP-482 (flexible versions), KIP-511 (ApiVersions responses always have header version 0).
+
+A frame is what follows its length. Numbers are big-endian:
+
+========  ===============  =======================================================================
+part      type             field
+========  ===============  =======================================================================
+length    int32            bytes of the frame
+request   int16            number of the API
+          int16            version
+          int32            correlation id
+          nullable string  client id: int16 length, -1 for null, then the text
+          tagged fields    only in flexible versions (KIP-482)
+          body             as the version has it
+response  int32            correlation id of the request
+          tagged fields    only in flexible versions; never of ApiVersions, whose client does not know
+                           the broker's versions yet (KIP-511)
+          body             as the request's version has it
+========  ===============  =======================================================================
 """
 
 from __future__ import annotations

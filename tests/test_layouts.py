@@ -9,12 +9,14 @@ from types import ModuleType
 
 import pytest
 
+from kohort.client import zookeeper_requests
 from kohort.log import _indexes, _producers
 from kohort.offsets_topic import _encoded, records
 from kohort.protocol import _batch
 from kohort.spark import _ledger_entry
 
 CODES = {
+    "bool": "?",
     "int8": "b",
     "int16": "h",
     "int32": "i",
@@ -41,7 +43,8 @@ def form_of(rows: list[tuple[int, str]]) -> str:
 @pytest.mark.parametrize(
     ("module", "forms"),
     [
-        (_batch, [_batch._HEADER]),
+        (_batch, [_batch.BATCH_HEADER]),
+        (zookeeper_requests, [zookeeper_requests._HEADER, zookeeper_requests._STAT]),
         (_indexes, [_indexes.OffsetIndex.ENTRY, _indexes.TimeIndex.ENTRY, _indexes._ENTRY]),
         (_producers, [_producers._HEAD, _producers._ENTRY]),
     ],

@@ -14,7 +14,10 @@ from typing import NamedTuple
 from ...cluster import INTERNAL
 from ...log import RecordsError
 from ...protocol import (
+    BATCH_CODEC,
+    BATCH_LENGTH_END,
     BATCH_OVERHEAD,
+    BATCH_TRANSACTIONAL,
     ApiKey,
     BatchHeader,
     CorruptBatchError,
@@ -48,8 +51,7 @@ _ACKS = (-1, 0, 1)
 _TOPIC_IDS_FROM = 13
 _MAGIC = 2
 _MAGIC_AT = 16
-_LENGTH_AT, _LENGTH_END, _ATTRIBUTES_END = 8, 12, 23
-_CODECS = 0x07
+_LENGTH_AT, _ATTRIBUTES_END = 8, 23
 #: Bytes of a message of magic 0 after its length: a message of any magic has at least as many.
 _LEAST_LENGTH = 14
 _ZSTD = 4
@@ -318,9 +320,9 @@ def _check_batch(request: Request[ProduceRequest], records: bytes | memoryview |
         raise KafkaError(
             ErrorCode.INVALID_RECORD, "each partition must bring a whole record batch of magic 2"
         )
-    length = int.from_bytes(records[_LENGTH_AT:_LENGTH_END], "big", signed=True)
-    if _LEAST_LENGTH <= length <= len(records) - _LENGTH_END and request.version < _ZSTD_FROM:
-        _check_codec(records[_ATTRIBUTES_END - 1] & _CODECS)
+    length = int.from_bytes(records[_LENGTH_AT:BATCH_LENGTH_END], "big", signed=True)
+    if _LEAST_LENGTH <= length <= len(records) - BATCH_LENGTH_END and request.version < _ZSTD_FROM:
+        _check_codec(records[_ATTRIBUTES_END - 1] & BATCH_CODEC)
     try:
         header = parse_batch_header(records)
     except CorruptBatchError as error:
@@ -349,12 +351,12 @@ def _check_codec(codec: int) -> None:
 def _check_behind(records: bytes, at: int) -> None:
     """Raise KafkaError for anything after a batch, except an incomplete batch."""
     left = len(records) - at
-    if left < _LENGTH_END:
+    if left < BATCH_LENGTH_END:
         return
-    length = int.from_bytes(records[at + _LENGTH_AT : at + _LENGTH_END], "big", signed=True)
+    length = int.from_bytes(records[at + _LENGTH_AT : at + BATCH_LENGTH_END], "big", signed=True)
     if length < _LEAST_LENGTH or (left > _MAGIC_AT and records[at + _MAGIC_AT] > _MAGIC):
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, "what follows the record batch is none")
-    if left > _MAGIC_AT and length <= left - _LENGTH_END:
+    if left > _MAGIC_AT and length <= left - BATCH_LENGTH_END:
         raise KafkaError(ErrorCode.INVALID_RECORD, "each partition may bring one record batch only")
 
 
@@ -362,9 +364,6 @@ _TRANSACTION_RIGHT = right(
     Operation.WRITE, ResourceType.TRANSACTIONAL_ID, "the transactional id, if a batch is transactional"
 )
 _TOPIC_RIGHT = right(Operation.WRITE, ResourceType.TOPIC, "each topic")
-
-#: Bit 4 of a batch's attributes: the batch is part of a transaction.
-_TRANSACTIONAL = 0x10
 
 
 async def _guard(node: Node, request: Request[ProduceRequest]) -> object:
@@ -383,7 +382,7 @@ async def _guard(node: Node, request: Request[ProduceRequest]) -> object:
 
 def _is_transactional(records: bytes | memoryview | None) -> bool:
     at = _ATTRIBUTES_END - 1
-    return records is not None and len(records) > at and bool(records[at] & _TRANSACTIONAL)
+    return records is not None and len(records) > at and bool(records[at] & BATCH_TRANSACTIONAL)
 
 
 API = ServedApi(

@@ -1,5 +1,8 @@
 """Commits that a client repeats with other offsets: only the offsets are decoded, and the response is
 known.
+
+A response frame is an int32 length, the request's correlation id (int32), and the rest, which is the same
+each time. Where a body has its offsets is in ``CommitLayout``.
 """
 
 from __future__ import annotations

@@ -372,7 +372,8 @@ class ReplicaFetcher:
         if data.records:
             records = bytes(data.records)
             is_empty = partition.log_start_offset == partition.log_end_offset
-            # where records were deleted the leader's log may begin in the middle of a batch
+            # where records were deleted the leader's log may begin in the middle of a batch, whose first 8
+            # bytes are its base offset
             if is_empty and (first := int.from_bytes(records[:8])) < partition.log_end_offset:
                 self._truncate_logs([(partition, first, True)])
             partition.append_copied(records, now_ms=self._now_ms())

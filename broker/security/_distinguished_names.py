@@ -1,4 +1,17 @@
-"""Names in certificates: the subject as Java writes it (RFC 2253), and ``ssl.principal.mapping.rules``."""
+"""Names in certificates: the subject as Java writes it (RFC 2253), and ``ssl.principal.mapping.rules``.
+
+A certificate is nested DER values (X.690). Each is a tag of one byte, a length, and its content, which may be
+values in turn. A length below 128 is one byte; else the first byte, less 128, counts the bytes of the length
+that follow, big-endian. What is read of it (RFC 5280; the version has the tag 0xa0, and v1 leaves it out):
+
+    certificate    tbsCertificate, algorithm, signature
+    tbsCertificate [version], serial number, algorithm, issuer, validity, subject, key ...
+    subject        sets, each of pairs: object id, text
+    validity       two times: UTCTime YYMMDDHHMMSSZ, or GeneralizedTime YYYYMMDDHHMMSSZ
+
+In an object id the first number is 40 times the first arc plus the second; each number has 7 bits a byte, and
+bit 7 says that another byte follows.
+"""
 
 from __future__ import annotations
 

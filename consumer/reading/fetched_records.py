@@ -1,4 +1,8 @@
-"""Records from fetched bytes: checksums, codecs, control batches, aborted transactions (KIP-98)."""
+"""Records from fetched bytes: checksums, codecs, control batches, aborted transactions (KIP-98).
+
+The key of the one record of a transaction's marker is an int16 version and an int16 type: 0 aborted,
+1 committed.
+"""
 
 from __future__ import annotations
 

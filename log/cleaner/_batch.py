@@ -7,12 +7,16 @@ for byte, except for their timestamp deltas where a delete horizon replaces the 
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Container
 from typing import NamedTuple
 
 from ...protocol import (
+    BATCH_CODEC,
+    BATCH_CONTROL,
+    BATCH_DELETE_HORIZON,
+    BATCH_LOG_APPEND_TIME,
     BATCH_OVERHEAD,
+    BATCH_TRANSACTIONAL,
     BatchHeader,
     Codec,
     compress,
@@ -23,15 +27,8 @@ from ...protocol import (
 )
 from ...protocol.records import cut_field, locate_batch
 
-#: The fields of BatchHeader.
-HEADER = struct.Struct(">qiibIhiqqqhii")
-
-#: Bytes of a batch before the part that its length counts, and before the part that its checksum covers.
-LENGTH_END, CRC_END = 12, 21
-
 #: After every offset.
 NO_OFFSET = 2**63 - 1
-CODEC, LOG_APPEND_TIME, TRANSACTIONAL, CONTROL, DELETE_HORIZON = 0x07, 0x08, 0x10, 0x20, 0x40
 
 _NO_TIMESTAMP = -1
 
@@ -50,7 +47,7 @@ class RawRecord(NamedTuple):
 def plain_records(data: bytes, position: int, end: int, attributes: int) -> bytes:
     """The records of the batch from ``position`` to ``end``, decompressed. Raises CorruptBatchError."""
     packed = data[position + BATCH_OVERHEAD : end]
-    return bytes(decompress(attributes & CODEC, packed)) if attributes & CODEC else packed
+    return bytes(decompress(attributes & BATCH_CODEC, packed)) if attributes & BATCH_CODEC else packed
 
 
 def raw_records(
@@ -85,7 +82,7 @@ def rebuild_batch(
     if horizon_ms is None:
         body = b"".join([records[record.start : record.end] for record in kept])
     else:
-        attributes |= DELETE_HORIZON
+        attributes |= BATCH_DELETE_HORIZON
         body = b"".join([_shift_time(records, record, base_ms - horizon_ms) for record in kept])
         base_ms = horizon_ms
     if header.codec != Codec.NONE:
@@ -98,7 +95,7 @@ def rebuild_batch(
 
 def empty_batch(header: BatchHeader) -> bytes:
     """The batch without records: it keeps its offsets, its producer and its newest timestamp."""
-    attributes = header.attributes & (LOG_APPEND_TIME | TRANSACTIONAL | CONTROL)
+    attributes = header.attributes & (BATCH_LOG_APPEND_TIME | BATCH_TRANSACTIONAL | BATCH_CONTROL)
     changed = header._replace(attributes=attributes, base_timestamp_ms=_NO_TIMESTAMP, record_count=0)
     return bytes(seal_batch(changed, b""))
 

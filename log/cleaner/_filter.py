@@ -12,22 +12,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ...protocol import BATCH_OVERHEAD, BatchHeader, CorruptBatchError, parse_batch_header, verify_batch
+from ...protocol import (
+    BATCH_CONTROL,
+    BATCH_DELETE_HORIZON,
+    BATCH_HEADER,
+    BATCH_LENGTH_END,
+    BATCH_OVERHEAD,
+    BATCH_TRANSACTIONAL,
+    BatchHeader,
+    CorruptBatchError,
+    parse_batch_header,
+    verify_batch,
+)
 from .._indexes import AbortedTransaction
 from .._records import parse_marker
-from ._batch import (
-    CONTROL,
-    DELETE_HORIZON,
-    HEADER,
-    LENGTH_END,
-    NO_OFFSET,
-    TRANSACTIONAL,
-    RawRecord,
-    empty_batch,
-    plain_records,
-    raw_records,
-    rebuild_batch,
-)
+from ._batch import NO_OFFSET, RawRecord, empty_batch, plain_records, raw_records, rebuild_batch
 from ._keys import KeyMap, TransactionWalk
 
 _NEVER_MS = 2**63 - 1
@@ -88,8 +87,8 @@ class BatchFilter:
         headers: list[BatchHeader] = []
         position, size, copied, last = 0, len(data), 0, -1
         while position + BATCH_OVERHEAD <= size:
-            fields = HEADER.unpack_from(data, position)
-            end = position + LENGTH_END + fields[1]
+            fields = BATCH_HEADER.unpack_from(data, position)
+            end = position + BATCH_LENGTH_END + fields[1]
             if end < position + BATCH_OVERHEAD:
                 raise CorruptBatchError(f"a batch of {end - position} bytes", position)
             if end > size:
@@ -129,9 +128,16 @@ class BatchFilter:
         last = base + delta
         if base in self._keys.odd:
             return None
-        if last >= self._keys.next_offset and base >= self._keys.first_offset and not attributes & CONTROL:
-            return None if attributes & TRANSACTIONAL else True
-        if attributes & (TRANSACTIONAL | CONTROL | DELETE_HORIZON) or base < self._keys.first_offset:
+        if (
+            last >= self._keys.next_offset
+            and base >= self._keys.first_offset
+            and not attributes & BATCH_CONTROL
+        ):
+            return None if attributes & BATCH_TRANSACTIONAL else True
+        if (
+            attributes & (BATCH_TRANSACTIONAL | BATCH_CONTROL | BATCH_DELETE_HORIZON)
+            or base < self._keys.first_offset
+        ):
             return None
         live, at = self._live, self._at
         while live[at] < base:
@@ -223,4 +229,4 @@ class BatchFilter:
             return False
         if last.last_offset >= 0:
             return last.last_offset == base + delta
-        return bool(attributes & CONTROL) and epoch == last.epoch
+        return bool(attributes & BATCH_CONTROL) and epoch == last.epoch

@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ...protocol import BATCH_OVERHEAD, CorruptBatchError, crc32c_function
+from ...protocol import (
+    BATCH_CODEC,
+    BATCH_CONTROL,
+    BATCH_CRC_END,
+    BATCH_HEADER,
+    BATCH_LENGTH_END,
+    BATCH_OVERHEAD,
+    BATCH_TRANSACTIONAL,
+    CorruptBatchError,
+    crc32c_function,
+)
 from ...protocol.records import locate_batch
 from .._indexes import AbortedTransaction
-from ._batch import CODEC, CONTROL, CRC_END, HEADER, LENGTH_END, NO_OFFSET, TRANSACTIONAL, plain_records
+from ._batch import NO_OFFSET, plain_records
 
 
 class TransactionWalk:
@@ -121,10 +131,10 @@ class KeyMap:
         position, size = 0, len(data)
         with memoryview(data) as view:
             while position + BATCH_OVERHEAD <= size:
-                fields = HEADER.unpack_from(data, position)
+                fields = BATCH_HEADER.unpack_from(data, position)
                 base, length, _, magic, crc, attributes, delta, _, _, producer_id, _, _, count = fields
-                end: int = position + LENGTH_END + length
-                if magic != _MAGIC or length < BATCH_OVERHEAD - LENGTH_END or delta < 0:
+                end: int = position + BATCH_LENGTH_END + length
+                if magic != _MAGIC or length < BATCH_OVERHEAD - BATCH_LENGTH_END or delta < 0:
                     raise CorruptBatchError(f"no batch: magic {magic}, length {length}", position)
                 if end > size:
                     break
@@ -132,14 +142,14 @@ class KeyMap:
                     raise CorruptBatchError(f"offset {base} where {self._due} is due", position)
                 self._due = base + delta + 1
                 if base + delta >= self.first_offset:
-                    if self._crc32c(view[position + CRC_END : end]) != crc:
+                    if self._crc32c(view[position + BATCH_CRC_END : end]) != crc:
                         raise CorruptBatchError("the checksum is wrong", position)
                     if count and (
-                        not attributes & (TRANSACTIONAL | CONTROL)
+                        not attributes & (BATCH_TRANSACTIONAL | BATCH_CONTROL)
                         or self._is_counted(attributes, producer_id, base + delta)
                     ):
                         try:
-                            if attributes & CODEC:
+                            if attributes & BATCH_CODEC:
                                 records = plain_records(data, position, end, attributes)
                                 self._take_records(records, 0, len(records), base, delta, count)
                             else:
@@ -153,9 +163,11 @@ class KeyMap:
         return position
 
     def _is_counted(self, attributes: int, producer_id: int, last_offset: int) -> bool:
-        if attributes & CONTROL:
+        if attributes & BATCH_CONTROL:
             return False
-        return not (attributes & TRANSACTIONAL and self._transactions.is_aborted(producer_id, last_offset))
+        return not (
+            attributes & BATCH_TRANSACTIONAL and self._transactions.is_aborted(producer_id, last_offset)
+        )
 
     def _take_records(
         self, records: bytes, start: int, end: int, base_offset: int, last_delta: int, count: int

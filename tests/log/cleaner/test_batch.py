@@ -6,13 +6,13 @@ import pytest
 
 from kohort.log import decode_records
 from kohort.log.cleaner._batch import (
-    DELETE_HORIZON,
     empty_batch,
     plain_records,
     raw_records,
     rebuild_batch,
 )
 from kohort.protocol import (
+    BATCH_DELETE_HORIZON,
     CorruptBatchError,
     build_batch,
     parse_batch_header,
@@ -98,7 +98,7 @@ def test_the_time_of_a_log_that_stamps_stays() -> None:
 def test_an_emptied_batch_is_a_header() -> None:
     data = a_batch(4)
     header = parse_batch_header(data)
-    made = empty_batch(header._replace(attributes=header.attributes | DELETE_HORIZON))
+    made = empty_batch(header._replace(attributes=header.attributes | BATCH_DELETE_HORIZON))
     after = parse_batch_header(made)
     verify_batch(made, after)
     assert len(made) == 61
