@@ -1,5 +1,13 @@
 """Cutting off the end of a log without reading what stays: only the batches that go are looked at, and, for
 producers that wrote some of them, a stretch before the cut.
+
+    segments             0.log           5.log          9.log
+    batches              [0 1] [2 3 4]   [5 6] [7 8]    [9 10] [11]
+    for a cut at 7 read                        [7 8]    [9 10] [11]    who wrote what goes
+                                         [5 6]                         what these had done by then
+    after it             [0 1] [2 3 4]   [5 6]
+
+A cut at 8 also ends at 7: it leaves no part of a batch.
 """
 
 from __future__ import annotations

@@ -169,6 +169,7 @@ def batch_follows(segment: Segment, damage: Damage, next_offset: int) -> int | N
     the magic, and accepts a batch whose checksum is right. A ``next_offset`` that comes from a damaged base
     offset is brought into the range that the segment can hold.
     """
+    # known are 4 bytes of the base offset, not its other 4, the length and the leader epoch; then the magic
     next_offset = min(max(next_offset, segment.base_offset), segment.base_offset + MAX_RELATIVE_OFFSET + 1)
     upper = next_offset.to_bytes(_BASE_OFFSET_BYTES, "big")[:4]
     pattern = re.compile(b"(?=" + re.escape(upper) + rb"[\s\S]{12}\x02)")

@@ -1,5 +1,12 @@
 """A shortcut for OffsetCommit requests of one member, which differ in their numbers only: the bytes between
 the numbers are compared with the previous request's, and the numbers are read from known places.
+
+Where they are is seen by writing the body twice, with 0 and with -1 for each number:
+
+    low     ... "orders" 00000001  00000003  0000000000000000  00000000  ffff ...
+    high    ... "orders" 00000001  00000003  ffffffffffffffff  ffffffff  ffff ...
+                         partitions  number  offset            epoch     no metadata
+    mask    ... ffffffff ffffffff  ffffffff  0000000000000000  00000000  ffff ...
 """
 
 from __future__ import annotations

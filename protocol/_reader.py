@@ -1,4 +1,19 @@
-"""A reader of single fields, for formats without a generated reader: subscriptions, assignments, records."""
+"""A reader of single fields, for formats without a generated reader: subscriptions, assignments, records.
+
+Numbers are big-endian. Most fields have two forms (KIP-482):
+
+=============  =========================  ==================================================================
+field          plain                      flexible
+=============  =========================  ==================================================================
+string         int16 length, -1 for null  varint of the length and 1, 0 for null; then UTF-8 in either form
+bytes          int32 length, -1 for null  varint of the length and 1, 0 for null
+array          int32 count, -1 for null   varint of the count and 1, 0 for null
+tagged fields  none                       varint count; for each, in rising order, a varint number, a varint
+                                          size and the field; behind every struct
+=============  =========================  ==================================================================
+
+A varint here is unsigned, 7 bits a byte, the lowest first; bit 7 says that another byte follows.
+"""
 
 from __future__ import annotations
 
