@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import errno
 import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,16 +12,10 @@ from kohort.broker.partitions.partition import Partition
 from kohort.log._files import OsFile
 from kohort.testing import running_broker
 from tests.broker.wire import Wire, batch, create_topic, offset_at, produce
+from tests.waiting import wait_until
 
 EARLIEST = -2
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
-
-
-def wait_until(done: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 10
-    while not done():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def points(folder: Path) -> str:

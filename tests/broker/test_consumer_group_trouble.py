@@ -21,6 +21,7 @@ from kohort.testing import running_broker
 from tests.broker.group_members import LEAVE, Member
 from tests.broker.wire import Wire, create_topic
 from tests.group_configs import change_group_configs
+from tests.waiting import wait_until
 
 PARTITIONS = 4
 TIMEOUT_S = 30.0
@@ -38,13 +39,6 @@ class Slow(RangeAssignor):
         while Path(topic.replace("..", "/"), SLOW).exists():
             time.sleep(0.01)
         return super().assign(topics, members)
-
-
-def until(done: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + TIMEOUT_S
-    while not done():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.02)
 
 
 def described(wire: Wire, group: str) -> Any:
@@ -73,7 +67,7 @@ def test_on_a_full_disk_a_group_stays_what_it_is_and_goes_on_when_there_is_room(
             # what writes nothing is answered: nobody loses its session
             assert first.ask(wire).error_code == ErrorCode.NONE
         assert described(wire, "g") == before
-        until(lambda: second.ask(wire).error_code == ErrorCode.NONE, "the disk has room")
+        wait_until(lambda: second.ask(wire).error_code == ErrorCode.NONE, "the disk has room")
         second.beat(wire)
         for _ in range(2):
             first.follow(wire)
@@ -95,9 +89,11 @@ def test_configs_of_a_group_reach_its_members_with_their_next_heartbeat() -> Non
         members[0].beat(wire)
         # the other has not been heard of since: its session is the one that it was told of
         broker.advance_time(46)
-        until(lambda: [each.member_id for each in described(wire, "g").members] == ["a"], "one is gone")
+        wait_until(lambda: [each.member_id for each in described(wire, "g").members] == ["a"], "one is gone")
         assert change_group_configs(wire, "g", {"consumer.assignment.interval.ms": "0"}) is ErrorCode.NONE
-        until(lambda: members[0].beat(wire).member_epoch == described(wire, "g").group_epoch, "it has all")
+        wait_until(
+            lambda: members[0].beat(wire).member_epoch == described(wire, "g").group_epoch, "it has all"
+        )
         assert members[0].numbers() == set(range(PARTITIONS))
         assert members[1].ask(wire).error_code == ErrorCode.UNKNOWN_MEMBER_ID
 
@@ -116,7 +112,7 @@ def test_members_of_a_slow_assignor_live_and_a_broker_that_stops_meanwhile_takes
     with running_broker(**settings) as broker, Wire(broker.bootstrap) as wire:
         create_topic(wire, topic, PARTITIONS)
         first.beat(wire)
-        until(lambda: (first.beat(wire), len(first.numbers()) == PARTITIONS)[1], "the first has all")
+        wait_until(lambda: (first.beat(wire), len(first.numbers()) == PARTITIONS)[1], "the first has all")
         slow.touch()
         second.beat(wire)
         for _ in range(20):
@@ -133,7 +129,7 @@ def test_members_of_a_slow_assignor_live_and_a_broker_that_stops_meanwhile_takes
             second.follow(wire)
             return len(first.numbers()) == len(second.numbers()) == PARTITIONS // 2
 
-        until(shared, "both have half")
+        wait_until(shared, "both have half")
         assert first.numbers() | second.numbers() == set(range(PARTITIONS))
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from uuid import UUID
 
@@ -22,6 +21,7 @@ from kohort.protocol.messages import initialize_share_group_state as initialize
 from kohort.protocol.messages import read_share_group_state as read
 from kohort.protocol.messages import write_share_group_state as write
 from tests.broker.clusters import Nodes, cluster, in_sync
+from tests.waiting import until
 
 GROUP = "orders"
 #: The end of a partition of Apache Kafka's: the states of one share partition.
@@ -55,14 +55,6 @@ async def make_topic(broker: Broker, name: str = "t", partitions: int = 1) -> UU
         topic_id = (await cluster.create_topics({name: partitions}))[name]
     assert topic_id is not None
     return topic_id
-
-
-async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(10):
-        while True:
-            if condition():
-                return
-            await asyncio.sleep(0.01)
 
 
 async def test_one_broker_keeps_states_with_default_settings() -> None:

@@ -11,7 +11,7 @@ import pytest
 from kohort.client import AuthenticationError, BrokerConnectionError
 from kohort.client.sasl import Token
 from kohort.client.tokens import Tokens
-from tests.consumer.members import until
+from tests.waiting import until
 
 
 class Provider:

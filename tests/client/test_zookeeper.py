@@ -13,7 +13,7 @@ from kazoo.exceptions import ConnectionLoss
 
 from kohort.client import zookeeper
 from kohort.client.zookeeper import ZooKeeperSession, ZooKeeperSettings
-from tests.consumer.members import until
+from tests.waiting import until
 
 
 @pytest.fixture

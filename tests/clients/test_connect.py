@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -20,19 +19,13 @@ import pytest
 from tests.clients.java import java_command
 from tests.clients.members import Group
 from tests.ports import free_port
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.clients, pytest.mark.kafka]
 
 WORKER = "org.apache.kafka.connect.cli.ConnectDistributed"
 FILE_CONNECTOR = "org.apache.kafka.connect.file.FileStream"
 PATIENCE_S = 60.0
-
-
-def until(done: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not done():
-        assert time.monotonic() < deadline, f"not within {PATIENCE_S:g} s: {what}"
-        time.sleep(0.1)
 
 
 class Worker:
@@ -117,21 +110,25 @@ def test_connectors_move_to_the_worker_that_is_left(
     topic = new_topic("connect", partitions=1)
     (first, group_id), (second, _) = start_worker(), start_worker()
     group = Group(bootstrap, group_id)
-    until(lambda: None not in (first.call("/connectors"), second.call("/connectors")), "both serve")
-    until(lambda: (group.state(), len(group.members())) == ("Stable", 2), "both are in the group")
+    wait_until(lambda: None not in (first.call("/connectors"), second.call("/connectors")), "both serve")
+    wait_until(lambda: (group.state(), len(group.members())) == ("Stable", 2), "both are in the group")
     assert group.protocol_type() == "connect"
 
     common = {"tasks.max": "1"}
     reading = {"connector.class": f"{FILE_CONNECTOR}SourceConnector", "file": str(source), "topic": topic}
     writing = {"connector.class": f"{FILE_CONNECTOR}SinkConnector", "file": str(sink), "topics": topic}
-    until(lambda: first.call("/connectors/read/config", common | reading) is not None, "the source is made")
-    until(lambda: second.call("/connectors/write/config", common | writing) is not None, "the sink is made")
-    until(lambda: set(sink.read_text().split()) == set(lines[:50]), "the first lines have come through")
+    wait_until(
+        lambda: first.call("/connectors/read/config", common | reading) is not None, "the source is made"
+    )
+    wait_until(
+        lambda: second.call("/connectors/write/config", common | writing) is not None, "the sink is made"
+    )
+    wait_until(lambda: set(sink.read_text().split()) == set(lines[:50]), "the first lines have come through")
 
     first.process.kill()
     with source.open("a") as more:
         more.writelines(f"{line}\n" for line in lines[50:])
-    until(lambda: set(sink.read_text().split()) == set(lines), "the worker that is left does the rest")
+    wait_until(lambda: set(sink.read_text().split()) == set(lines), "the worker that is left does the rest")
     assert len(group.members()) == 1
 
     second.process.terminate()

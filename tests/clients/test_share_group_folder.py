@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -24,6 +25,7 @@ from tests.broker_process import BrokerProcess
 from tests.clients.test_dump_tool import dump, files
 from tests.clients.test_transaction_folder import Kafka
 from tests.group_configs import change_group_configs
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.clients, pytest.mark.slow(60)]
 
@@ -56,6 +58,14 @@ def described(wire: Wire, group: str) -> Any:
     return row.error_code, row.group_state, row.group_epoch, row.assignment_epoch, members, row.assignor_name
 
 
+def _has_coordinator(wire: Wire, group: str) -> bool:
+    return not wire.call(ApiKey.FIND_COORDINATOR, 3, key=group, key_type=0).error_code
+
+
+def _is_known(wire: Wire, group: str) -> bool:
+    return describe_share_group(wire, group).error_code in (ErrorCode.NONE, ErrorCode.GROUP_ID_NOT_FOUND)
+
+
 class Moved:
     """Share groups of one broker, to be looked at and gone on with on the next: ``busy`` has a member and
     records in every state, ``reset`` was emptied and its offset altered.
@@ -71,16 +81,8 @@ class Moved:
     def configure(self, wire: Wire) -> None:
         """Wait until the groups have a coordinator, and set configs, which no folder has for both brokers."""
         for group in (self.busy, self.reset):
-            wait(
-                lambda group=group: (
-                    not wire.call(ApiKey.FIND_COORDINATOR, 3, key=group, key_type=0).error_code
-                )
-            )
-            wait(
-                lambda group=group: (
-                    describe_share_group(wire, group).error_code in (0, ErrorCode.GROUP_ID_NOT_FOUND)
-                )
-            )
+            wait_until(partial(_has_coordinator, wire, group))
+            wait_until(partial(_is_known, wire, group))
             error = change_group_configs(wire, group, {"share.auto.offset.reset": "earliest"})
             assert error is ErrorCode.NONE
 
@@ -114,7 +116,7 @@ class Moved:
     def check(self, wire: Wire, bootstrap: str) -> None:
         """All is as it was, and goes on from there."""
         self.configure(wire)
-        wait(lambda: self.look(wire) == self.seen)
+        wait_until(lambda: self.look(wire) == self.seen)
         beat = share_beat(wire, self.busy, "m", self.epoch)
         # each broker has a hash of its own of the topics, and looks at them anew when it finds another one
         assert (beat.error_code, beat.member_epoch) == (0, self.epoch + 1)
@@ -127,13 +129,6 @@ class Moved:
         assert join_share_group(wire, self.reset, "new", self.topic).epoch > before
         with ShareMember(bootstrap, self.reset, "new") as one:
             assert fetch_all(one, self.topic_id) == [(7, 9, 1)]
-
-
-def wait(is_so: Any) -> None:
-    deadline = time.monotonic() + TIMEOUT_S
-    while not is_so():
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
 
 
 def fetch_all(one: ShareMember, topic_id: UUID) -> list[tuple[int, int, int]]:

@@ -21,7 +21,7 @@ from kohort.consumer.reading.positions import Positions
 from kohort.consumer.reading.start_offsets import ReadingContext
 from kohort.protocol import TopicPartition
 from tests.consumer.configs import config
-from tests.consumer.members import until
+from tests.waiting import until
 
 A, B = TopicPartition("orders", 0), TopicPartition("orders", 1)
 LEADER, NEAR = 1, 2

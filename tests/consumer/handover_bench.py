@@ -18,7 +18,7 @@ from kohort.consumer.reading.delivery import Delivery
 from kohort.consumer.reading.positions import Positions
 from kohort.consumer.run.handover import Callbacks, Handover
 from kohort.protocol import TopicPartition
-from tests.consumer.members import until
+from tests.waiting import until
 
 A, B = TopicPartition("orders", 0), TopicPartition("orders", 1)
 

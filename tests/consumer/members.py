@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from typing import Protocol
 
 from kohort.consumer import AsyncGroupConsumer, Record
@@ -24,13 +24,6 @@ async def read(consumer: AsyncGroupConsumer, count: int, *, timeout_s: float = 6
         while len(records) < count:
             records += await consumer.getmany(count - len(records), 500)
     return records
-
-
-async def until(condition: Callable[[], bool], *, timeout_s: float = 60.0) -> None:
-    """Wait for something that happens elsewhere."""
-    async with asyncio.timeout(timeout_s):
-        while not condition():  # noqa: ASYNC110 - the condition belongs to anybody
-            await asyncio.sleep(0.01)
 
 
 def shorten_sessions(bootstrap: str, group: str, session_ms: int) -> None:

@@ -7,7 +7,7 @@ import threading
 import time
 
 from kohort.consumer.run.watchdogs import LoopWatch, PollWatch, activity_of_task, activity_of_thread
-from tests.consumer.members import until
+from tests.waiting import until
 
 
 def _sums_for_ever(seconds: float) -> None:

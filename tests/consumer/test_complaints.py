@@ -21,7 +21,8 @@ from kohort.protocol import KafkaError, TopicPartition
 from kohort.statemachine import MemberState
 from kohort.testing import RunningBroker
 from tests.consumer.conftest import both_protocols
-from tests.consumer.members import Worker, read, until
+from tests.consumer.members import Worker, read
+from tests.waiting import until
 
 pytestmark = pytest.mark.slow(1)
 

@@ -12,7 +12,8 @@ from kohort.consumer import AsyncGroupConsumer
 from kohort.consumer.errors import FatalGroupError
 from kohort.consumer.events import AssignorFailed, RebalanceCompleted
 from kohort.protocol import TopicPartition
-from tests.consumer.members import Maker, Worker, until
+from tests.consumer.members import Maker, Worker
+from tests.waiting import until
 
 pytestmark = pytest.mark.kafka
 

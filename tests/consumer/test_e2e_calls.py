@@ -16,7 +16,8 @@ from kafka import KafkaProducer
 from kohort.consumer import Cluster, GroupConsumer, Record
 from kohort.protocol import KafkaError, TopicPartition
 from tests.consumer.conftest import QUICK, both_protocols
-from tests.consumer.members import Maker, numbers, read, until
+from tests.consumer.members import Maker, numbers, read
+from tests.waiting import until
 
 pytestmark = pytest.mark.kafka
 

@@ -24,7 +24,8 @@ from kohort.consumer.events import (
 from kohort.protocol import TopicPartition
 from tests.consumer.configs import config
 from tests.consumer.conftest import SHORT_SESSION_MS, both_protocols
-from tests.consumer.members import Maker, Worker, numbers, read, shorten_sessions, until
+from tests.consumer.members import Maker, Worker, numbers, read, shorten_sessions
+from tests.waiting import until
 
 pytestmark = [pytest.mark.kafka, both_protocols]
 

@@ -18,7 +18,8 @@ from kohort.consumer.group.classic import Membership
 from tests.clients.drivers import Choice
 from tests.clients.java_members import JavaMembers
 from tests.consumer.conftest import QUICK, both_protocols
-from tests.consumer.members import Maker, Worker, until
+from tests.consumer.members import Maker, Worker
+from tests.waiting import until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.clients]
 

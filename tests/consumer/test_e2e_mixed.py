@@ -12,8 +12,9 @@ from itertools import chain
 import pytest
 
 from tests.consumer.conftest import QUICK, both_protocols
-from tests.consumer.members import Maker, Worker, until
+from tests.consumer.members import Maker, Worker
 from tests.kafka_python import group_consumer
+from tests.waiting import until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.clients]
 

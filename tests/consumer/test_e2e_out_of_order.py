@@ -13,7 +13,8 @@ from kohort.consumer import AsyncGroupConsumer, Cluster
 from kohort.consumer.group import messages as group_messages
 from kohort.consumer.group.consumer_group import ConsumerMembership
 from tests.consumer.conftest import QUICK, both_protocols
-from tests.consumer.members import crash, until
+from tests.consumer.members import crash
+from tests.waiting import until
 
 pytestmark = [pytest.mark.kafka, both_protocols]
 

@@ -23,8 +23,9 @@ from kohort.service import ConsumerService
 from tests.clients.drivers import Choice
 from tests.clients.java_members import JavaMembers
 from tests.consumer.conftest import QUICK
-from tests.consumer.members import Maker, Worker, numbers, read, shorten_sessions, until
+from tests.consumer.members import Maker, Worker, numbers, read, shorten_sessions
 from tests.consumer.test_e2e_leaving import PARTITIONS, flowing
+from tests.waiting import until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.clients]
 

@@ -16,7 +16,8 @@ from kohort.consumer.events import OffsetReset
 from kohort.consumer.reading.positions import Phase
 from kohort.protocol import ErrorCode, KafkaError, TopicPartition
 from tests.consumer.conftest import QUICK, both_protocols
-from tests.consumer.members import Maker, numbers, read, until
+from tests.consumer.members import Maker, numbers, read
+from tests.waiting import until
 
 pytestmark = [pytest.mark.kafka, both_protocols]
 

@@ -13,7 +13,8 @@ from kohort.consumer.events import PartitionsLost
 from kohort.protocol import TopicPartition
 from tests.broker_process import BrokerProcess
 from tests.consumer.conftest import QUICK, both_protocols
-from tests.consumer.members import Worker, until
+from tests.consumer.members import Worker
+from tests.waiting import until
 
 pytestmark = [pytest.mark.slow(3), both_protocols]
 

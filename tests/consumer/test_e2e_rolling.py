@@ -17,7 +17,7 @@ from kohort.consumer import AsyncGroupConsumer
 from kohort.consumer.events import PartitionsLost, PartitionsRevoked, RebalanceCompleted
 from kohort.protocol import TopicPartition
 from tests.consumer.conftest import QUICK, both_protocols
-from tests.consumer.members import until
+from tests.waiting import until
 
 pytestmark = [pytest.mark.kafka, both_protocols]
 

@@ -15,7 +15,8 @@ from kohort.consumer import Cluster, CommitFailedError, CommittedOffset, ConfigE
 from kohort.consumer.events import LogTruncated, OffsetReset, PatternMatched
 from kohort.protocol import TopicPartition
 from tests.consumer.conftest import QUICK, both_protocols
-from tests.consumer.members import Maker, numbers, read, until
+from tests.consumer.members import Maker, numbers, read
+from tests.waiting import until
 
 pytestmark = [pytest.mark.kafka, both_protocols]
 

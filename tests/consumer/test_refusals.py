@@ -35,8 +35,9 @@ from kohort.consumer.events import (
 from kohort.protocol import ApiKey, ErrorCode, KafkaError, TopicPartition
 from kohort.testing import RunningBroker
 from tests.client.fake_broker import FakeBroker
-from tests.consumer.members import read, until
+from tests.consumer.members import read
 from tests.messages import response_of
+from tests.waiting import until
 
 ORDERS = TopicPartition("orders", 0)
 

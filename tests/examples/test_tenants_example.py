@@ -22,7 +22,8 @@ from kohort.consumer import AsyncGroupConsumer
 from kohort.consumer.events import RebalanceCompleted
 from tests.broker_process import BrokerProcess
 from tests.consumer.conftest import member  # noqa: F401 - a fixture
-from tests.consumer.members import Maker, Worker, until
+from tests.consumer.members import Maker, Worker
+from tests.waiting import until
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "tenants"

@@ -27,9 +27,9 @@ from kohort.service import ConsumerService, DeadLetterError, Retry, _deadletter,
 from kohort.service._deadletter import DeadLetters, make_letter, wall_ms
 from kohort.service.failed_records import DEAD_LETTER_HEADERS, read_retry
 from kohort.testing import ServiceRun
-from tests.consumer.members import until as until_in_time
 from tests.service.fakes import FakeConsumer, make_service, serving, until
 from tests.service.test_deadletter import FakeCluster
+from tests.waiting import until as until_in_time
 
 RETRY = TopicPartition("orders.retry.1", 0)
 FIRST = Record("orders", 7, 42, 1_000, b"key", b"value", (("trace", b"abc"),), session_id=5)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from kohort.service._workers import INSTANCE, Pace, Workers
-from tests.consumer.members import until
+from tests.waiting import until
 
 QUICK = Pace(first_s=0.05, most_s=0.2, stop_timeout_s=60.0, ready_timeout_s=60.0)
 IMPATIENT = Pace(first_s=0.05, most_s=0.2, stop_timeout_s=1.0, ready_timeout_s=60.0)

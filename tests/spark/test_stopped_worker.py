@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,6 +24,7 @@ from kohort.spark._frames import make_active
 from tests.spark.conftest import Side
 from tests.spark.loops import Named, NewTopic, next_of
 from tests.spark.test_transaction import visible
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -37,13 +38,6 @@ pytestmark = [
 
 #: Rows so large that no buffer holds them back, before and after the moment at which a worker is stopped.
 ROWS, SIZE, AT_A_TIME = 40, 50_000, 10
-
-
-def wait_for(holds: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 300
-    while not holds():
-        assert time.monotonic() < deadline, "it does not come to that"
-        time.sleep(0.05)
 
 
 def workers() -> dict[int, str]:
@@ -100,7 +94,7 @@ class Halves:
         try:
             for pid in stopped:
                 os.kill(pid, signal.SIGSTOP)
-            wait_for(lambda: all(workers().get(pid) == "T" for pid in stopped))
+            wait_until(lambda: all(workers().get(pid) == "T" for pid in stopped), timeout_s=300)
             yield
         finally:
             for pid in stopped:
@@ -147,7 +141,7 @@ def half_written(
     """Begin to write; return when the first records are in the topic."""
     writing = aside.submit(write, halves.split(frame), **options)
     there = options["kafka.bootstrap.servers"], options["topic"], "read_uncommitted"
-    wait_for(lambda: writing.done() or visible(*there))
+    wait_until(lambda: writing.done() or visible(*there), timeout_s=300)
     assert not writing.done(), str(writing.exception())[:3000]
     return writing
 
@@ -198,7 +192,7 @@ def test_a_sink_s_worker_that_stood_still_longer_than_its_transaction_writes_not
         return known.transaction_state == "CompleteAbort"
 
     with halves.others_stopped():
-        wait_for(is_over)
+        wait_until(is_over, timeout_s=300)
     with pytest.raises(Exception, match=r"can only be aborted|INVALID_PRODUCER_EPOCH|PRODUCER_FENCED"):
         writing.result(300)
     assert visible(side.bootstrap, out) == []
@@ -222,7 +216,7 @@ def test_a_reader_s_worker_that_stood_still_reads_the_rest_of_its_batch(
     ) as batches:
         batch = next_of(batches)
         collecting = aside.submit(lambda: halves.split(batch.df.select("value")).collect())
-        wait_for(lambda: collecting.done() or halves.is_halfway)
+        wait_until(lambda: collecting.done() or halves.is_halfway, timeout_s=300)
         with halves.others_stopped():
             assert side.committed(etl, orders) == {0: 0}
         assert sorted(bytes(one.value) for one in collecting.result(300)) == all_rows()

@@ -16,7 +16,8 @@ from kohort.consumer.events import PartitionsLost, RebalanceCompleted
 from kohort.protocol import ApiKey, ErrorCode, KafkaError
 from kohort.testing import RunningBroker, running_broker
 from tests.broker.wire import Wire
-from tests.consumer.members import read, until
+from tests.consumer.members import read
+from tests.waiting import until
 
 HOUR_S = 3_600
 

@@ -23,6 +23,7 @@ from kohort.ui.server import PageServer
 from tests.admin.test_lanes import generation, group, member, picture
 from tests.ui.conftest import commit, made
 from tests.ui.members import grouped
+from tests.waiting import wait_until
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="no selenium: pip install 'kohort[dev]'")
 
@@ -86,14 +87,6 @@ def address(broker: RunningBroker) -> Iterator[str]:
         yield address
 
 
-def until(condition: Callable[[], Any], what: str, *, timeout_s: float = 40.0) -> Any:
-    ends = time.monotonic() + timeout_s
-    while not (found := condition()):
-        assert time.monotonic() < ends, what
-        time.sleep(0.02)
-    return found
-
-
 def run(chrome: Chrome, script: str, *arguments: Any) -> Any:
     return chrome.execute_script(script, *arguments)
 
@@ -118,7 +111,7 @@ def test_no_name_of_a_client_is_run(chrome: Chrome, broker: RunningBroker, addre
         shown = "return document.querySelector('main').innerText"
         for path in (f"group?{urlencode({'name': EVIL})}", ""):
             chrome.get(address + path)
-            until(lambda: EVIL in run(chrome, shown), "the group is not shown")
+            wait_until(lambda: EVIL in run(chrome, shown), "the group is shown")
             assert run(chrome, "return document.images.length") == 0
     assert complaints(chrome) == []
 
@@ -138,24 +131,26 @@ def test_lanes_are_drawn_and_a_rebalance_is_opened_by_keyboard(
         commit(broker.bootstrap, "other", {"payments": 0})
         chrome.get(f"{address}group?name=billing")
         lanes = 'return [...document.querySelectorAll("#lanes .rows .name")].map((t) => t.textContent)'
-        until(lambda: set(run(chrome, lanes)) == {"app-1", "app-2"}, "no lane is drawn")
+        wait_until(lambda: set(run(chrome, lanes)) == {"app-1", "app-2"}, "lanes are drawn")
         marks = 'return document.querySelectorAll("#lanes [data-gen]").length'
         before = run(chrome, marks)
         assert before >= 2
         # somebody joins, and the page is not loaded again
         run(chrome, "window.same = true")
         more("app-3")
-        until(lambda: run(chrome, marks) > before, "no new generation")
-        until(lambda: "app-3" in run(chrome, lanes), "no lane of the new member")
-        spoken = until(lambda: run(chrome, 'return document.getElementById("news").textContent'), "no news")
+        wait_until(lambda: run(chrome, marks) > before, "a new generation")
+        wait_until(lambda: "app-3" in run(chrome, lanes), "a lane of the new member")
+        spoken = wait_until(
+            lambda: run(chrome, 'return document.getElementById("news").textContent'), "the news"
+        )
         assert "member app-3" in spoken
-        until(
-            lambda: "app-3" in run(chrome, 'return document.getElementById("members").textContent'), "no row"
+        wait_until(
+            lambda: "app-3" in run(chrome, 'return document.getElementById("members").textContent'), "a row"
         )
         lag = 'return document.querySelector("#facts [data-field=lag]").textContent'
         for number in range(6):
             broker.produce("orders", range(20 * number), partition=number)
-        until(lambda: run(chrome, lag) == "300", "lag does not follow")
+        wait_until(lambda: run(chrome, lag) == "300", "lag follows")
         assert run(chrome, "return window.same")
         keys = webdriver.Keys
         run(chrome, "document.querySelector(\"#lanes [data-gen][tabindex='0']\").focus()")
@@ -176,7 +171,7 @@ def test_lanes_are_drawn_and_a_rebalance_is_opened_by_keyboard(
             shot(chrome, "ui-group")
         chrome.get(address)
         rows = 'return document.getElementById("rows").textContent'
-        until(lambda: "billing" in run(chrome, rows), "the group is not listed")
+        wait_until(lambda: "billing" in run(chrome, rows), "the group is listed")
     assert complaints(chrome) == []
 
 
@@ -190,10 +185,10 @@ def test_one_file_has_a_large_group_and_draws_what_is_seen(chrome: Chrome, tmp_p
     chrome.get(file.as_uri())
     count = 'return document.querySelectorAll("#lanes .rows svg *").length'
     labels = 'return [...document.querySelectorAll("#lanes .rows .label")].map((t) => t.textContent)'
-    assert "orders-0" in until(lambda: run(chrome, labels), "nothing is drawn")
+    assert "orders-0" in wait_until(lambda: run(chrome, labels), "rows are drawn")
     assert run(chrome, count) < 600
     run(chrome, 'document.querySelector("#lanes .rows").scrollTop = 1e9')
-    until(lambda: "orders-999" in run(chrome, labels), "the last row is not reached")
+    wait_until(lambda: "orders-999" in run(chrome, labels), "the last row is reached")
     assert run(chrome, count) < 600
     choose = """
         const rows = document.querySelector("#lanes select");
@@ -201,17 +196,17 @@ def test_one_file_has_a_large_group_and_draws_what_is_seen(chrome: Chrome, tmp_p
         rows.dispatchEvent(new Event("change"));
     """
     run(chrome, choose, "moved")
-    until(lambda: "orders-399" in run(chrome, labels), "rows that did not move are not left out")
+    wait_until(lambda: "orders-399" in run(chrome, labels), "rows that did not move are left out")
     run(chrome, choose, "owner")
     run(chrome, 'document.querySelector("#lanes .rows").scrollTop = 0')
-    until(lambda: {"pod-0", "pod-1"} <= set(run(chrome, labels)), "no row for an owner")
+    wait_until(lambda: {"pod-0", "pod-1"} <= set(run(chrome, labels)), "a row for each owner")
     find = """
         const box = document.querySelector("#lanes input");
         box.value = "pod-42";
         box.dispatchEvent(new Event("input"));
     """
     run(chrome, find)
-    until(lambda: {"pod-42", "pod-420"} <= set(run(chrome, labels)), "nothing is found")
+    wait_until(lambda: {"pod-42", "pod-420"} <= set(run(chrome, labels)), "the members are found")
     assert "pod-0" not in run(chrome, labels)
     assert complaints(chrome) == []
 
@@ -284,11 +279,13 @@ def test_a_page_says_that_the_cluster_is_away_and_when_it_is_back(
         with broker.coordinator_stopped():
             chrome.get(f"{address}group?name=waits")
             assert "Waiting for the cluster" in run(chrome, "return document.body.textContent")
-        until(lambda: run(chrome, 'return !!document.getElementById("partitions")'), "nothing is shown")
+        wait_until(
+            lambda: run(chrome, 'return !!document.getElementById("partitions")'), "the group is shown"
+        )
         with broker.coordinator_stopped():
-            until(lambda: "What is shown is from" in run(chrome, said), "no trouble is said")
+            wait_until(lambda: "What is shown is from" in run(chrome, said), "the trouble is said")
             assert "payments-0" in run(chrome, 'return document.getElementById("partitions").textContent')
-        until(lambda: run(chrome, said) == "", "the cluster's return is not noticed")
+        wait_until(lambda: run(chrome, said) == "", "the cluster's return is noticed")
     # the server is gone, too
-    until(lambda: "kohort ui does not answer" in run(chrome, said), "no trouble is said")
+    wait_until(lambda: "kohort ui does not answer" in run(chrome, said), "the trouble is said")
     complaints(chrome)

@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
-from typing import Any, cast
+from typing import cast
 
 import pytest
 
@@ -14,6 +14,7 @@ from kohort.admin import GroupAdmin
 from kohort.client import BrokerConnectionError
 from kohort.ui import observer as module
 from kohort.ui.observer import MOST_LISTENERS, MOST_VIEWS, Observer, TooBusyError, View
+from tests.waiting import until
 
 
 class FakeAdmin:
@@ -69,12 +70,6 @@ async def observing(admin: FakeAdmin) -> AsyncIterator[Observer]:
         yield observer
     finally:
         await observer.close()
-
-
-async def until(condition: Any) -> None:
-    async with asyncio.timeout(20):
-        while not condition():  # noqa: ASYNC110
-            await asyncio.sleep(0.002)
 
 
 async def test_all_pages_share_one_client_and_one_look(admin: FakeAdmin) -> None:

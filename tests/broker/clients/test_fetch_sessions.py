@@ -26,6 +26,7 @@ from tests.broker.replicas.test_replicas import producer, replica
 from tests.broker.wire import Wire, batch, create_topic, fetch_fields, produce
 from tests.limits.full_requests import KNOWN
 from tests.limits.prepared_broker import prepared_broker
+from tests.waiting import wait_until
 
 
 class Session:
@@ -361,13 +362,6 @@ def test_a_session_over_the_limit_is_answered_in_full(
     assert Session(wire, name, 0, 0, 0).id > 0
 
 
-def until(is_so: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
-    while not is_so():
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
-
-
 def test_requests_that_wait_name_so_many_partitions_together_and_no_more(
     broker: RunningBroker, wire: Wire, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -383,12 +377,12 @@ def test_requests_that_wait_name_so_many_partitions_together_and_no_more(
 
     with Wire(broker.bootstrap) as other, Wire(broker.bootstrap) as small:
         numbers = [(wire, fetch(wire, 5)), (small, fetch(small, 1))]
-        until(lambda: sessions.waiting == 10)
+        wait_until(lambda: sessions.waiting == 10)
         assert other.receive(ApiKey.FETCH, 12, fetch(other, 5)).error_code == ErrorCode.NONE
         assert produce(other, name, batch()).error_code == ErrorCode.NONE
         for waiter, number in numbers:
             assert waiter.receive(ApiKey.FETCH, 12, number).responses[0].partitions[0].records
-    until(lambda: sessions.waiting == 0)
+    wait_until(lambda: sessions.waiting == 0)
 
 
 async def test_what_changes_while_others_are_read_is_news(

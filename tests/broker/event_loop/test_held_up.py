@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from kohort.protocol.messages.join_group import JoinGroupRequestProtocol
 from tests.broker.group_members import Member
 from tests.broker.wire import Wire, create_topic
 from tests.broker_process import QUICK_SETTINGS, BrokerProcess
+from tests.waiting import wait_until
 
 #: Sessions, timeouts of transactions, and the time after which idle connections are closed.
 PATIENCE_MS = 2_500
@@ -88,13 +89,6 @@ def joined(wire: Wire, group: str) -> dict[str, Any]:
     return mine
 
 
-def until(done: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + TIMEOUT_S
-    while not done():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
 @pytest.mark.slow(4)
 def test_who_was_heard_of_in_time_is_there_and_who_was_silent_goes_soon(process: BrokerProcess) -> None:
     with ExitStack() as stack:
@@ -141,7 +135,7 @@ def test_who_was_heard_of_in_time_is_there_and_who_was_silent_goes_soon(process:
                 )
                 return len(found.groups[0].members)
 
-            until(lambda: members_of(ApiKey.DESCRIBE_GROUPS, 3, gone) == 0)
-            until(lambda: members_of(ApiKey.CONSUMER_GROUP_DESCRIBE, 1, "of-two") == 1)
-            until(lambda: late.state(asking) == "CompleteAbort")
-            until(lambda: ended.state(asking) == "CompleteCommit")
+            wait_until(lambda: members_of(ApiKey.DESCRIBE_GROUPS, 3, gone) == 0)
+            wait_until(lambda: members_of(ApiKey.CONSUMER_GROUP_DESCRIBE, 1, "of-two") == 1)
+            wait_until(lambda: late.state(asking) == "CompleteAbort")
+            wait_until(lambda: ended.state(asking) == "CompleteCommit")

@@ -13,6 +13,7 @@ import pytest
 
 from kohort.broker.event_loop.standstill import StandstillWatch
 from tests.broker.clusters import Nodes, cluster, in_sync
+from tests.waiting import until
 
 
 class _Store:
@@ -38,12 +39,6 @@ class _Loop:
 
     def create_task(self, work: Any) -> asyncio.Task[None]:
         return self._loop.create_task(work)
-
-
-async def until(is_so: Any) -> None:
-    async with asyncio.timeout(20):
-        while not is_so():  # noqa: ASYNC110 - nothing tells of it
-            await asyncio.sleep(0.001)
 
 
 def in_doubt(watch: StandstillWatch) -> bool:

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ from kohort.log import decode_records
 from kohort.protocol import build_batch, iter_batches
 from kohort.testing import running_broker
 from tests.broker.wire import Wire, create_topic, offset_at, produce
+from tests.waiting import until
 
 COMPACT = {"cleanup_policy": "compact", "segment_bytes": "200", "min_cleanable_dirty_ratio": "0.01"}
 SETTINGS = {"log.cleaner.backoff.ms": "20", "offsets.topic.num.partitions": "1"}
@@ -35,13 +35,6 @@ def offset_key(group: str) -> bytes:
 
 def offset_value(offset: int) -> bytes:
     return b"\0\3" + offset.to_bytes(8, "big") + b"\xff" * 4 + b"\0\0" + bytes(8)
-
-
-async def until(done: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 10
-    while not done():
-        assert time.monotonic() < deadline
-        await asyncio.sleep(0.01)
 
 
 def log_bytes(folder: Path) -> int:

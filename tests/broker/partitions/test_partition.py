@@ -27,7 +27,7 @@ from tests.broker.wire import (
     produce,
     produce_fields,
 )
-from tests.consumer.members import until
+from tests.waiting import until
 
 LATEST = -1
 NOW_MS = 1_700_000_000_000

@@ -13,7 +13,7 @@ from kohort.consumer import AsyncGroupConsumer, GroupConsumer, Record, StaleReco
 from kohort.consumer.done.tracker import NEVER_MARKED, Tracker
 from kohort.protocol import TopicPartition
 from kohort.testing import RunningBroker
-from tests.consumer.members import until
+from tests.waiting import until
 
 KEPT, GONE = TopicPartition("orders", 0), TopicPartition("orders", 1)
 

@@ -13,7 +13,8 @@ from kohort.consumer import Cluster
 from kohort.consumer.events import BrokerUnavailable, Event, RebalanceCompleted
 from kohort.consumer.group.partition_weights import measure_weights, tell_weights
 from kohort.protocol import TopicPartition
-from tests.consumer.members import Maker, until
+from tests.consumer.members import Maker
+from tests.waiting import until
 
 pytestmark = pytest.mark.kafka
 

@@ -32,8 +32,9 @@ from kohort.service import ConsumerService, KafkaOutput
 from kohort.statemachine import MemberState
 from tests.cluster.servers import ZooKeeper, zookeeper
 from tests.consumer.conftest import QUICK
-from tests.consumer.members import Maker, Worker, read, until
+from tests.consumer.members import Maker, Worker, read
 from tests.torture.proxy import Proxy
+from tests.waiting import until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.clients, pytest.mark.slow(2)]
 

@@ -13,7 +13,8 @@ from kohort.consumer import AsyncGroupConsumer, GroupConsumer, StaleRecordError
 from kohort.consumer.reading.arrow import SCHEMA, SCHEMA_WITH_HEADERS
 from kohort.protocol import TopicPartition
 from tests.consumer.conftest import QUICK
-from tests.consumer.members import Maker, numbers, read, until
+from tests.consumer.members import Maker, numbers, read
+from tests.waiting import until
 
 pytestmark = pytest.mark.kafka
 

@@ -11,7 +11,7 @@ from kohort.consumer.reading.positions import Phase
 from kohort.protocol import ErrorCode, TopicPartition
 from tests.consumer.batches import batch
 from tests.consumer.fetch_bench import LEADER, NEAR, A, B, FetchBench, fetched
-from tests.consumer.members import until
+from tests.waiting import until
 
 
 def _nodes(asked: list[tuple[int, dict[TopicPartition, FetchFrom], int]]) -> list[int]:

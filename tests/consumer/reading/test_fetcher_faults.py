@@ -16,7 +16,7 @@ from kohort.consumer.reading.positions import Phase, Position
 from kohort.protocol import CorruptBatchError, ErrorCode, KafkaError, TopicPartition
 from tests.consumer.batches import batch
 from tests.consumer.fetch_bench import LEADER, A, B, FetchBench, fetched
-from tests.consumer.members import until
+from tests.waiting import until
 
 C = TopicPartition("orders", 2)
 

@@ -17,7 +17,8 @@ from kohort.protocol import MAX_FRAME_BYTES, TopicPartition
 from tests.consumer.batches import batch
 from tests.consumer.configs import config
 from tests.consumer.fetch_bench import LEADER, FetchBench, ScriptedCluster, fetched
-from tests.consumer.members import Maker, read, until
+from tests.consumer.members import Maker, read
+from tests.waiting import until
 
 ALL = [TopicPartition("orders", number) for number in range(9)]
 LARGE = ALL[5]

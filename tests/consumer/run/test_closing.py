@@ -15,7 +15,8 @@ import pytest
 from kohort.client.errors import BrokerConnectionError
 from kohort.consumer import AsyncGroupConsumer, ConsumerClosedError, GroupConsumer
 from kohort.testing import RunningBroker
-from tests.consumer.members import read, until
+from tests.consumer.members import read
+from tests.waiting import until
 
 GROUP = "billing"
 

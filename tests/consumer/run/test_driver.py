@@ -33,7 +33,7 @@ from kohort.consumer.run.watchdogs import PollWatch
 from kohort.consumer.topic_selection import Selection
 from kohort.protocol import ApiKey, ErrorCode, KafkaError, TopicPartition
 from tests.consumer.configs import config
-from tests.consumer.members import until
+from tests.waiting import until
 
 P0, P1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
 

@@ -10,7 +10,7 @@ from kohort.consumer.events import CallbackFailed, DrainTimedOut, PartitionsLost
 from kohort.consumer.group.effects import Assign, Revoke
 from kohort.protocol import TopicPartition
 from tests.consumer.handover_bench import A, B, HandoverBench
-from tests.consumer.members import until
+from tests.waiting import until
 
 
 async def test_the_user_is_told_before_anything_is_delivered(bench: HandoverBench) -> None:

@@ -11,7 +11,7 @@ from kohort.consumer.events import CallbackFailed, PartitionsLost
 from kohort.consumer.group.effects import Assign, Revoke
 from kohort.protocol import TopicPartition
 from tests.consumer.handover_bench import A, B, HandoverBench
-from tests.consumer.members import until
+from tests.waiting import until
 
 
 async def test_a_callback_that_hangs_with_some_partitions_holds_up_no_others(bench: HandoverBench) -> None:
