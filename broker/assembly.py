@@ -78,7 +78,7 @@ class BrokerAssembly:
         data: Path,
         address: tuple[str, int],
         settings: BrokerSettings,
-        on_note: Callable[[CoordinatorEvent], None] | None,
+        on_event: Callable[[CoordinatorEvent], None] | None,
         clock_ms: Callable[[], int] | None,
         make_router: Callable[[Node, Callable[[], Mapping[int, AnyApi]]], Router],
         *,
@@ -89,7 +89,7 @@ class BrokerAssembly:
         now_ms: Callable[[], int] = _now_ms,
     ) -> None:
         settings = copy(settings)  # a copy: the caller's settings are not changed
-        metrics = BrokerMetrics(on_note)
+        metrics = BrokerMetrics(on_event)
         users = ScramUsers()
         self.server = Server(settings, users, metrics.clients, *address)
         self._folder = DataFolder.open(data, node_id=settings.node_id, cluster_id=cluster_id, fs=fs)

@@ -37,7 +37,7 @@ class Broker:
     Without ``data`` the topics are in a temporary folder, which is removed with the broker. ``settings`` maps
     Kafka's names to values, or is a BrokerSettings. ``metrics_port`` serves /metrics for Prometheus (0: a
     free port, see the attribute). ``clock_ms`` is the groups' clock and ``make_router`` makes the router,
-    both for test kits. ``on_note`` is called with each event of the coordinator; ``events`` subscribes to
+    both for test kits. ``on_event`` is called with each event of the coordinator; ``events`` subscribes to
     them, ``history`` returns past ones. ``open_store`` begins a session with metadata that brokers share:
     this is then one broker of a cluster, and its data folder holds only records.
 
@@ -51,7 +51,7 @@ class Broker:
         port: int = 0,
         data: str | Path | None = None,
         settings: Mapping[str, object] | BrokerSettings | None = None,
-        on_note: Callable[[CoordinatorEvent], None] | None = None,
+        on_event: Callable[[CoordinatorEvent], None] | None = None,
         clock_ms: Callable[[], int] | None = None,
         make_router: Callable[[Node, Callable[[], Mapping[int, AnyApi]]], Router] = Router,
         metrics_port: int | None = None,
@@ -68,7 +68,7 @@ class Broker:
         self.temporary = data is None
         #: The data folder; a temporary one is known only while the broker serves.
         self.data = None if data is None else Path(data)
-        self._on_note = on_note
+        self._on_event = on_event
         self._clock_ms = clock_ms
         self._make_router = make_router
         if open_store is None and self.settings.zookeeper_connect:
@@ -164,7 +164,7 @@ class Broker:
                 self.data,
                 (self.host, self.port),
                 self.settings,
-                self._on_note,
+                self._on_event,
                 self._clock_ms,
                 self._make_router,
                 store=store,

@@ -37,7 +37,7 @@ class BrokerThread:
         data: str | Path | None = None,
         host: str = "127.0.0.1",
         port: int = 0,
-        on_note: Callable[[CoordinatorEvent], None] | None = None,
+        on_event: Callable[[CoordinatorEvent], None] | None = None,
         open_store: Callable[[], Awaitable[MetadataStore]] | None = None,
         open_connection: OpenConnection | None = None,
     ) -> None:
@@ -49,7 +49,7 @@ class BrokerThread:
             port=port,
             data=data,
             settings=chosen,
-            on_note=on_note,
+            on_event=on_event,
             clock_ms=self._clock,
             make_router=partial(FaultyRouter, self._faults),
             open_store=open_store,

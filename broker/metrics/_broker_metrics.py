@@ -15,13 +15,13 @@ from ._traffic import Clients
 
 
 class BrokerMetrics:
-    """Counters of one broker. ``on_note`` is called with each event of the coordinator after it is
+    """Counters of one broker. ``on_event`` is called with each event of the coordinator after it is
     counted.
     """
 
-    def __init__(self, on_note: Callable[[CoordinatorEvent], None] | None = None) -> None:
+    def __init__(self, on_event: Callable[[CoordinatorEvent], None] | None = None) -> None:
         self.requests = RequestMeters(clock())
-        self.groups = GroupCounters(on_note)
+        self.groups = GroupCounters(on_event)
         self.clients = Clients()
         self.flush_times = Histogram()
         self.share_writes = Histogram()

@@ -36,17 +36,17 @@ _LEVELS: Final = {"debug": logging.DEBUG, "info": logging.INFO, "warning": loggi
 
 
 class EventLogWriter:
-    """Writes events to the log, and passes them to ``on_note``. ``later`` schedules a function: lines are
+    """Writes events to the log, and passes them to ``on_event``. ``later`` schedules a function: lines are
     written then, some at a time, because they cost more than most of what they report. ``close`` writes the
     rest.
     """
 
     def __init__(
         self,
-        on_note: Callable[[CoordinatorEvent], None] | None = None,
+        on_event: Callable[[CoordinatorEvent], None] | None = None,
         later: Callable[[Callable[[], None]], object] = lambda write: write(),
     ) -> None:
-        self._on_note = on_note
+        self._on_event = on_event
         self._later = later
         self._waiting: deque[tuple[int, CoordinatorEvent, dict[str, int]]] = deque()
         self._log = logging.getLogger(EVENTS_LOGGER)
@@ -62,8 +62,8 @@ class EventLogWriter:
             self._waiting.append((level, event, counts))
             if len(self._waiting) == 1:
                 self._later(self._write_some)
-        if self._on_note is not None:
-            self._on_note(event)
+        if self._on_event is not None:
+            self._on_event(event)
 
     def close(self) -> None:
         """Write the events that wait for their second."""

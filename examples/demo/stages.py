@@ -27,7 +27,7 @@ async def run_stages(flights: int, folder: Path, logs: Path) -> bool:
     database = folder / "delays.sqlite"
     screen.headline(f"1 of 4  A broker, and {flights:,} flights replayed into topic {TOPIC}")
     async with (
-        Broker(data=folder / "broker", settings=SETTINGS, on_note=Rebalances(screen)) as broker,
+        Broker(data=folder / "broker", settings=SETTINGS, on_event=Rebalances(screen)) as broker,
         Children(logs) as children,
     ):
         screen.line(f"kohort broker serves on {broker.bootstrap}")

@@ -201,7 +201,7 @@ def test_a_torn_tail_is_cut_and_told(tmp_path: Path, caplog: pytest.LogCaptureFi
 
 def test_notes_of_the_coordinator_reach_the_caller() -> None:
     notes: list[Any] = []
-    with running_broker(on_note=notes.append) as broker, Wire(broker.bootstrap) as wire:
+    with running_broker(on_event=notes.append) as broker, Wire(broker.bootstrap) as wire:
         create_topic(wire, "orders")
         commit(wire, "billing", "orders", 1)
         wire.call(ApiKey.DELETE_GROUPS, 1, groups_names=["billing"])
