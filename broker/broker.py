@@ -26,6 +26,7 @@ from .settings import BrokerSettings, broker_settings
 if TYPE_CHECKING:
     from .metadata.cluster_node import ClusterNode
     from .metrics._exposer import MetricsListener
+    from .share.share_leader import ShareLeader
 
 log = logging.getLogger("kohort.broker")
 
@@ -116,6 +117,11 @@ class Broker:
     def coordinator(self) -> GroupCoordinator:
         """The groups, for code on the broker's own event loop."""
         return self._require_running().coordinator
+
+    @property
+    def shares(self) -> ShareLeader:
+        """The share partitions that this broker leads, for code on its own event loop."""
+        return self._require_running().node.shares
 
     def events(self, group: str | None = None) -> EventStream:
         """Events of a group (None: of all) from now on: ``async for event in broker.events(): ...``.

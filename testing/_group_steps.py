@@ -1,4 +1,4 @@
-"""Steps for the test kit on a group of either type: end a session, start a rebalance, list members.
+"""Steps for the test kit on a group of any type: end a session, start a rebalance, list members.
 
 Each is a step on a shard, with the clock's time; ``GroupCoordinator.steer`` runs it and carries out its
 effects.
@@ -18,6 +18,8 @@ from ..coordinator.consumer_groups.group import ConsumerGroup
 from ..coordinator.consumer_groups.heartbeat import remove
 from ..coordinator.groups.events import Cause
 from ..coordinator.groups.groups import GroupShard
+from ..coordinator.share_groups.changes import ShareChanges
+from ..coordinator.share_groups.group import ShareGroup
 from ..protocol import CauseKind, ErrorCode, KafkaError
 
 
@@ -34,6 +36,8 @@ def members_of(shard: GroupShard, group_id: str) -> list[FoundMember]:
     group = _group(shard, group_id)
     if isinstance(group, ConsumerGroup):
         return [FoundMember(each.member_id, each.metadata.instance_id) for each in group.members.values()]
+    if isinstance(group, ShareGroup):
+        return [FoundMember(member_id, None) for member_id in group.members]
     return [FoundMember(each.member_id, each.instance_id, each) for each in group.members.values()]
 
 
@@ -56,6 +60,12 @@ def end_session(shard: GroupShard, group_id: str, name: str, now_ms: int) -> Non
         cause = one.cause(CauseKind.SESSION_EXPIRED, f"session of {one.name} was ended")
         remove(shard, group, [one], cause, now_ms)
         return
+    if isinstance(group, ShareGroup):
+        sharing, changes = group.members[seat.member_id], ShareChanges(shard, group, now_ms)
+        text = f"session of {sharing.name} was ended"
+        changes.remove(sharing, sharing.cause(CauseKind.SESSION_EXPIRED, text))
+        changes.commit()
+        return
     member = group.members[seat.member_id]
     cause = cause_about(member, CauseKind.SESSION_EXPIRED, f"session of {name_of(member)} was ended")
     remove_member(shard, group, member, cause)
@@ -67,11 +77,16 @@ def begin_rebalance(shard: GroupShard, group_id: str, reason: str, now_ms: int) 
     Raises KafkaError (GROUP_ID_NOT_FOUND).
     """
     group = _group(shard, group_id)
-    if isinstance(group, ConsumerGroup):
+    if isinstance(group, ConsumerGroup | ShareGroup):
         if not group.members or group.epoch > group.target_epoch:
             return False
-        changes = Changes(shard, group, now_ms)
-        changes.bump_epoch(Cause(reason))
+        changes: Changes | ShareChanges
+        if isinstance(group, ShareGroup):
+            changes = ShareChanges(shard, group, now_ms)
+            changes.bump(Cause(reason))
+        else:
+            changes = Changes(shard, group, now_ms)
+            changes.bump_epoch(Cause(reason))
         changes.commit()
         return True
     if not group.members or not group.can_rebalance:
@@ -84,8 +99,8 @@ def _names(members: Iterable[FoundMember]) -> str:
     return ", ".join(member.member_id for member in members) or "nobody"
 
 
-def _group(shard: GroupShard, group_id: str) -> ClassicGroup | ConsumerGroup:
+def _group(shard: GroupShard, group_id: str) -> ClassicGroup | ConsumerGroup | ShareGroup:
     group = shard.state.find(group_id)
-    if not isinstance(group, ClassicGroup | ConsumerGroup):
+    if not isinstance(group, ClassicGroup | ConsumerGroup | ShareGroup):
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no group {group_id!r}")
     return group

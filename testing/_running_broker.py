@@ -93,6 +93,12 @@ class RunningBroker:
         self._clock.advance(seconds)
         self._on_loop(self._broker.coordinator.time_moved)
 
+    def expire_locks(self, group: str) -> int:
+        """End all locks of a share group's members now, as if their time were over; return how many records
+        were locked. They are delivered again, unless that was their last delivery.
+        """
+        return self._on_loop(lambda: self._broker.shares.end_locks(group))
+
     def expire_session(self, group: str, member: str) -> None:
         """Expire this member's session now; its next request is answered with UNKNOWN_MEMBER_ID."""
         self._steer(group, lambda shard, now_ms: end_session(shard, group, member, now_ms))
@@ -133,6 +139,14 @@ class RunningBroker:
         from ._records import create_topic
 
         self._wait(create_topic(self.bootstrap, name, partitions, configs))
+
+    def configure_share_group(self, group: str, **configs: object) -> None:
+        """Switch share groups on, and set configs of this one: Kafka's names with underscores. It begins at
+        the first records of its topics, unless ``share_auto_offset_reset`` says otherwise.
+        """
+        from ._records import configure_share_group
+
+        self._wait(configure_share_group(self.bootstrap, group, configs))
 
     def produce(self, topic: str, values: Iterable[object], *, partition: int | None = None) -> None:
         """Write records: bytes, text, anything for JSON, pydantic models, None; or pairs (key, value).

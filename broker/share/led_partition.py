@@ -342,11 +342,19 @@ class LedPartition:
         if self._is_lost:
             self.give_up(not_leader(self.partition.topic.name, self.partition.index))
             return
-        write = self.records.expire(self.rules.limits, self._now_ms())
-        if write is not None:
-            self.counters.lock_timeouts += sum(last - first + 1 for first, last, _, _ in write.batches)
-            self._store(write)
-        self._arm()
+        self.end_locks(self._now_ms())
+
+    def end_locks(self, until_ms: int) -> int:
+        """Take from members the records whose locks end by a time; return how many."""
+        ended = 0
+        if self.records is not None and self.error is None:
+            write = self.records.expire(self.rules.limits, until_ms)
+            if write is not None:
+                ended = sum(last - first + 1 for first, last, _, _ in write.batches)
+                self.counters.lock_timeouts += ended
+                self._store(write)
+            self._arm()
+        return ended
 
     # -- loading and storing ---------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ partition any more. A session ends with the connection that opened it.
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Final
@@ -212,6 +213,13 @@ class ShareLeader:
                 found = led.in_flight()
                 if found is not None:
                     yield found
+
+    def end_locks(self, group: str) -> int:
+        """End all locks in a group's share partitions here, as if their time were over; return how many
+        records had one.
+        """
+        led = [self._led[key] for key in self._by_group.get(group, ())]
+        return sum(each.end_locks(sys.maxsize) for each in led)
 
     def _look_at(self, led: LedPartition) -> None:
         for event in led.look():

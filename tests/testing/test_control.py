@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from kohort.consumer import AsyncGroupConsumer, FatalGroupError
+from kohort.consumer import AsyncGroupConsumer, FatalGroupError, ShareConsumer
 from kohort.consumer.events import PartitionsLost, RebalanceCompleted
+from kohort.consumer.share.events import LockLost
 from kohort.protocol import ApiKey, ErrorCode, KafkaError
 from kohort.testing import RunningBroker, running_broker
 from tests.broker.wire import Wire
@@ -188,3 +189,26 @@ def test_a_broker_is_ready_in_under_a_tenth_of_a_second_once_python_has_it() -> 
         with running_broker():
             times.append(time.perf_counter() - began)
     print(f"ready in {min(times) * 1000:.0f} ms")
+
+
+async def test_the_locks_of_a_share_group_end_and_its_member_joins_again_when_its_session_does(
+    broker: RunningBroker,
+) -> None:
+    broker.configure_share_group("queue", share_delivery_count_limit=3)
+    broker.produce("orders", range(3), partition=0)
+    assert broker.expire_locks("queue") == 0, "there is no such group yet"
+    lost: list[LockLost] = []
+    async with ShareConsumer("orders", bootstrap=broker.bootstrap, group="queue") as consumer:
+        consumer.events.listen(lambda event: lost.append(event) if isinstance(event, LockLost) else None)
+        for delivery in (1, 2):
+            records = await consumer.getmany(timeout_ms=30_000)
+            assert [record.delivery_count for record in records] == [delivery] * 3
+            assert broker.expire_locks("queue") == 3
+        await until(lambda: len(lost) == 6)
+        epoch = consumer.state.epoch
+        broker.expire_session("queue", consumer.state.member_id)
+        assert broker.members("queue") == {}
+        await until(lambda: consumer.state.epoch > epoch)
+        assert list(broker.members("queue")) == [consumer.state.member_id]
+    with pytest.raises(KafkaError, match="delivery.count.limit"):
+        broker.configure_share_group("queue", share_delivery_count_limit=1)

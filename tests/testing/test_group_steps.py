@@ -10,6 +10,7 @@ from kohort.statemachine import GroupState
 from kohort.testing._group_steps import begin_rebalance, end_session, member_of, members_of
 from tests.coordinator.consumer_groups.group_world import World as ConsumerWorld
 from tests.coordinator.driver import World
+from tests.coordinator.share_groups.share_world import ShareWorld
 
 
 def test_members_come_in_the_order_in_which_they_joined() -> None:
@@ -108,3 +109,21 @@ def test_the_epoch_of_a_consumer_group_can_be_raised_once_until_it_has_a_target(
     assert (world.group().epoch, world.live("a")) == (3, 3)
     end_session(world.shard, "g", "a", world.now_ms)
     assert not begin_rebalance(world.shard, "g", "nobody is there", world.now_ms)
+
+
+def test_members_of_a_share_group_are_listed_their_sessions_ended_and_the_epoch_raised() -> None:
+    world = ShareWorld()
+    for member in ("a", "b"):
+        world.share_join(member)
+    assert [seat[:2] for seat in members_of(world.shard, "g")] == [("a", None), ("b", None)]
+    epoch = world.share_beat("b", 0, "t").member_epoch
+    end_session(world.shard, "g", "a", world.now_ms)
+    world.advance(0)
+    assert world.share_beat("a", epoch).error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    gone = next(event for event in world.events if isinstance(event, MemberGone))
+    assert gone.cause == "session of member a was ended"
+    world.advance(5_000)
+    before = world.share_beat("b", 0, "t").member_epoch
+    assert begin_rebalance(world.shard, "g", "a test", world.now_ms)
+    world.advance(5_000)
+    assert world.share_beat("b", before).member_epoch == before + 1

@@ -35,8 +35,8 @@ def test_the_marker_sets_its_settings(kohort_broker: RunningBroker) -> None:
 @pytest.mark.clients
 def test_the_guides_examples_work_in_a_project_of_somebody_else(tmp_path: Path) -> None:
     """kafka-python, aiokafka, confluent-kafka and FastStream users' tests, and one of a service."""
-    # those about clusters are run by test_cluster_snippets.py
-    guide = re.sub(r"\n## A cluster\n.*?(?=\n## )", "", GUIDE.read_text(), flags=re.DOTALL)
+    # those about clusters and queues are run by test_snippets.py
+    guide = re.sub(r"\n## A (cluster|queue)\n.*?(?=\n## )", "", GUIDE.read_text(), flags=re.DOTALL)
     examples = re.findall(r"```python\n(.*?)```", guide, flags=re.DOTALL)
     for number, example in enumerate(examples):
         (tmp_path / f"test_theirs_{number}.py").write_text(example)
