@@ -171,10 +171,16 @@ async def share_rows(cluster: Cluster, description: GroupDescription) -> tuple[S
 
 
 class ToldByLeaders(NamedTuple):
-    """What brokers tell of the share partitions that they lead, and what happened there, oldest first."""
+    """What brokers tell of the share partitions that they lead, and what happened there, oldest first;
+    ``displaced`` events have made way for newer ones. The brokers ``silent`` tell nothing, the others are
+    ``answered``.
+    """
 
     partitions: Mapping[TopicPartition, SharePartitionInFlight]
     entries: list[HistoryEntry]
+    displaced: int
+    answered: tuple[int, ...]
+    silent: tuple[int, ...]
 
 
 async def ask_leaders(cluster: Cluster, group: str) -> ToldByLeaders:
@@ -183,17 +189,18 @@ async def ask_leaders(cluster: Cluster, group: str) -> ToldByLeaders:
     """
     body = DescribeSharePartitionsRequest(group_id=group)
 
-    async def ask(node: int) -> DescribeSharePartitionsResponse:
+    async def ask(node: int) -> DescribeSharePartitionsResponse | None:
         try:
             answer = await cluster.request(node, ApiKey.DESCRIBE_SHARE_PARTITIONS, body)
         except (UnsupportedVersionError, BrokerConnectionError):
-            return DescribeSharePartitionsResponse()
+            return None
         if answer.error_code:
             raise KafkaError(answer.error_code, answer.error_message or f"records of group {group!r}")
         return answer
 
-    known = await cluster.metadata([])
-    answers = await asyncio.gather(*map(ask, sorted(known.nodes)))
+    nodes = sorted((await cluster.metadata([])).nodes)
+    told = dict(zip(nodes, await asyncio.gather(*map(ask, nodes)), strict=True))
+    answers = [answer for answer in told.values() if answer is not None]
     rows = {
         TopicPartition(topic.topic_name, row.partition_index): row
         for answer in answers
@@ -215,7 +222,15 @@ async def ask_leaders(cluster: Cluster, group: str) -> ToldByLeaders:
         for answer in answers
         for each in answer.entries
     ]
-    return ToldByLeaders(rows, sorted(entries, key=lambda entry: entry.timestamp_ms))
+    # a broker numbers the events of a group from 1 on
+    displaced = sum(answer.entries[-1].sequence - len(answer.entries) for answer in answers if answer.entries)
+    return ToldByLeaders(
+        rows,
+        sorted(entries, key=lambda entry: entry.timestamp_ms),
+        displaced,
+        tuple(node for node, answer in told.items() if answer is not None),
+        tuple(node for node, answer in told.items() if answer is None),
+    )
 
 
 def _in_flight(row: SharePartitionInFlight) -> RecordsInFlight:

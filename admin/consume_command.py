@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import base64
 import json
 import sys
 import time
@@ -14,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from .commands import add_connection, reader, run_program, whole
+from .notation import bytes_as_json
 from .screen import INTERRUPTED, OK, Screen
 
 if TYPE_CHECKING:
@@ -235,25 +235,15 @@ def _write_records(line: Callable[[Printed], bytes], records: Sequence[Printed])
         out.flush()
 
 
-def _json_text(given: bytes | None) -> object:
-    """Bytes as JSON: a string if they are UTF-8, else ``{"base64": "..."}``."""
-    if given is None:
-        return None
-    try:
-        return given.decode()
-    except UnicodeDecodeError:
-        return {"base64": base64.b64encode(given).decode()}
-
-
 def _as_json(record: Printed) -> bytes:
     row: dict[str, object] = {
         "topic": record.topic,
         "partition": record.partition,
         "offset": record.offset,
         "timestamp": record.timestamp_ms,
-        "key": _json_text(record.key),
-        "value": _json_text(record.value),
-        "headers": [[name, _json_text(value)] for name, value in record.headers],
+        "key": bytes_as_json(record.key),
+        "value": bytes_as_json(record.value),
+        "headers": [[name, bytes_as_json(value)] for name, value in record.headers],
     }
     if (deliveries := getattr(record, "delivery_count", None)) is not None:
         row["delivery_count"] = deliveries

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from datetime import UTC, datetime
 from typing import Final
@@ -79,3 +80,13 @@ def span(duration: int) -> str:
     if duration < 60_000:
         return f"{duration / 1_000:.1f} s"
     return f"{duration // 60_000} min {duration % 60_000 // 1_000} s"
+
+
+def bytes_as_json(given: bytes | None) -> object:
+    """Bytes as JSON: a string if they are UTF-8, else ``{"base64": "..."}``."""
+    if given is None:
+        return None
+    try:
+        return given.decode()
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(given).decode()}

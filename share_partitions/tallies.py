@@ -1,16 +1,18 @@
-"""What happened to records of a share partition: how many, and the last of them with their member."""
+"""What happened to records of a share partition: how many, and the newest of them with their members."""
 
 from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-_NONE: Final = -1
+#: Most ranges that a tally keeps until somebody takes them.
+MOST_RANGES: Final = 100
 
 
 class Happened(NamedTuple):
-    """What a tally has: the number of records so far, and offsets, member and delivery count of the last."""
+    """Offsets from ``first`` to ``last``, both included, that a member had for the ``delivery_count``-th
+    time.
+    """
 
-    records: int
     first: int
     last: int
     member: str
@@ -18,33 +20,35 @@ class Happened(NamedTuple):
 
 
 class Tally:
-    """Counts records, and keeps the last range of them."""
+    """Counts records, and keeps the newest ranges of them until they are taken."""
 
-    __slots__ = ("_delivery_count", "_first", "_last", "_member", "_records")
+    __slots__ = ("_ranges", "_taken", "records")
 
     def __init__(self) -> None:
-        self._records = 0
-        self._first = self._last = self._delivery_count = _NONE
-        self._member = ""
+        #: The number of records so far.
+        self.records = 0
+        self._taken = 0
+        self._ranges: list[Happened] = []
 
     def __repr__(self) -> str:
-        return f"<Tally: {self.read()}>"
-
-    @property
-    def records(self) -> int:
-        """The number of records so far."""
-        return self._records
+        return f"<Tally: {self.records}, {self._ranges[-1:]}>"
 
     def add(self, first: int, last: int, member: str, delivery_count: int) -> None:
         """Count records; those that continue the last range of the same member are one range with it."""
-        self._records += last - first + 1
-        if first != self._last + 1 or member != self._member or delivery_count != self._delivery_count:
-            self._first, self._member, self._delivery_count = first, member, delivery_count
-        self._last = last
+        self.records += last - first + 1
+        ranges = self._ranges
+        if ranges and ranges[-1][1:] == (first - 1, member, delivery_count):
+            ranges[-1] = ranges[-1]._replace(last=last)
+            return
+        ranges.append(Happened(first, last, member, delivery_count))
+        if len(ranges) > MOST_RANGES:
+            del ranges[0]
 
-    def read(self) -> Happened:
-        """What there is so far."""
-        return Happened(self._records, self._first, self._last, self._member, self._delivery_count)
+    def take(self) -> tuple[int, list[Happened]]:
+        """Return how many records there were since this was called last, and the newest ranges of them."""
+        count, self._taken = self.records - self._taken, self.records
+        ranges, self._ranges = self._ranges, []
+        return count, ranges
 
 
 class ShareTallies:

@@ -49,8 +49,9 @@ class SharePartitionResumed(ShareEvent):
 
 @dataclass(slots=True, kw_only=True)
 class ShareRecordsEvent(ShareEvent):
-    """Something happened to ``records`` records since the last such event; the last of them are those from
-    ``first_offset`` to ``last_offset``, which ``member`` had for the ``delivery_count``-th time.
+    """Something happened to ``records`` records since the last such event, which ``member`` had for the
+    ``delivery_count``-th time; the last of them are those from ``first_offset`` to ``last_offset``.
+    ``offsets`` names the newest of them, as far as there is room: ``2 5-7``.
     """
 
     share: ClassVar[Share] = "members"
@@ -58,6 +59,7 @@ class ShareRecordsEvent(ShareEvent):
     records: int
     first_offset: int
     last_offset: int
+    offsets: str
     delivery_count: int
 
 

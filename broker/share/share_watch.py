@@ -5,13 +5,13 @@ The counters are in ``share_partitions``; here they become events, and standing 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from ...coordinator import CoordinatorEvent
-from ...coordinator.groups.events import quote_text
+from ...coordinator.groups.events import MAX_TEXT, quote_text
 from ...coordinator.groups.history import History, KeptEvent
-from ...share_partitions import ShareLimits, SharePartition, ShareTallies, Tally
+from ...share_partitions import Happened, ShareLimits, SharePartition, ShareTallies, Tally
 from .share_events import (
     ShareEvent,
     ShareLastDelivery,
@@ -25,6 +25,8 @@ from .share_events import (
 
 #: A share partition stalls if its start offset stands still for so many durations of a lock.
 _STALLED_LOCKS: Final = 2
+#: Most events of one kind that a look makes: more members than that are counted, and not named.
+_MOST_TOLD: Final = 5
 
 
 class _Tale(NamedTuple):
@@ -67,12 +69,10 @@ _TALES: Final = (
 class ShareWatch:
     """Looks at one share partition."""
 
-    __slots__ = ("_at", "_group", "_is_stalled", "_number", "_since_ms", "_told", "_topic")
+    __slots__ = ("_at", "_group", "_is_stalled", "_number", "_since_ms", "_topic")
 
     def __init__(self, group: str, topic: str, number: int) -> None:
         self._group, self._topic, self._number = group, topic, number
-        #: By tale, the number of records that were told of.
-        self._told = [0] * len(_TALES)
         #: The start offset while something is in flight, and the time since which it is there.
         self._at: int | None = None
         self._since_ms = 0
@@ -108,27 +108,32 @@ class ShareWatch:
         return f"{self._topic}-{self._number}"
 
     def _look_at_tallies(self, tallies: ShareTallies) -> Iterator[ShareRecordsEvent]:
-        for at, tale in enumerate(_TALES):
-            count, first, last, member, delivery_count = tale.tally_of(tallies).read()
-            new, self._told[at] = count - self._told[at], count
-            if new:
-                which = f"offset {last}" if first == last else f"offsets {first} to {last}"
-                who = f"{which}, delivery {delivery_count}, member {quote_text(member)}"
-                one, many = (
-                    f"1 record of {self._name} {tale.one}",
-                    f"{new} records of {self._name} {tale.many}",
-                )
-                yield tale.kind(
-                    self._group,
-                    topic=self._topic,
-                    partition=self._number,
-                    member=member,
-                    cause=f"{one}; {who}" if new == 1 else f"{many}; the last: {who}",
-                    records=new,
-                    first_offset=first,
-                    last_offset=last,
-                    delivery_count=delivery_count,
-                )
+        for tale in _TALES:
+            new, ranges = tale.tally_of(tallies).take()
+            told = _by_member(ranges)
+            # what no event names counts with the first
+            unnamed = new - sum(map(_size_of, (each for part in told for each in part)))
+            for part in told:
+                yield self._tell_records(tale, part, sum(map(_size_of, part)) + unnamed)
+                unnamed = 0
+
+    def _tell_records(self, tale: _Tale, ranges: list[Happened], count: int) -> ShareRecordsEvent:
+        first, last, member, delivery_count = ranges[-1]
+        which = f"offset {last}" if first == last else f"offsets {first} to {last}"
+        who = f"{which}, delivery {delivery_count}, member {quote_text(member)}"
+        one, many = f"1 record of {self._name} {tale.one}", f"{count} records of {self._name} {tale.many}"
+        return tale.kind(
+            self._group,
+            topic=self._topic,
+            partition=self._number,
+            member=member,
+            cause=f"{one}; {who}" if count == 1 else f"{many}; the last: {who}",
+            records=count,
+            first_offset=first,
+            last_offset=last,
+            offsets=_offsets_text(ranges),
+            delivery_count=delivery_count,
+        )
 
     def _tell_stalled(self, records: SharePartition, stalled_ms: int) -> SharePartitionStalled:
         found = records.summarize()
@@ -148,6 +153,32 @@ class ShareWatch:
             delivery_count=deliveries,
             stalled_ms=stalled_ms,
         )
+
+
+def _size_of(one: Happened) -> int:
+    return one.last - one.first + 1
+
+
+def _by_member(ranges: Sequence[Happened]) -> list[list[Happened]]:
+    """The ranges of each member and delivery count, in the order of their last ones; the newest parts."""
+    parts: dict[tuple[str, int], list[Happened]] = {}
+    for one in ranges:
+        key = one.member, one.delivery_count
+        parts[key] = [*parts.pop(key, ()), one]
+    return list(parts.values())[-_MOST_TOLD:]
+
+
+def _offsets_text(ranges: Sequence[Happened]) -> str:
+    """``2 5-7``: the newest of the ranges that an event's text has room for."""
+    names: list[str] = []
+    left = MAX_TEXT
+    for first, last, _, _ in reversed(ranges):
+        name = str(first) if first == last else f"{first}-{last}"
+        left -= len(name) + 1
+        if left < 0:
+            break
+        names.append(name)
+    return " ".join(reversed(names))
 
 
 class ShareHistory:

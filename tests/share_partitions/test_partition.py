@@ -433,17 +433,17 @@ def test_what_happened_to_records_is_counted_with_their_last_member() -> None:
     assert partition.tallies.rejected.records == 0, "not before it is stored"
     store(partition, gaps)
     store(partition, rejected)
-    assert partition.tallies.rejected.read() == (3, 1, 3, "a", 1)
+    assert partition.tallies.rejected.take() == (3, [(1, 3, "a", 1)])
     store(partition, partition.expire(limits, 30_000))
-    assert partition.tallies.lost_locks.read() == (6, 4, 9, "a", 1)
+    assert partition.tallies.lost_locks.take() == (6, [(4, 9, "a", 1)])
     assert partition.tallies.last_deliveries.records == 0
     give(partition, "b", log(10), limits=limits, now_ms=30_000)
-    assert partition.tallies.last_deliveries.read() == (6, 4, 9, "b", 2)
+    assert partition.tallies.last_deliveries.take() == (6, [(4, 9, "b", 2)])
     store(partition, say(partition, "b", 5, 5, RELEASE, limits=limits))
     store(partition, say(partition, "b", 6, 6, RELEASE, limits=limits))
-    assert partition.tallies.exhausted.read() == (2, 5, 6, "b", 2)
+    assert partition.tallies.exhausted.take() == (2, [(5, 6, "b", 2)])
     store(partition, partition.release_member("b", limits))
-    assert partition.tallies.exhausted.read() == (6, 7, 9, "b", 2), "4 went with them, the last range is told"
+    assert partition.tallies.exhausted.take() == (4, [(4, 4, "b", 2), (7, 9, "b", 2)])
     assert partition.tallies.rejected.records == 3
 
 
@@ -465,7 +465,7 @@ def test_a_lock_that_was_given_back_by_a_failed_write_is_lost_once() -> None:
     assert write is not None
     partition.undo(write)
     store(partition, partition.expire(LIMITS, 30_000))
-    assert partition.tallies.lost_locks.read() == (5, 0, 4, "a", 1)
+    assert partition.tallies.lost_locks.take() == (5, [(0, 4, "a", 1)])
 
 
 def test_what_is_in_flight_is_summed_up() -> None:

@@ -210,5 +210,5 @@ async def test_the_locks_of_a_share_group_end_and_its_member_joins_again_when_it
         assert broker.members("queue") == {}
         await until(lambda: consumer.state.epoch > epoch)
         assert list(broker.members("queue")) == [consumer.state.member_id]
-    with pytest.raises(KafkaError, match="delivery.count.limit"):
+    with pytest.raises(KafkaError, match=r"delivery\.count\.limit"):
         broker.configure_share_group("queue", share_delivery_count_limit=1)

@@ -591,7 +591,14 @@ def test_events_of_share_partitions_reach_who_listens_to_the_group() -> None:
         async with Broker() as broker:
             listening = broker.events("g")
             event = ShareRecordsRejected(
-                "g", topic="t", partition=0, records=1, first_offset=0, last_offset=0, delivery_count=1
+                "g",
+                topic="t",
+                partition=0,
+                records=1,
+                first_offset=0,
+                last_offset=0,
+                offsets="0",
+                delivery_count=1,
             )
             broker._require_running().node.shares.history.tell(event)
             assert await anext(listening) is event

@@ -63,6 +63,7 @@ def test_rejected_records_are_told_once_with_their_member() -> None:
     assert isinstance(told, ShareRecordsRejected)
     assert (told.group, told.topic, told.partition, told.member) == ("queue", "jobs", 3, "worker-1")
     assert (told.records, told.first_offset, told.last_offset, told.delivery_count) == (4, 5, 7, 1)
+    assert told.offsets == "2 5-7"
     assert told.cause == (
         "4 records of jobs-3 were rejected: nobody is given them again; the last: offsets 5 to 7, "
         "delivery 1, member worker-1"
@@ -91,6 +92,34 @@ def test_lost_locks_last_deliveries_and_exhausted_records_are_told() -> None:
         "1 record of jobs-3 came back from the last delivery: nobody is given it again; offset 0, "
         "delivery 2, member worker-2"
     )
+
+
+def test_records_of_several_members_are_told_of_each_of_them() -> None:
+    at = Watched()
+    for number in range(7):
+        at.give(f"worker-{number}", 1)
+    for number in (0, 2, 1, 3, 4, 5, 6):
+        at.say(f"worker-{number}", number, number, REJECT)
+    told = [event for event in at.look() if isinstance(event, ShareRecordsRejected)]
+    assert [(event.member, event.offsets, event.records) for event in told] == [
+        ("worker-1", "1", 3),  # with those of two members that no event names
+        *((f"worker-{number}", str(number), 1) for number in (3, 4, 5, 6)),
+    ]
+
+
+def test_an_event_names_the_newest_offsets_that_it_has_room_for() -> None:
+    at = Watched()
+    at.records = SharePartition(10**15)
+    batches = [BatchOffsets(10**15 + at, 10**15 + at) for at in range(100)]
+    at.records.acquire("worker-1", batches, LIMITS, at.now_ms, most=100)
+    for offset in range(0, 100, 2):
+        at.say("worker-1", 10**15 + offset, 10**15 + offset, REJECT)
+    (told,) = at.look()
+    assert isinstance(told, ShareRecordsRejected)
+    assert (told.records, told.last_offset) == (50, 10**15 + 98)
+    names = told.offsets.split()
+    assert names == [str(10**15 + offset) for offset in range(100 - 2 * len(names), 100, 2)]
+    assert len(told.offsets) <= 300 < len(told.offsets) + 17
 
 
 def test_a_start_offset_that_does_not_move_is_told_with_who_has_the_record_there() -> None:
