@@ -15,7 +15,6 @@ from ..protocol.messages.incremental_alter_configs import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
-from ..protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 
 #: Of IncrementalAlterConfigs: a group's configs, and to set one.
 _GROUP, _SET = 32, 0
@@ -41,17 +40,13 @@ async def create_topic(bootstrap: str, name: str, partitions: int, configs: Mapp
 
 
 async def configure_share_group(bootstrap: str, group: str, configs: Mapping[str, object]) -> None:
-    """Raise the feature of share groups, and set configs of one. Raises KafkaError."""
-    update = UpdateFeaturesRequest(10_000, [FeatureUpdateKey("share.version", 1)])
+    """Set configs of a share group. Raises KafkaError."""
     rows = [
         AlterableConfig(name.replace("_", "."), _SET, str(value))
         for name, value in {"share_auto_offset_reset": "earliest", **configs}.items()
     ]
     alter = IncrementalAlterConfigsRequest([AlterConfigsResource(_GROUP, group, rows)], validate_only=False)
     async with Cluster(bootstrap) as cluster:
-        raised = await cluster.request(None, ApiKey.UPDATE_FEATURES, update)
-        if raised.error_code:
-            raise KafkaError(raised.error_code, raised.error_message or "the feature share.version")
         (row,) = (await cluster.request(None, ApiKey.INCREMENTAL_ALTER_CONFIGS, alter)).responses
         if row.error_code:
             raise KafkaError(row.error_code, row.error_message or f"configs of group {group!r}")

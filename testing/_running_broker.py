@@ -141,8 +141,8 @@ class RunningBroker:
         self._wait(create_topic(self.bootstrap, name, partitions, configs))
 
     def configure_share_group(self, group: str, **configs: object) -> None:
-        """Switch share groups on, and set configs of this one: Kafka's names with underscores. It begins at
-        the first records of its topics, unless ``share_auto_offset_reset`` says otherwise.
+        """Set configs of a share group, by Kafka's names with underscores. It begins at the first records of
+        its topics, unless ``share_auto_offset_reset`` says otherwise.
         """
         from ._records import configure_share_group
 
