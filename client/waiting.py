@@ -42,6 +42,8 @@ class Signal:
 
     def fire(self) -> None:
         """Wake everybody who waits now."""
+        if not self.waiters:
+            return
         waiters, self.waiters = self.waiters, {}
         for waiter in waiters:
             if not waiter.done():

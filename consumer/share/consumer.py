@@ -213,10 +213,11 @@ class ShareConsumer:
     async def __anext__(self) -> ShareRecord:
         buffer = self._buffer
         while buffer and not self._closing and self._error is None:
-            if asyncio.get_running_loop().time() >= self._turn_ends:
+            now = asyncio.get_running_loop().time()
+            if now >= self._turn_ends:
                 await self._give_way()
                 continue
-            if (record := self._pop_locked()) is not None:
+            if (record := self._pop_locked(now * 1000)) is not None:
                 return record
         if one := await self.next_records(1, None):
             return one[0]
@@ -252,23 +253,24 @@ class ShareConsumer:
             if self._error is not None:
                 raise self._error
             taken: list[ShareRecord] = []
+            now = now_ms()
             while buffer and len(taken) < limit:
-                if (record := self._pop_locked()) is not None:
+                if (record := self._pop_locked(now)) is not None:
                     taken.append(record)
             if taken:
                 return taken
-            left_ms = None if until is None else until - now_ms()
+            left_ms = None if until is None else until - now
             if left_ms is not None and left_ms <= 0:
                 break
             await self._more.wait(left_ms)
         return []
 
-    def _pop_locked(self) -> ShareRecord | None:
+    def _pop_locked(self, now: float) -> ShareRecord | None:
         """Take the next record from the buffer; None if it has waited there until its lock ended."""
         record = self._buffer.popleft()
         if not self._buffer:
             self._exchange.wake()
-        if record.lock is not None and record.lock.deadline_ms <= (now := now_ms()):
+        if record.lock is not None and record.lock.deadline_ms <= now:
             # if the broker has it locked all the same, it is delivered again sooner
             self._locks.acknowledge(record, AcknowledgeType.RELEASE, now)
         return record if record.verdict is None and record.lock is not None else None
@@ -383,7 +385,8 @@ class ShareConsumer:
 
     def _wake(self) -> None:
         self._exchange.wake()
-        self._more.fire()
+        if self._closing or self._locks.flushes:
+            self._more.fire()
 
     def _require_running(self) -> None:
         if not self._started or self._closed:

@@ -11,11 +11,30 @@ from ..errors import ConsumerError
 from ..record import Headers
 
 
-class PartitionId(NamedTuple):
-    """A partition of a topic that may be remade under the same name."""
-
+class _PartitionFields(NamedTuple):
     topic_id: UUID
     partition: int
+
+
+class PartitionId(_PartitionFields):
+    """A partition of a topic that may be remade under the same name.
+
+    There is one object for each, which is known by its identity: with each record it is looked up several
+    times, and the hash of a UUID takes longer than all else in that.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, topic_id: UUID, partition: int) -> PartitionId:
+        fields = topic_id, partition
+        found = _PARTITIONS.get(fields)
+        return _PARTITIONS.setdefault(fields, super().__new__(cls, *fields)) if found is None else found
+
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
+
+_PARTITIONS: dict[tuple[UUID, int], PartitionId] = {}
 
 
 class AlreadyAcknowledgedError(ConsumerError):

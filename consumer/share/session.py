@@ -39,11 +39,17 @@ Acknowledged = Mapping[PartitionId, Sequence[Range]]
 def ranges_of(verdicts: Iterable[tuple[int, AcknowledgeType]]) -> list[Range]:
     """Join neighbouring offsets of one verdict. The offsets are distinct, in any order."""
     ranges: list[Range] = []
+    first = last = -2
+    said = AcknowledgeType.GAP
     for offset, verdict in sorted(verdicts):
-        if ranges and ranges[-1].last == offset - 1 and ranges[-1].verdict is verdict:
-            ranges[-1] = ranges[-1]._replace(last=offset)
-        else:
-            ranges.append(Range(offset, offset, verdict))
+        if offset == last + 1 and verdict is said:
+            last = offset
+            continue
+        if last >= first >= 0:
+            ranges.append(Range(first, last, said))
+        first, last, said = offset, offset, verdict
+    if first >= 0:
+        ranges.append(Range(first, last, said))
     return ranges
 
 

@@ -25,11 +25,17 @@ def named(session: PeerSession, wanted: list[PartitionId], *said: PartitionId) -
     )
     return (
         {
-            (t.topic_id, row.partition_index): bool(row.acknowledgement_batches)
+            PartitionId(t.topic_id, row.partition_index): bool(row.acknowledgement_batches)
             for t in topics
+            if t.topic_id is not None
             for row in t.partitions
         },
-        {(t.topic_id, number) for t in forgotten for number in t.partitions},
+        {
+            PartitionId(t.topic_id, number)
+            for t in forgotten
+            if t.topic_id is not None
+            for number in t.partitions
+        },
     )
 
 
@@ -79,3 +85,9 @@ def test_ranges_are_ascending_apart_as_few_as_possible_and_say_the_same(
     for before, after in pairwise(ranges):
         assert before.last < after.first
         assert before.last < after.first - 1 or before.verdict is not after.verdict
+
+
+def test_a_partition_has_one_object_however_often_it_is_named() -> None:
+    assert PartitionId(ORDERS, 0) is A
+    assert len({A, B, C, PartitionId(BILLS, 0)}) == 3
+    assert sorted([C, B, A]) == [A, B, C]
