@@ -17,7 +17,7 @@ QUICK := check or not (slow or spark or clients or kafka)
 BENCH_ARGS ?=
 SHELL := bash
 
-.PHONY: help demo check test lint unit quick mutants mutants-sample test-kafka test-connect soak soak-transactions soak-simulation docs site bench bench-coordinator bench-log bench-assignors bench-attack fuzz dist clean bench-consumer bench-transactions bench-producer bench-consumer-groups bench-share bench-cluster bench-cluster-growth bench-cut-links bench-registry bench-spark
+.PHONY: help demo check test lint unit quick mutants mutants-sample test-kafka test-connect soak soak-transactions soak-simulation docs site bench bench-coordinator bench-log bench-assignors bench-attack fuzz dist clean bench-consumer bench-transactions bench-producer bench-consumer-groups bench-share bench-share-consumers bench-cluster bench-cluster-growth bench-cut-links bench-registry bench-spark
 
 help:
 	@echo "make demo        the main job on real data: broker, three services, Spark, a closing table"
@@ -51,6 +51,7 @@ help:
 	@echo "make bench-producer  three different producers (on an Apache Kafka with BENCH_ARGS=--compare), about 4 minutes"
 	@echo "make bench-consumer-groups  consumer groups of KIP-848 on both brokers (Java 17+ and Maven), about 3 minutes"
 	@echo "make bench-share  share groups of KIP-932 on both brokers (Java 17+ and Maven), about 5 minutes"
+	@echo "make bench-share-consumers  three different share consumers on both brokers (Java 17+ and Maven), about 5 minutes"
 	@echo "make bench-registry  a member joins and another leaves, by ZooKeeper and by a coordinator (Java), about a minute"
 	@echo "make bench-cluster  three brokers, one of them killed, beside three of Apache Kafka (Java 17+ and Maven), about 10 minutes"
 	@echo "make bench-cluster-growth  three brokers with 100, 1,000 and 10,000 topics: start, a lost broker, ZooKeeper away (Java), about 30 minutes"
@@ -202,6 +203,9 @@ bench-consumer-groups: $(VENV)/.installed
 
 bench-share: $(VENV)/.installed
 	$(BIN)/python -m benchmarks.share_groups --compare $(BENCH_ARGS)
+
+bench-share-consumers: $(VENV)/.installed
+	$(BIN)/python -m benchmarks.share_consumers --compare $(BENCH_ARGS)
 
 bench-cluster: $(VENV)/.installed
 	$(BIN)/python -m benchmarks.cluster --compare $(BENCH_ARGS)

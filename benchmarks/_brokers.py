@@ -195,6 +195,16 @@ def _started(pid: int) -> float:
     return int(fields[19]) / os.sysconf("SC_CLK_TCK")
 
 
+def java_classpath() -> str | None:
+    """That of Apache Kafka's clients, fetched where it is not there yet; None where there is no JVM."""
+    if shutil.which("java") is None:
+        return None
+    if given := os.environ.get("KAFKA_CLASSPATH"):
+        return given
+    done = subprocess.run([SCRIPT, "classpath"], capture_output=True, text=True, check=True)
+    return done.stdout.split()[-1]
+
+
 KOHORT = Contender("kohort", kohort)
 APACHE_KAFKA = Contender("Apache Kafka", apache_kafka)
 #: The same with a TLS listener besides.

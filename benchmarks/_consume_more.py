@@ -22,11 +22,11 @@ _STAMP = struct.Struct(">d")
 _WARM = 500
 
 
-class _Arrivals:
+class Arrivals:
     """Milliseconds from produce to handler of each record."""
 
     def __init__(self, job: Job) -> None:
-        self._left = job["records"]
+        self._left: int = job["records"]
         self._took: list[float] = []
 
     def add(self, value: bytes) -> bool:
@@ -39,7 +39,7 @@ class _Arrivals:
         return {"p50_ms": percentile(counted, 0.5), "p99_ms": percentile(counted, 0.99)}
 
 
-def _produce_steadily(job: Job, ready: Callable[[], bool]) -> None:
+def produce_steadily(job: Job, ready: Callable[[], bool]) -> None:
     """1,000 records a second, each with the time it was made, once the consumer is ready."""
     from confluent_kafka import Producer
 
@@ -57,11 +57,11 @@ def _produce_steadily(job: Job, ready: Callable[[], bool]) -> None:
 
 
 def _producing(job: Job, ready: Callable[[], bool]) -> None:
-    threading.Thread(target=_produce_steadily, args=(job, ready), daemon=True).start()
+    threading.Thread(target=produce_steadily, args=(job, ready), daemon=True).start()
 
 
 def confluent_latency(job: Job) -> Figures:
-    consumer, arrivals = confluent_consumer(job), _Arrivals(job)
+    consumer, arrivals = confluent_consumer(job), Arrivals(job)
     while not consumer.assignment():
         consumer.poll(0.1)
     _producing(job, lambda: True)
@@ -75,7 +75,7 @@ def confluent_latency(job: Job) -> Figures:
 
 
 async def aiokafka_latency(job: Job) -> Figures:
-    arrivals = _Arrivals(job)
+    arrivals = Arrivals(job)
     async with aiokafka_consumer(job) as consumer:
         _producing(job, lambda: bool(consumer.assignment()))
         async for record in consumer:
@@ -87,7 +87,7 @@ async def aiokafka_latency(job: Job) -> Figures:
 async def kohort_latency(job: Job) -> Figures:
     from kohort.consumer import AsyncGroupConsumer
 
-    arrivals = _Arrivals(job)
+    arrivals = Arrivals(job)
     async with AsyncGroupConsumer(job["topic"], **kohort_settings(job)) as consumer:
         _producing(job, lambda: bool(consumer.assignment()))
         async for record in consumer:

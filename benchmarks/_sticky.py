@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import gc
 import multiprocessing
-import os
 import random
 import re
-import shutil
 import subprocess
 import time
 from collections.abc import Callable
@@ -175,17 +173,6 @@ def kafka_python(case: Case) -> Took:
     remaining = joined(_without_the_first(case.wanted), before)
     leave, second = fastest(1, lambda: StickyPartitionAssignor().assign(cluster, remaining))
     return _judged(fresh, leave, before, answered(second))
-
-
-def java_classpath() -> str | None:
-    """That of Apache Kafka's clients, fetched where it is not there yet; None where there is no JVM."""
-    if shutil.which("java") is None:
-        return None
-    if given := os.environ.get("KAFKA_CLASSPATH"):
-        return given
-    script = HERE.parent / "scripts" / "apache-kafka"
-    done = subprocess.run([script, "classpath"], capture_output=True, text=True, check=True)
-    return done.stdout.split()[-1]
 
 
 def java(case: Case, classpath: str) -> Took:

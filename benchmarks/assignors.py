@@ -15,8 +15,9 @@ from collections.abc import Callable
 from dataclasses import asdict
 
 from . import _table
+from ._brokers import java_classpath
 from ._command import Begun, Command, publish, say
-from ._sticky import Case, Took, java, java_classpath, kafka_python, kohort, mixed, peak_mib, same, sync_group
+from ._sticky import Case, Took, java, kafka_python, kohort, mixed, peak_mib, same, sync_group
 
 CASES = [
     same("small", topics=10, partitions=200, members=100, goals=(2, 3)),

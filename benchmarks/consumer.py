@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import statistics
 import sys
+from collections.abc import Iterable
 from contextlib import ExitStack
 
 from . import _table
@@ -57,25 +58,26 @@ def run(brokers: list[Contender], options: argparse.Namespace) -> tuple[Measured
 
 def tables(measured: Measured) -> dict[str, str]:
     """The tables by their block of the page; a block without a row that was measured has none."""
-    names = [name for row in measured.values() for name in row]
-    apart = {block: [name for name in names if name in rows] for block, rows in ALONE.items()}
-    beside = [name for name in names if not any(name in rows for rows in ALONE.values())]
+    names = {name for row in measured.values() for name in row}
+    rows = [row for row in ROWS if row.name in names]
+    apart = {block: [row for row in rows if row.name in alone] for block, alone in ALONE.items()}
+    beside = [row for row in rows if not any(row.name in alone for alone in ALONE.values())]
     found = {"consumer": table(measured, CLIENTS, beside)} if beside else {}
-    for block, rows in apart.items():
-        if rows:
-            clients = dict.fromkeys(client for row in ROWS if row.name in rows for client in row.works)
-            found[block] = table(measured, tuple(clients), rows)
+    for block, those in apart.items():
+        if those:
+            clients = dict.fromkeys(client for row in those for client in row.works)
+            found[block] = table(measured, tuple(clients), those)
     return found
 
 
-def table(measured: Measured, clients: tuple[str, ...], names: list[str]) -> str:
+def table(measured: Measured, clients: tuple[str, ...], rows: Iterable[Row]) -> str:
     """Aligned Markdown: a line for each figure of these rows on each broker."""
     lines = [["work", "unit", "broker", *clients, "ratio", "goal", ""]]
-    for row in (row for row in ROWS if row.name in names):
+    for row in rows:
         for key, title in row.metrics.items():
-            for broker, rows in measured.items():
-                if row.name in rows:
-                    lines.append(_line(row, key, title, broker, rows[row.name], clients))
+            for broker, figures in measured.items():
+                if row.name in figures:
+                    lines.append(_line(row, key, title, broker, figures[row.name], clients))
     widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
     lines.insert(1, ["-" * width for width in widths])
     for line in lines[2:]:
