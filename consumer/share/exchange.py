@@ -37,6 +37,8 @@ _RECORD_LIMIT = 1
 _RENEWING = 2
 #: A broker answers so when share.renew.acknowledge.enable is off.
 _OFF_FOR_THE_GROUP = "not enabled"
+#: So few are handled before the next request is made; with more, the broker works on it meanwhile.
+_FEW_RECORDS = 16
 _MISSING_TOPIC_MS = 1_000.0
 _CLOSE_MS = 2_000.0
 
@@ -64,6 +66,8 @@ class _Peer:
     task: asyncio.Task[None] | None = None
     #: Whether the request under way has verdicts, whose answer is waited for at the end.
     carries: bool = False
+    #: Records of its last answer.
+    given: int = 0
 
 
 @dataclass(slots=True, eq=False)
@@ -233,6 +237,10 @@ class ShareExchange:
                 peer.failures += 1
                 await asyncio.sleep(self.backoff.delay_ms(peer.failures - 1) / 1000)
             self._look_at_leaders()
+            if 0 < peer.given <= _FEW_RECORDS:
+                # they are handled before the next request is made, which then carries what is said of them
+                peer.given = 0
+                await asyncio.sleep(0)
 
     def _end_session(self, node: int, peer: _Peer, error: KohortError) -> None:
         """Open another session next. Locks end with a connection and with a session that the broker has not;
@@ -338,6 +346,7 @@ class ShareExchange:
         finally:
             peer.carries = False
         now = now_ms()
+        peer.given = 0
         if response.acquisition_lock_timeout_ms:
             self.locks.duration_ms = float(response.acquisition_lock_timeout_ms)
         for topic in response.responses:
@@ -351,7 +360,7 @@ class ShareExchange:
                     row.acknowledge_error_message,
                     now,
                 )
-                self._on_records(node, place, row, now)
+                peer.given += self._on_records(node, place, row, now)
         for place, part in taken.items():
             self.locks.on_answered(place, part, None, now)
         if self.locks.held and not self._renewal_told and self.config.renew_locks:
@@ -383,7 +392,8 @@ class ShareExchange:
             self._lose(place, str(error))
             self._look_again.fire()
 
-    def _on_records(self, node: int, place: PartitionId, row: PartitionData, now: float) -> None:
+    def _on_records(self, node: int, place: PartitionId, row: PartitionData, now: float) -> int:
+        """Take in what was acquired; return the number of records."""
         name = self._names.get(place)
         if row.error_code:
             error = KafkaError(row.error_code, row.error_message or f"fetching {self._shown(place)}")
@@ -394,10 +404,10 @@ class ShareExchange:
             failing.count += 1
             self._lose(place, str(error))
             self._look_again.fire()
-            return
+            return 0
         self._failing.pop(place, None)
         if not row.acquired_records:
-            return
+            return 0
         assert name is not None, "asked for by its leader's name"
         lock = RecordLock(now, now + self.locks.duration_ms)
         found = self.reader.read(name.topic, place, lock, row.records or b"", row.acquired_records)
@@ -407,6 +417,7 @@ class ShareExchange:
         self.locks.take(place, found.records, found.rest, now)
         if found.records:
             self.deliver(found.records)
+        return len(found.records)
 
     async def _acknowledge(
         self, node: int, peer: _Peer, places: list[PartitionId], *, closes: bool = False

@@ -80,6 +80,7 @@ def test_what_is_accepted_is_no_lag(
         (["--to-latest"], [20, 10]),
         (["--to-offset", "12"], [12, 10]),
         (["--to-timestamp", "1700000005000"], [5, 5]),
+        (["--to-datetime", "2023-11-14T22:13:25"], [5, 5]),
         (["--shift-by", "3"], [3, 3]),
     ],
 )

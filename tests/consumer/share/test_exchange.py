@@ -181,6 +181,30 @@ def test_verdicts_ride_on_the_next_fetch_and_a_fetch_waits_shortly_while_records
     assert bench.broker.acknowledgements == []
 
 
+@pytest.mark.parametrize(("count", "first"), [(16, 1), (17, 2)])
+def test_few_records_are_handled_before_the_next_fetch_which_carries_what_is_said_of_them(
+    count: int, first: int
+) -> None:
+    bench = Bench(FakeBroker(orders(count)))
+
+    async def work() -> None:
+        came = asyncio.Event()
+
+        def deliver(records: list[ShareRecord]) -> None:
+            bench.records.extend(records)
+            came.set()
+
+        bench.exchange.deliver = deliver
+        await came.wait()
+        for record in bench.records:
+            record.accept()
+        await asyncio.sleep(1)
+
+    bench.run(work)
+    said = [at for at, body in enumerate(bench.broker.fetches) if at and body.topics]
+    assert said == [first]
+
+
 def test_while_records_wait_for_the_user_verdicts_go_in_a_request_of_their_own() -> None:
     bench = Bench(FakeBroker(orders(4)), max_locked_records=4)
     bench.buffered = 3
