@@ -222,7 +222,7 @@ class BrokerAssembly:
         )
         self.share_states = ShareCoordinator(
             settings=settings,
-            prune=lambda index, before: prune_state(topics.logs, index, before, now_ms()),
+            prune=lambda index, cut: prune_state(topics.logs, index, cut, now_ms()),
             partitions_of=lambda topic_id: partition_count(topics.by_id(topic_id)),
             max_bytes=lambda: largest_state(topics.logs),
             clock_ms=clock_ms or steady_clock_ms(),

@@ -17,6 +17,7 @@ from ..protocol import (
     messages_of,
     response_type,
 )
+from ..share_state.shards import PruneLog
 from .node import Node
 from .partitions.local_logs import LocalLogs
 from .partitions.topic_names import SHARE_STATE_TOPIC
@@ -118,18 +119,24 @@ async def _ask_other(node: Node, cluster: ClusterNode, body: Any) -> Any:
     return await cluster.ask_leader(place, body, timeout_ms=timeout_ms)
 
 
-def prune_state(logs: LocalLogs, index: int, before_offset: int, now_ms: int) -> None:
-    """Delete records of ``__share_group_state`` that are needed no more. What fails is tried again."""
+def prune_state(logs: LocalLogs, index: int, cut: PruneLog, now_ms: int) -> bool:
+    """Delete records of ``__share_group_state`` that are needed no more; return whether that is done.
+
+    Not while a replica may lack a snapshot that took the place of what goes: it might lead next, and this
+    broker after it, whose log would have neither.
+    """
     partition = logs.led(SHARE_STATE_TOPIC, index)
-    if partition is None:
-        return
+    if partition is None or partition.high_watermark < cut.end_offset:
+        return False
     start = partition.log_start_offset
     try:
-        partition.delete_records(before_offset, now_ms=now_ms)
+        partition.delete_records(cut.before_offset, now_ms=now_ms)
         if partition.log_start_offset != start:
             logs.write_log_starts([partition])
     except (KafkaError, OSError) as error:
         _not_pruned.say("%s-%d cannot be cut: %s", SHARE_STATE_TOPIC, index, error)
+        return False
+    return True
 
 
 def partition_count(topic: TopicImage | None) -> int:

@@ -23,7 +23,7 @@ _NOBODY = RequestContext()
 class ShareCoordinator:
     """All share partitions that one broker keeps the state of, on one event loop.
 
-    ``prune`` deletes the records of a partition of ``__share_group_state`` below an offset. ``partitions_of``
+    ``prune`` cuts a partition of ``__share_group_state``, and returns whether it could. ``partitions_of``
     returns the number of partitions of the topic with an id, 0 if there is none, ``max_bytes`` the largest
     batch that the coordinator's topic accepts, in bytes. ``on_write`` is called with the seconds that each
     write took. Until ``start`` every request gets NOT_COORDINATOR, because the topic does not exist.
@@ -33,7 +33,7 @@ class ShareCoordinator:
         self,
         *,
         settings: ShareCoordinatorSettings,
-        prune: Callable[[int, int], None],
+        prune: Callable[[int, PruneLog], bool],
         partitions_of: Callable[[UUID], int],
         max_bytes: Callable[[], int] = lambda: MAX_BYTES,
         clock_ms: Callable[[], int],
@@ -133,7 +133,8 @@ class ShareCoordinator:
 
     def _carry_out(self, runner: ShardRunner[ShareStates], command: Command) -> None:
         assert isinstance(command, PruneLog), "the only command of this coordinator"
-        self._prune(runner.partition, command.before_offset)
+        if self._prune(runner.partition, command):
+            runner.shard.state.was_cut(command)
 
     def _tell(self, event: CoordinatorEvent) -> None:
         if self._on_event is not None:

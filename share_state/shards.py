@@ -80,9 +80,13 @@ class ShareRequest(NamedTuple):
 
 @dataclass(slots=True)
 class PruneLog(Command):
-    """Delete the records below an offset, which are needed no more."""
+    """Delete the records below an offset, which are needed no more as soon as all replicas have those below
+    ``end_offset``: snapshots in place of older ones are among them. Whoever has done so tells the state;
+    otherwise it is asked for again.
+    """
 
     before_offset: int
+    end_offset: int
 
 
 @dataclass(slots=True)
@@ -120,9 +124,10 @@ class ShareStates:
     max_bytes: Callable[[], int] = lambda: MAX_BYTES
     partitions_of: Callable[[UUID], int] = lambda _: 1
     by_key: dict[SharePartitionKey, Kept] = field(default_factory=dict)
-    #: Offset behind the last record, and below which the log was last cut.
+    #: Offset behind the last record, below which the log was last cut, and the cut that is to follow.
     end_offset: int = 0
     pruned_offset: int = 0
+    cut: PruneLog | None = None
     #: Share partitions that the timer for unused ones still has to look at.
     queue: list[SharePartitionKey] = field(default_factory=list)
 
@@ -149,6 +154,10 @@ class ShareStates:
         for record in records:
             self.by_key.pop(record.key, None)
         self.end_offset = offset + len(records)
+
+    def was_cut(self, cut: PruneLog) -> None:
+        """Called when the log was cut."""
+        self.pruned_offset, self.cut = cut.before_offset, None
 
     @property
     def needed_from(self) -> int:
@@ -350,10 +359,10 @@ def delete_topics(shard: ShareShard, _now_ms: int, *, topic_ids: Collection[UUID
 
 def _on_prune_timer(shard: ShareShard, key: TimerKey, now_ms: int) -> None:
     state = shard.state
-    needed = state.needed_from
-    if needed > state.pruned_offset:
-        state.pruned_offset = needed
-        shard.command(PruneLog(needed))
+    if state.cut is None and state.needed_from > state.pruned_offset:
+        state.cut = PruneLog(state.needed_from, state.end_offset)
+    if state.cut is not None:
+        shard.command(state.cut)
     shard.timers.start(key, now_ms + state.settings.share_coordinator_state_topic_prune_interval_ms)
 
 

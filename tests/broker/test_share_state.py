@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 from uuid import UUID
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from kohort.broker import Broker
 from kohort.broker.node import Node
 from kohort.broker.partitions.topic_names import SHARE_STATE_TOPIC
-from kohort.broker.share_state import share_state_client
+from kohort.broker.share_state import prune_state, share_state_client
 from kohort.client import Cluster
 from kohort.client.share_state import SharePlace, ShareStateClient, state_client
 from kohort.protocol import ErrorCode
@@ -20,6 +21,7 @@ from kohort.protocol.messages import delete_share_group_state as delete
 from kohort.protocol.messages import initialize_share_group_state as initialize
 from kohort.protocol.messages import read_share_group_state as read
 from kohort.protocol.messages import write_share_group_state as write
+from kohort.share_state.shards import PruneLog
 from tests.broker.clusters import Nodes, cluster, in_sync
 from tests.waiting import until
 
@@ -138,6 +140,19 @@ async def test_the_log_is_cut_and_the_cut_one_is_loaded(tmp_path: Path) -> None:
     async with Broker(data=tmp_path, settings=settings) as broker:
         assert node_of(broker).logs.partition(SHARE_STATE_TOPIC, 0).log_start_offset == 18
         assert await read_one(share_state_client(node_of(broker)), topic_id) == before
+
+
+def test_the_log_is_cut_when_all_replicas_have_the_snapshots_that_take_the_place_of_what_goes() -> None:
+    partition = SimpleNamespace(high_watermark=7, log_start_offset=0, deleted=[])
+    partition.delete_records = lambda before, *, now_ms: partition.deleted.append((before, now_ms))
+    logs = SimpleNamespace(led=lambda _topic, index: partition if index == 1 else None)
+    cut = PruneLog(before_offset=7, end_offset=8)
+    assert not prune_state(logs, 0, cut, 5), "another broker leads it"  # type: ignore[arg-type]
+    assert not prune_state(logs, 1, cut, 5)  # type: ignore[arg-type]
+    assert partition.deleted == [], "the snapshot at 7 is not at all replicas, and what it replaces is needed"
+    partition.high_watermark = 8
+    assert prune_state(logs, 1, cut, 5)  # type: ignore[arg-type]
+    assert partition.deleted == [(7, 5)]
 
 
 @pytest.mark.parametrize("count", [2, 3])

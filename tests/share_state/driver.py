@@ -43,6 +43,8 @@ class Bottle:
         self.failing: ErrorCode | None = None
         self.told: list[Any] = []
         self.cuts: list[int] = []
+        #: All replicas have all of the log.
+        self.may_cut = True
         self._answers: dict[int, Any] = {}
         self.shard = self._new()
         self.shard.activate(self.now)
@@ -113,7 +115,9 @@ class Bottle:
                     self._write(effect)
                 elif isinstance(effect, PruneLog):
                     self.cuts.append(effect.before_offset)
-                    self.log_start = effect.before_offset
+                    if self.may_cut:
+                        self.log_start = effect.before_offset
+                        self.shard.state.was_cut(effect)
                 else:
                     self.told.append(effect)
 

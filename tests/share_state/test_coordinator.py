@@ -11,6 +11,7 @@ from kohort.protocol.messages import initialize_share_group_state as initialize
 from kohort.protocol.messages import read_share_group_state as read
 from kohort.protocol.messages import write_share_group_state as write
 from kohort.share_state import ShareCoordinator, ShareCoordinatorSettings
+from kohort.share_state.shards import PruneLog
 from tests.coordinator.memory_log import MemoryLog
 
 TOPIC = UUID(int=1)
@@ -23,15 +24,20 @@ class Around:
 
     log: MemoryLog = field(default_factory=MemoryLog)
     cuts: list[tuple[int, int]] = field(default_factory=list)
+    may_cut: bool = True
     now_ms: int = 1_700_000_000_000
 
     def make(self, **settings: int) -> ShareCoordinator:
         return ShareCoordinator(
             settings=ShareCoordinatorSettings(**settings),
-            prune=lambda partition, before: self.cuts.append((partition, before)),
+            prune=self._prune,
             partitions_of=lambda topic_id: 20 * (topic_id == TOPIC),
             clock_ms=lambda: self.now_ms,
         )
+
+    def _prune(self, partition: int, cut: PruneLog) -> bool:
+        self.cuts.append((partition, cut.before_offset))
+        return self.may_cut
 
     async def start(self, **settings: int) -> ShareCoordinator:
         coordinator = self.make(**settings)
@@ -117,4 +123,23 @@ async def test_the_owner_is_told_where_to_cut_the_log() -> None:
             around.now_ms += 10
             await asyncio.sleep(0.01)
     assert around.cuts == [(0, 1)]
+    assert coordinator.pruned_offsets() == {0: 1}
+    coordinator.stop()
+
+
+async def test_a_cut_that_cannot_be_made_yet_is_asked_for_again() -> None:
+    around = Around(MemoryLog(1), may_cut=False)
+    coordinator = await around.start(
+        share_coordinator_state_topic_prune_interval_ms=20,
+        share_coordinator_snapshot_update_records_per_snapshot=0,
+    )
+    rows = [(KEYS[0], initialize.PartitionData(0, 1, 0))]
+    await coordinator.answer(ApiKey.INITIALIZE_SHARE_GROUP_STATE, rows)
+    await coordinator.answer(ApiKey.WRITE_SHARE_GROUP_STATE, [(KEYS[0], write.PartitionData(0, 1, 0, 0))])
+    async with asyncio.timeout(5):
+        while len(around.cuts) < 2:
+            around.now_ms += 10
+            await asyncio.sleep(0.01)
+    assert around.cuts == [(0, 1), (0, 1)]
+    assert coordinator.pruned_offsets() == {}, "nothing was cut"
     coordinator.stop()

@@ -267,6 +267,23 @@ def test_the_log_is_cut_below_the_oldest_snapshot_that_is_needed() -> None:
     assert state(bottle) == before
 
 
+def test_a_cut_that_was_not_made_is_asked_for_as_it_was_and_then_the_next() -> None:
+    bottle = Bottle(
+        share_coordinator_snapshot_update_records_per_snapshot=0,
+        share_coordinator_state_topic_prune_interval_ms=1_000,
+    )
+    bottle.may_cut = False
+    bottle.initialize(1, 0)
+    for offset in range(3):
+        bottle.write(1, 0, (offset, offset, 2, 1), start=offset)
+        bottle.advance(1_000)
+    # a busy log is never whole at all replicas, but what was there a while ago is
+    assert bottle.cuts == [1, 1, 1]
+    bottle.may_cut = True
+    bottle.advance(2_000)
+    assert bottle.cuts[3:] == [1, 3]
+
+
 def test_a_log_without_any_state_is_cut_to_its_end() -> None:
     bottle = Bottle(share_coordinator_state_topic_prune_interval_ms=1_000)
     bottle.initialize(1, 0)
