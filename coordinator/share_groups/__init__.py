@@ -10,22 +10,24 @@ from ...protocol import ApiKey, ErrorCode
 from ..engine.shard import Api
 from ..groups.groups import Feature, GroupKind, Groups, GroupShard
 from . import delete, describe, heartbeat, kept, offsets
-from .changes import start_sessions
+from .changes import look_for_deleted_topics, start_sessions
 from .commands import DeleteShareState, InitializeShareState
 from .configs import SHARE_CONFIGS
-from .group import RESUME, SESSION, SHARE_TYPE, live_share_group, restore_group
+from .group import RESUME, SESSION, SHARE_TYPE, TOPICS, live_share_group, restore_group
 from .shard_state import ShareState, state_of
 
 #: The feature whose level says whether clients may use share groups.
 SHARE_VERSION: Final = "share.version"
 
 
-def _resume_sessions(shard: GroupShard, now_ms: int) -> None:
+def _resume_groups(shard: GroupShard, now_ms: int) -> None:
     """Called when the shard is loaded. A timer of each group restarts its members' sessions, because
-    restoring thousands of groups from their records at once would take long.
+    restoring thousands of groups from their records at once would take long; another one looks for topics
+    that were deleted meanwhile.
     """
     for group_id in shard.state.durable.of_type(SHARE_TYPE):
         shard.timers.start((RESUME, group_id), now_ms)
+        look_for_deleted_topics(shard, group_id, now_ms)
 
 
 def _unload_groups(shard: GroupShard, _now_ms: int) -> None:
@@ -77,7 +79,8 @@ SHARE_GROUPS: Final = GroupKind(
     timers={
         SESSION: heartbeat.on_session_timer,
         RESUME: lambda shard, key, now_ms: start_sessions(shard, key[1], now_ms),
+        TOPICS: kept.on_topics_timer,
     },
-    activate=_resume_sessions,
+    activate=_resume_groups,
     unload=_unload_groups,
 )

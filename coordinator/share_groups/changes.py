@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Final
 
 from ...offsets_topic import (
     Record,
@@ -26,10 +27,13 @@ from ..groups.groups import GroupShard, forget_group
 from .assignor import assign_partitions
 from .commands import DeleteShareState, InitializeShareState
 from .configs import config_of
-from .group import SESSION, ShareGroup, ShareMember, find_share_group
+from .group import SESSION, TOPICS, ShareGroup, ShareMember, find_share_group
 from .shard_state import state_of
 
 _TYPES = ShareRecordType
+#: A broker that has just taken over may not know all topics yet: so long after that, in ms, what it does not
+#: know is deleted.
+_KNOWS_TOPICS_MS: Final = 5_000
 
 
 @dataclass(slots=True, eq=False)
@@ -143,6 +147,13 @@ def write_records(
     shard.append(group_id, tuple(records), then, undo=partial(_start_over, shard, group_id))
 
 
+def look_for_deleted_topics(shard: GroupShard, group_id: str, now_ms: int) -> None:
+    """Have a group forget deleted topics a while later. After a load these are topics that were deleted while
+    nobody led this shard, or whose record was lost with who led it.
+    """
+    shard.timers.start((TOPICS, group_id), now_ms + _KNOWS_TOPICS_MS)
+
+
 def start_sessions(shard: GroupShard, group_id: str, now_ms: int) -> None:
     """Give each member of a group that was loaded from the log a whole session."""
     group = find_share_group(shard, group_id)
@@ -186,3 +197,4 @@ def _start_over(shard: GroupShard, group_id: str, now_ms: int) -> None:
     with shard.state.ahead(group_id, [each for each in shard.records_in_flight() if each.group == group_id]):
         shard.state.find(group_id)
     start_sessions(shard, group_id, now_ms)
+    look_for_deleted_topics(shard, group_id, now_ms)

@@ -39,6 +39,7 @@ SHARE_TYPE: Final[GroupType[ShareGroupRecords]] = GroupType("share", ShareGroupS
 # keys of timers: one of these, the group and, for a session, the member id
 SESSION: Final = "share session"
 RESUME: Final = "share resume"
+TOPICS: Final = "share topics"
 
 #: The epoch in a heartbeat by which a member leaves.
 LEAVING: Final = -1
@@ -240,6 +241,7 @@ class ShareGroup:
         for member_id in self.members:
             timers.cancel((SESSION, self.group_id, member_id))
         timers.cancel((RESUME, self.group_id))
+        timers.cancel((TOPICS, self.group_id))
 
     # --- records ------------------------------------------------------------------------------------------
 

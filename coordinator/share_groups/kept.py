@@ -15,9 +15,10 @@ from ...offsets_topic import ShareRecordType, ShareTopic, ShareTopics
 from ...protocol import ErrorCode, KafkaError
 from ..engine.effects import Command
 from ..engine.runner import ShardRunner
+from ..engine.timers import TimerKey
 from ..groups.events import ShareStateFailed
 from ..groups.groups import Groups, GroupShard
-from .changes import ShareChanges
+from .changes import ShareChanges, look_for_deleted_topics
 from .commands import DeleteShareState, InitializeShareState, StateErrors
 from .group import SHARE_TYPE, ShareGroup, find_share_group
 from .shard_state import state_of
@@ -161,7 +162,9 @@ def result_step(command: InitializeShareState | DeleteShareState, errors: StateE
 
 
 def remove_deleted_topics(shard: GroupShard, names: Collection[str], now_ms: int) -> None:
-    """Forget the state of deleted topics: share coordinators delete it by themselves."""
+    """Forget the state of deleted topics: share coordinators delete it by themselves. It is looked again
+    later, as the log may refuse the record of that.
+    """
     for group_id, records in list(shard.state.durable.of_type(SHARE_TYPE).items()):
         value = records.get((ShareRecordType.TOPICS, ""))
         if isinstance(value, ShareTopics) and any(
@@ -170,6 +173,14 @@ def remove_deleted_topics(shard: GroupShard, names: Collection[str], now_ms: int
             group = find_share_group(shard, group_id)
             if group is not None:
                 _forget_deleted(ShareChanges(shard, group, now_ms))
+                look_for_deleted_topics(shard, group_id, now_ms)
+
+
+def on_topics_timer(shard: GroupShard, key: TimerKey, now_ms: int) -> None:
+    """Forget deleted topics, and look again if there were any."""
+    group = find_share_group(shard, key[1])
+    if group is not None and _forget_deleted(ShareChanges(shard, group, now_ms)):
+        look_for_deleted_topics(shard, group.group_id, now_ms)
 
 
 class NoShareCoordinators:
@@ -186,13 +197,15 @@ class NoShareCoordinators:
         """Do nothing: there is nothing to end."""
 
 
-def _forget_deleted(changes: ShareChanges) -> None:
+def _forget_deleted(changes: ShareChanges) -> bool:
+    """Return whether there were deleted topics."""
     kept, known = changes.group.kept, changes.group.topics
     gone = [topic_id for topics in kept for topic_id in topics if known.topic_of_id(topic_id) is None]
     for topic_id in gone:
         changes.group.under_way.pop(topic_id, None)
     _put_kept(changes, ShareTopics(*(_without_topics(topics, gone) for topics in kept)))
     changes.commit()
+    return bool(gone)
 
 
 def _take_in(

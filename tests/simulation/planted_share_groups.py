@@ -209,7 +209,7 @@ _IN_GROUP = (
     ),
     _Bug(
         "sessions do not run again after a load",
-        "coordinator.share_groups:_resume_sessions",
+        "coordinator.share_groups:_resume_groups",
         "shard.timers.start((RESUME, group_id), now_ms)",
         "pass",
     ),

@@ -229,6 +229,35 @@ def test_the_state_of_deleted_topics_is_forgotten_in_every_group() -> None:
     assert world.share_group().kept.initialized == {world.ids["u"]: other}, "a topic of that name exists"
 
 
+def test_topics_that_were_deleted_while_nobody_led_the_group_are_forgotten_after_a_load() -> None:
+    world = ShareWorld({"t": 1, "u": 1})
+    world.share_join("a", "t", "u")
+    world.ids.pop("t")
+    world.change_topics(t=None)
+    world.restart()
+    world.advance(4_000)
+    assert len(world.share_group().kept.initialized) == 2, "who has just taken over may not know all topics"
+    world.advance(1_000)
+    assert list(world.share_group().kept.initialized) == [world.ids["u"]]
+    at = len(world.log)
+    world.advance(20_000)
+    assert not [record for record in world.share_records(at) if record[0] == 15], "there is no more to forget"
+
+
+def test_deleted_topics_are_forgotten_though_the_log_has_refused_that_once() -> None:
+    world = ShareWorld({"t": 1, "u": 1})
+    world.share_join("a", "t", "u")
+    world.ids.pop("t")
+    world.change_topics(t=None)
+    world.failing = True
+    remove_deleted_topics(world.shard, {"t"}, world.now_ms)
+    world._carry_out()
+    world.failing = False
+    assert len(world.share_group().kept.initialized) == 2
+    world.advance(5_000)
+    assert list(world.share_group().kept.initialized) == [world.ids["u"]]
+
+
 @pytest.mark.parametrize("kind", [InitializeShareState, DeleteShareState])
 def test_without_connections_every_command_fails(kind: type[Any]) -> None:
     world = ShareWorld({"t": 2})
