@@ -21,6 +21,7 @@ from uuid import UUID
 from ..coordinator.engine.effects import Command, Request
 from ..coordinator.engine.events import CoordinatorEvent
 from ..coordinator.engine.loader import LoadedBatch
+from ..coordinator.engine.readiness import append_error
 from ..coordinator.engine.shard import Api, CoordinatorTopic, Kind, LoadedRecord, Shard, Waits
 from ..coordinator.engine.timers import TimerKey
 from ..protocol import ApiKey, ErrorCode, SharePartitionKey, messages_of
@@ -345,6 +346,8 @@ def _refuse(shard: ShareShard, request: Request, error: ErrorCode, words: str = 
 
 def _refusal(request: Request, error: int) -> object:
     words = f"the share coordinator cannot answer: {ErrorCode(error).name}"
+    if error == ErrorCode.KAFKA_STORAGE_ERROR:
+        words = "the disk of the share coordinator takes no writes"
     return messages_of(request.api_key).PartitionResult(request.body.key.partition, error, words)
 
 
@@ -413,6 +416,13 @@ def _records(_state: ShareStates, batch: LoadedBatch) -> Iterator[LoadedRecord]:
     return (LoadedRecord(offset, key, value) for offset, _, key, value in batch.records)
 
 
+def _append_error(code: int) -> ErrorCode:
+    """A disk that is full or fails is told as it is: whoever asked can say at once that nothing is stored,
+    where others would go on asking for another coordinator.
+    """
+    return ErrorCode.KAFKA_STORAGE_ERROR if code == ErrorCode.KAFKA_STORAGE_ERROR else append_error(code)
+
+
 def _refusal_event(text: str, error: ErrorCode) -> StateWriteRefused:
     return StateWriteRefused("", text, f"the log did not take its record: {error.name}")
 
@@ -445,4 +455,5 @@ SHARE_STATE_TOPIC: Final[CoordinatorTopic[ShareStates]] = CoordinatorTopic(
     append_refused=_refusal_event,
     load=_records,
     count=lambda state: len(state.by_key),
+    append_error=_append_error,
 )

@@ -129,7 +129,8 @@ class CoordinatorTopic(Generic[S]):
     bytes, and raises ValueError or struct.error for values that do not fit in a record; ``decode`` raises
     KohortError for unreadable records. ``append_refused`` makes the event of a refused write. ``count`` says
     how much is coordinated, in groups for example. ``load`` returns the records of a plain batch that have to
-    be decoded one by one; it applies the others itself, faster.
+    be decoded one by one; it applies the others itself, faster. ``append_error`` returns what requests are
+    told whose records the log refused.
     """
 
     name: str
@@ -141,6 +142,7 @@ class CoordinatorTopic(Generic[S]):
     append_refused: Callable[[str, ErrorCode], CoordinatorEvent]
     load: Callable[[S, Any], Iterable[LoadedRecord]]
     count: Callable[[S], int]
+    append_error: Callable[[int], ErrorCode] = append_error
 
     def __post_init__(self) -> None:
         self.apis = {key: api for kind in self.kinds for key, api in kind.apis.items()}
@@ -253,7 +255,7 @@ class Shard(Generic[S]):
                 each.undo(now_ms)
         for each in failed:
             for request, _ in each.answers:
-                self.refuse(request, append_error(error))
+                self.refuse(request, self.topic.append_error(error))
         for each in failed:
             if each.key is not None:
                 self._settle_key(each.key, now_ms)

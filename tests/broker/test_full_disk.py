@@ -14,6 +14,7 @@ from kohort.coordinator.engine import runner, runtime
 from kohort.log._files import OsFile, OsFileSystem
 from kohort.protocol import ApiKey, ErrorCode
 from kohort.testing import running_broker
+from tests.broker.apis.share_members import ACCEPT, ShareMember, acquired, initialize
 from tests.broker.wire import Wire, batch, commit_fields, create_topic, part, produce
 
 
@@ -79,6 +80,28 @@ def test_a_start_on_a_full_disk_serves_groups_that_have_to_be_read_when_there_is
             assert time.monotonic() < deadline
             time.sleep(0.02)
         assert found == (0, 7)
+
+
+def test_an_acknowledgement_on_a_full_disk_is_refused_at_once_and_counts_when_there_is_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A wait would keep its member from everything else, and nobody knows when there is room."""
+    with running_broker(data=tmp_path) as broker, Wire(broker.bootstrap) as wire:
+        topic_id = create_topic(wire, "jobs").topic_id
+        initialize(wire, "g", topic_id, start=0)
+        produce(wire, "jobs", batch(3))
+        with ShareMember(broker.bootstrap, "g", "m") as member:
+            assert acquired(member.fetch(topic_id, 0)) == [(0, 2, 1)]
+            with monkeypatch.context() as full:
+                full.setattr(OsFile, "write", fails)
+                assert member.acknowledge(topic_id, (0, 1, [ACCEPT])) == (
+                    ErrorCode.KAFKA_STORAGE_ERROR,
+                    "the disk of the share coordinator takes no writes",
+                )
+            # they are its own still
+            assert member.acknowledge(topic_id, (0, 1, [ACCEPT])) == (0, None)
+    with running_broker(data=tmp_path) as broker, ShareMember(broker.bootstrap, "g", "n") as member:
+        assert acquired(member.fetch(topic_id, 0)) == [(2, 2, 2)]
 
 
 def test_a_start_on_a_full_disk_serves_a_partition_that_has_to_be_read_when_there_is_room(

@@ -92,13 +92,13 @@ BUGS = (
     Bug(
         "a commit is acknowledged though the log refused it",
         "coordinator.engine.shard:Shard.append_failed",
-        "self.refuse(request, append_error(error))",
+        "self.refuse(request, self.topic.append_error(error))",
         "self.reply(request, _)",
     ),
     Bug(
         "a commit that the log refused is never answered",
         "coordinator.engine.shard:Shard.append_failed",
-        "self.refuse(request, append_error(error))",
+        "self.refuse(request, self.topic.append_error(error))",
         "pass",
     ),
     Bug(
