@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import heapq
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from operator import attrgetter
@@ -35,6 +35,8 @@ _FIRST: Final = attrgetter("first")
 _NOBODY: Final = ""
 #: Void ends of locks, beyond one for each run, that need not be cleared away.
 _FEW_LOCKS: Final = 64
+#: Ranges that are looked at, or changed, in one step of an acknowledgement.
+_STEP: Final = 1_000
 
 #: Apache Kafka's words for what nobody has, and for what another member has: for a batch as it was acquired,
 #: and for a part of one.
@@ -315,22 +317,48 @@ class SharePartition:
         ``ranges`` have passed ``check_ranges``; offsets below the start offset are passed over. Raises
         KafkaError with INVALID_RECORD_STATE or INVALID_REQUEST.
         """
-        before = -1
+        steps = self.acknowledge_in_steps(member, ranges, limits, now_ms)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as done:
+                write: StateWrite | None = done.value
+                return write
+
+    def acknowledge_in_steps(
+        self, member: str, ranges: Sequence[AcknowledgedRange], limits: ShareLimits, now_ms: int
+    ) -> Generator[None, None, StateWrite | None]:
+        """Do the same in steps, between which anything may happen. If the member loses a record meanwhile, or
+        the steps are closed, what was done so far is undone, but for renewals.
+        """
+        before, work = -1, 0
         for each in ranges:
             if each.last >= self.start_offset:
                 if each.first <= before:
                     raise _refusal(_PART[0])
                 self._check_acquired(member, each, limits)
                 before = each.last
+                work += 1
+                if not work % _STEP:
+                    yield
         changed: list[_InFlight] = []
-        for each in ranges:
-            for first, last, kind in each.pieces():
-                for run in self._split(first, last):
-                    if kind is AcknowledgeType.RENEW:
-                        self._lock(run, member, limits, now_ms, delivery=0)
-                    else:
-                        self._give_back(run, kind, limits)
-                        changed.append(run)
+        try:
+            for each in ranges:
+                for first, last, kind in each.pieces():
+                    work += 1
+                    if not work % _STEP:
+                        yield
+                    for run in self._split(first, last):
+                        if run.member != member or run.state is not _S.ACQUIRED:
+                            raise _not_held(run)
+                        if kind is AcknowledgeType.RENEW:
+                            self._lock(run, member, limits, now_ms, delivery=0)
+                        else:
+                            self._give_back(run, kind, limits)
+                            changed.append(run)
+        except BaseException:
+            self.undo(StateWrite((), self.start_offset, 0, changed))
+            raise
         return self._write(changed) if changed else None
 
     def take_back(self, member: str, ranges: Iterable[AcquiredRange]) -> None:
@@ -535,15 +563,8 @@ class SharePartition:
         for run in self._from(max(each.first, self.start_offset)):
             if run.first > each.last:
                 break
-            not_acquired, not_owner = _WHOLE if len(run) == run.batch.size else _PART
-            if run.before is not None:
-                raise _refusal(
-                    "The record state is invalid. The acknowledgement of delivery could not be completed."
-                )
-            if run.state is not _S.ACQUIRED:
-                raise _refusal(not_acquired)
-            if run.member != member:
-                raise _refusal(not_owner)
+            if run.member != member or run.state is not _S.ACQUIRED:
+                raise _not_held(run)
         if not limits.may_renew and AcknowledgeType.RENEW in each.types:
             raise _refusal("Renewing acquisition locks is not enabled for the group.")
 
@@ -638,6 +659,16 @@ class SharePartition:
 
 def _refusal(message: str) -> KafkaError:
     return KafkaError(ErrorCode.INVALID_RECORD_STATE, message)
+
+
+def _not_held(run: _InFlight) -> KafkaError:
+    """Return why a member that does not have a run can say nothing of it."""
+    not_acquired, not_owner = _WHOLE if len(run) == run.batch.size else _PART
+    if run.before is not None:
+        return _refusal(
+            "The record state is invalid. The acknowledgement of delivery could not be completed."
+        )
+    return _refusal(not_acquired if run.state is not _S.ACQUIRED else not_owner)
 
 
 def _trigger(kind: AcknowledgeType, run: _InFlight, limits: ShareLimits) -> ShareRecordTrigger:

@@ -46,11 +46,12 @@ _INT32: Final = struct.Struct(">i")
 _PLACE: Final = struct.Struct(">16si")
 _SNAPSHOT_HEAD: Final = struct.Struct(">hiiiqqq")
 _UPDATE_HEAD: Final = struct.Struct(">hiiq")
-_BATCH: Final = struct.Struct(">qqbh")
+# with the number of its tags
+_BATCH: Final = struct.Struct(">qqbhB")
 _COMPLETE_COUNT: Final = 0
 
 #: Bytes of a batch in a record, with its empty tags; and a bound for what is beside them and the group.
-BATCH_BYTES: Final = _BATCH.size + 1
+BATCH_BYTES: Final = _BATCH.size
 REST_BYTES: Final = 192
 
 _MAX_STRING_BYTES: Final = 0x7FFF
@@ -125,9 +126,7 @@ def _encode_value(record: ShareSnapshot | ShareUpdate) -> bytes:
     else:
         out = bytearray(_UPDATE_HEAD.pack(0, *record[1:4]))
     write_compact_count(out, record.batches)
-    for batch in record.batches:
-        out += _BATCH.pack(*batch)
-        write_tags(out, [])
+    out += b"".join([_BATCH.pack(*batch, 0) for batch in record.batches])
     count = record.delivery_complete_count
     write_tags(out, [] if count == NONE else [(_COMPLETE_COUNT, bytearray(_INT32.pack(count)))])
     return bytes(out)
@@ -162,8 +161,9 @@ def _decode_value(key: SharePartitionKey, kind: int, data: bytes) -> ShareRecord
     count, at, _ = read_compact_count(data, head.size, _ELEMENTS, BATCH_BYTES, "batches")
     batches = []
     for _ in range(count):
-        batches.append(StateBatch(*_BATCH.unpack_from(data, at)))
-        at = skip_tags(data, at + _BATCH.size)
+        *batch, _ = _BATCH.unpack_from(data, at)
+        batches.append(StateBatch(*batch))
+        at = skip_tags(data, at + _BATCH.size - 1)
     tagged = {tag: data[start:end] for tag, start, end in read_tags(data, at)[0]}
     found = tagged.get(_COMPLETE_COUNT)
     complete = NONE if found is None else _INT32.unpack(found)[0]

@@ -118,7 +118,7 @@ class MemberRequest:
             ]
             try:
                 check_ranges(ranges, may_renew=may_renew)
-                write = self._acknowledge_one(place, ranges)
+                write = await self._acknowledge_one(place, ranges)
             except KafkaError as error:
                 told[place] = error
                 continue
@@ -130,12 +130,12 @@ class MemberRequest:
             told |= {place: write.result() for place, write in writes.items()}
         return told
 
-    def _acknowledge_one(self, place: TopicPlace, ranges: Sequence[AcknowledgedRange]) -> Stored | None:
+    async def _acknowledge_one(self, place: TopicPlace, ranges: Sequence[AcknowledgedRange]) -> Stored | None:
         self.find_partition(place)
         led = self.node.shares.find(ShareKey(self.group, *place))
         if led is None:
             raise unread()
-        return led.acknowledge(self.member, ranges)
+        return await led.acknowledge(self.member, ranges)
 
     async def close(self, session: ShareSession) -> None:
         """End the session: what the member has is free for others when this returns."""

@@ -22,6 +22,7 @@ from ...share_partitions import (
     StateWrite,
 )
 from ..event_loop.stopwatch import clock
+from ..event_loop.time_slices import Slices
 from ..metrics import ShareCounters, SharePartitionCounters, SharePartitionFigures
 from ..partitions.partition import Partition, Waiter, not_leader
 from .persister import LOST, Persister, ShareKey, told_error
@@ -36,6 +37,8 @@ Stored: TypeAlias = "asyncio.Future[KafkaError | None]"
 
 #: After a write that failed, locks that have ended are looked at again only after this time, in seconds.
 _AGAIN_S: Final = 1.0
+#: Most batches in one request to a share coordinator, which carries it out in one turn of its loop.
+_MOST_BATCHES: Final = 1_000
 
 
 def unread() -> KafkaError:
@@ -302,12 +305,26 @@ class LedPartition:
 
     # -- acknowledging ---------------------------------------------------------------------------------------
 
-    def acknowledge(self, member: str, ranges: Sequence[AcknowledgedRange]) -> Stored | None:
-        """Carry out what a member says of its records; None if that is not stored. Raises KafkaError."""
+    async def acknowledge(self, member: str, ranges: Sequence[AcknowledgedRange]) -> Stored | None:
+        """Carry out what a member says of its records; None if that is not stored. Raises KafkaError.
+
+        Other work runs in between if it is very much.
+        """
         self.check()
         if self.records is None:
             raise unread()
-        write = self.records.acknowledge(member, ranges, self.rules.limits, self._now_ms())
+        steps = self.records.acknowledge_in_steps(member, ranges, self.rules.limits, self._now_ms())
+        slices = Slices()
+        try:
+            while True:
+                next(steps)
+                await slices.end_if_due()
+                self.check()
+        except StopIteration as done:
+            write: StateWrite | None = done.value
+        finally:
+            # it may be given up halfway
+            steps.close()
         self._leader.counters.count_acknowledged(ranges)
         self._arm()
         return None if write is None else self._store(write)
@@ -427,15 +444,16 @@ class LedPartition:
         assert records is not None, "it is loaded"
         batches = sorted(batch for write, _ in written for batch in write.batches)
         try:
-            # the start as it is before these writes count, and what is done above it with them
-            await self._leader.persister.write(
-                self.key,
-                self._state_epoch,
-                self.leader_epoch,
-                records.start_offset,
-                records.done_count,
-                batches,
-            )
+            for first in range(0, len(batches), _MOST_BATCHES):
+                # the start as it is before these writes count, and what is done above it with all of them
+                await self._leader.persister.write(
+                    self.key,
+                    self._state_epoch,
+                    self.leader_epoch,
+                    records.start_offset,
+                    records.done_count,
+                    batches[first : first + _MOST_BATCHES],
+                )
         except KafkaError as error:
             return error
         except Exception:

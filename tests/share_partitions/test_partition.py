@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from typing import Any
 
 import pytest
@@ -261,6 +261,52 @@ def test_an_acknowledgement_of_what_a_member_does_not_have_is_refused_whole(
         )
     assert refused.value.code is ErrorCode[code]
     assert partition.acquired_by("a") == 5
+
+
+def in_steps(partition: SharePartition, count: int) -> Generator[None, None, StateWrite | None]:
+    """Begin to accept every other record of so many, and release the others; the first step is done."""
+    said = [AcknowledgedRange(0, count - 1, [ACCEPT, RELEASE] * (count // 2))]
+    steps = partition.acknowledge_in_steps("a", said, LIMITS, 0)
+    next(steps)
+    return steps
+
+
+def test_an_acknowledgement_of_very_many_ranges_is_carried_out_in_steps() -> None:
+    partition = SharePartition(0)
+    give(partition, "a", log(4_000), 4_000)
+    steps = in_steps(partition, 4_000)
+    assert give(partition, "b", log(4_000)) == [], "what is done so far is not stored"
+    for _ in range(3):
+        next(steps)
+    with pytest.raises(StopIteration) as done:
+        next(steps)
+    write = done.value.value
+    assert [tuple(each)[:3] for each in write.batches[:2]] == [(0, 0, DONE), (1, 1, AVAILABLE)]
+    partition.complete(write)
+    assert (partition.start_offset, partition.done_count) == (1, 1_999)
+
+
+@pytest.mark.parametrize("lost", ["the lock of the rest ends", "its session ends", "the steps are closed"])
+def test_an_acknowledgement_in_steps_is_undone_when_it_cannot_be_finished(lost: str) -> None:
+    partition = SharePartition(0)
+    give(partition, "a", log(4_000), 4_000)
+    steps = in_steps(partition, 4_000)
+    if lost == "the steps are closed":
+        steps.close()
+    else:
+        write = (
+            partition.release_member("a", LIMITS)
+            if lost == "its session ends"
+            else partition.expire(LIMITS, 30_000)
+        )
+        store(partition, write)
+        with pytest.raises(KafkaError, match="The offset is not acquired"):
+            next(steps)
+    # what was said first is its own as before, until its lock ends
+    assert partition.acquired_by("a") in ([4_000] if lost == "the steps are closed" else range(1, 1_000))
+    assert (partition.start_offset, partition.done_count) == (0, 0)
+    partition.expire(LIMITS, 30_000)
+    assert partition.acquired_by("a") == 0
 
 
 def test_an_offset_that_is_acknowledged_twice_in_a_request_is_refused() -> None:

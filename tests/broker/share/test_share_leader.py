@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from kohort.broker import Broker
+from kohort.broker.event_loop import time_slices
 from kohort.broker.metrics import ShareCounters, TallyFigures
 from kohort.broker.partitions.partition import Partition, Waiter
 from kohort.broker.share import share_leader
@@ -119,7 +120,7 @@ def take(led: LedPartition, member: str, most: int = 500, **more: object) -> lis
 
 
 async def say(led: LedPartition, member: str, first: int, last: int, kind: int) -> KafkaError | None:
-    stored = led.acknowledge(member, [AcknowledgedRange(first, last, [kind])])
+    stored = await led.acknowledge(member, [AcknowledgedRange(first, last, [kind])])
     return None if stored is None else await stored
 
 
@@ -161,7 +162,9 @@ def test_changes_made_during_a_write_go_together_in_the_next() -> None:
         led = await world.load()
         take(led, "m")
         world.persister.may_write.clear()
-        said = [led.acknowledge("m", [AcknowledgedRange(each, each, [ACCEPT])]) for each in (0, 5, 1, 2)]
+        said = [
+            await led.acknowledge("m", [AcknowledgedRange(each, each, [ACCEPT])]) for each in (0, 5, 1, 2)
+        ]
         await asyncio.sleep(0.02)
         world.persister.may_write.set()
         assert [await stored for stored in said if stored is not None] == [None] * 4
@@ -170,6 +173,56 @@ def test_changes_made_during_a_write_go_together_in_the_next() -> None:
         ] == [(0, 4, [(0, 0), (1, 1), (2, 2), (5, 5)])]
         assert led.records is not None
         assert led.records.start_offset == 3
+
+    on_broker(body)
+
+
+def test_other_work_runs_while_very_many_ranges_are_acknowledged_and_stored(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(time_slices, "SLICE_S", 0.0)
+    types, turns = [ACCEPT, RELEASE] * 2_000, 0
+
+    async def count_turns() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async def body(world: World) -> None:
+        world.write(len(types))
+        led = await world.load()
+        take(led, "m")
+        counting = asyncio.create_task(count_turns())
+        stored = await led.acknowledge("m", [AcknowledgedRange(0, len(types) - 1, types)])
+        counting.cancel()
+        assert turns >= 3
+        assert stored is not None
+        assert await stored is None
+        assert [len(rows) for _, _, _, rows in world.persister.writes] == [1_000] * 4
+        assert led.records is not None
+        assert (led.records.start_offset, led.records.done_count) == (1, 1_999)
+
+    on_broker(body)
+
+
+def test_an_acknowledgement_that_is_given_up_halfway_leaves_the_member_what_it_had(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(time_slices, "SLICE_S", 0.0)
+
+    async def body(world: World) -> None:
+        world.write(4_000)
+        led = await world.load()
+        take(led, "m")
+        said = [AcknowledgedRange(0, 3_999, [ACCEPT, RELEASE] * 2_000)]
+        saying = asyncio.create_task(led.acknowledge("m", said))
+        await asyncio.sleep(0)
+        assert led.records is not None
+        assert led.records.acquired_by("m") < 4_000
+        saying.cancel()
+        await asyncio.wait([saying])
+        assert led.records.acquired_by("m") == 4_000
 
     on_broker(body)
 
@@ -254,7 +307,7 @@ def test_whoever_waits_is_told_of_records_releases_ends_of_locks_and_moved_start
             elif change == "release":
                 take(led, "m")
                 led.watch(waiter)
-                led.acknowledge("m", [AcknowledgedRange(0, 3, [RELEASE])])
+                await led.acknowledge("m", [AcknowledgedRange(0, 3, [RELEASE])])
             elif change == "lock":
                 take(led, "m")
             elif change == "start":
@@ -288,7 +341,7 @@ def test_a_change_wakes_the_longest_wait_only_and_the_next_when_that_left_someth
         assert told_of(waiters, led) == [third], "the second took nothing"
         assert take(led, "c") == [(2, 5, 1)]
         led.leave(third)
-        assert led.acknowledge("a", [AcknowledgedRange(0, 0, [RELEASE])]) is not None
+        assert await led.acknowledge("a", [AcknowledgedRange(0, 0, [RELEASE])]) is not None
         assert told_of(waiters, led) == []
 
     on_broker(body)
@@ -463,7 +516,7 @@ def test_another_leader_epoch_is_another_leader() -> None:
         take(led, "m")
         world.partition._leader_epoch = world.partition.leader_epoch + 1
         with pytest.raises(KafkaError):
-            led.acknowledge("m", [AcknowledgedRange(0, 3, [ACCEPT])])
+            await led.acknowledge("m", [AcknowledgedRange(0, 3, [ACCEPT])])
         again = await world.load()
         assert again is not led
         assert take(again, "n") == [(0, 3, 1)], "nothing was stored of the first delivery"
@@ -531,7 +584,7 @@ def test_refused_acknowledgements_leave_nothing_behind() -> None:
         refused = []
         for _ in range(2):
             with pytest.raises(KafkaError) as told:
-                led.acknowledge("m", [AcknowledgedRange(0, 0, [ACCEPT])])
+                await led.acknowledge("m", [AcknowledgedRange(0, 0, [ACCEPT])])
             refused.append(told.value)
         assert refused[0] is not refused[1], "an error keeps the frames, and their requests, that raised it"
 
