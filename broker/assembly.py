@@ -254,7 +254,7 @@ class BrokerAssembly:
             fetch_sessions=fetch_sessions,
         )
         self.node.shares = ShareLeader(
-            StatePersister(share_state_client(self.node)),
+            StatePersister(share_state_client(self.node), self.share_states),
             RulesOfGroups(group_configs),
             self.node.long_work.run,
             now_ms,

@@ -57,7 +57,7 @@ _Results: TypeAlias = "dict[SharePlace, Any]"
 _E = ErrorCode
 #: Errors that end by themselves: the state moves to another broker, or is still being loaded there. The last
 #: one is of a broker that has not heard yet that share groups were switched on.
-_PASSING: Final = frozenset(
+PASSING: Final = frozenset(
     {
         _E.NOT_COORDINATOR,
         _E.COORDINATOR_NOT_AVAILABLE,
@@ -144,7 +144,7 @@ class ShareStateClient:
         deadline, attempt = loop.time() + self._timeout_ms / 1000, 0
         while left:
             results |= await self._attempt(api, group_id, left)
-            left = {place: left[place] for place in left if results[place].error_code in _PASSING}
+            left = {place: left[place] for place in left if results[place].error_code in PASSING}
             pause_s = self._backoff.delay_ms(attempt) / 1000
             if not left or loop.time() + pause_s > deadline:
                 break
@@ -206,7 +206,7 @@ def _failed(api: ApiKey, places: Iterable[SharePlace], error: KohortError) -> _R
     """The rows of partitions that no coordinator has answered for."""
     code = error.code if isinstance(error, KafkaError) else _E.UNKNOWN_SERVER_ERROR
     unreachable = isinstance(error, BrokerConnectionError) or code is _E.BROKER_NOT_AVAILABLE
-    if code not in _PASSING and (unreachable or code.retriable):
+    if code not in PASSING and (unreachable or code.retriable):
         # it says nothing about the state: another broker may have it by now
         code = _E.COORDINATOR_NOT_AVAILABLE
     result = messages_of(api).PartitionResult

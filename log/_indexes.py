@@ -106,16 +106,11 @@ class OffsetIndex(EntryFile):
 
     def entry_for(self, offset: int) -> tuple[int, int] | None:
         """Offset and position of the last entry at or before ``offset``, at most an interval away."""
-        relative = offset - self._base
-        return self._absolute_entry(
-            bisect_right(range(self.count), relative, key=lambda i: self.entry(i)[0]) - 1
-        )
+        return self._absolute_entry(self._count_up_to(offset - self._base, 0) - 1)
 
     def entry_before(self, position: int) -> tuple[int, int] | None:
         """Offset and position of the last entry whose batch starts at or before ``position``."""
-        return self._absolute_entry(
-            bisect_right(range(self.count), position, key=lambda i: self.entry(i)[1]) - 1
-        )
+        return self._absolute_entry(self._count_up_to(position, 1) - 1)
 
     def count_below(self, position: int) -> int:
         """Return how many entries are of batches before ``position``."""
@@ -127,6 +122,14 @@ class OffsetIndex(EntryFile):
             return False
         last = self.last()
         return last is None or (last[0] >= self._base and 0 < last[1] < log_size)
+
+    def _count_up_to(self, value: int, column: int) -> int:
+        """Return how many entries have at most this value in a column."""
+        count = self.count
+        # most readers are at the end
+        if count and self.entry(count - 1)[column] <= value:
+            return count
+        return bisect_right(range(count), value, key=lambda i: self.entry(i)[column])
 
     def _absolute_entry(self, number: int) -> tuple[int, int] | None:
         if number < 0:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ..protocol import AcknowledgeType, ErrorCode, KafkaError
+
+_BY_NUMBER: Final = tuple(AcknowledgeType)
 
 
 class AcknowledgedRange(NamedTuple):
@@ -18,13 +20,15 @@ class AcknowledgedRange(NamedTuple):
 
     def pieces(self) -> Iterator[tuple[int, int, AcknowledgeType]]:
         """Yield first and last offset of each run of one type."""
-        if len(self.types) == 1:
-            yield self.first, self.last, AcknowledgeType(self.types[0])
+        types = self.types
+        # members say of each record what most often is the same for all of them
+        if types.count(types[0]) == len(types):
+            yield self.first, self.last, _BY_NUMBER[types[0]]
             return
         first = self.first
-        for kind, run in groupby(self.types):
+        for kind, run in groupby(types):
             after = first + sum(1 for _ in run)
-            yield first, after - 1, AcknowledgeType(kind)
+            yield first, after - 1, _BY_NUMBER[kind]
             first = after
 
 
@@ -41,7 +45,8 @@ def check_ranges(ranges: Sequence[AcknowledgedRange], *, may_renew: bool) -> Non
             not 0 <= first <= last
             or first < before
             or len(types) not in {1, last - first + 1}
-            or not all(AcknowledgeType.GAP <= kind <= most for kind in types)
+            or min(types) < AcknowledgeType.GAP
+            or max(types) > most
         ):
             raise KafkaError(ErrorCode.INVALID_REQUEST)
         before = last

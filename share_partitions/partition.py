@@ -211,12 +211,14 @@ class SharePartition:
     @property
     def next_offset(self) -> int:
         """The offset from which the next fetch reads: the first that is Available."""
-        for run in self._from(self._look_from):
-            if run.state is _S.AVAILABLE and run.before is None:
-                self._look_from = run.first
-                return max(run.first, self.start_offset)
-        self._look_from = self.end_offset
-        return self.end_offset
+        end = self.end_offset
+        if self._look_from < end:
+            for run in self._from(self._look_from):
+                if run.state is _S.AVAILABLE and run.before is None:
+                    self._look_from = run.first
+                    return max(run.first, self.start_offset)
+        self._look_from = end
+        return end
 
     def can_acquire(self, limits: ShareLimits) -> bool:
         """Whether a fetch may acquire something, if the log has records at ``next_offset``."""
@@ -226,20 +228,23 @@ class SharePartition:
         """Return the first offset from ``offset`` on that a fetch could acquire: what lies before need not be
         read. None if there is none, whatever the log has.
         """
-        for run in self._from(max(offset, self.next_offset)):
-            if run.state is _S.AVAILABLE and run.before is None:
-                return max(run.first, offset, self.start_offset)
-        return max(offset, self.end_offset) if self._has_room(limits) else None
+        first, end = max(offset, self.next_offset), self.end_offset
+        if first < end:
+            for run in self._from(first):
+                if run.state is _S.AVAILABLE and run.before is None:
+                    return max(run.first, offset, self.start_offset)
+        return max(offset, end) if end - self.start_offset < limits.record_locks else None
 
     def count_wanted(self, first: int, last: int) -> int:
         """Return how many offsets from ``first`` to ``last`` a fetch could acquire."""
-        count = 0
-        for run in self._from(first):
-            if run.first > last:
-                break
-            if run.state is _S.AVAILABLE and run.before is None:
-                count += min(run.last, last) - max(run.first, first) + 1
-        return count + max(last - max(self.end_offset, first) + 1, 0)
+        count, end = 0, self.end_offset
+        if first < end:
+            for run in self._from(first):
+                if run.first > last:
+                    break
+                if run.state is _S.AVAILABLE and run.before is None:
+                    count += min(run.last, last) - max(run.first, first) + 1
+        return count + max(last - max(end, first) + 1, 0)
 
     @property
     def in_flight(self) -> tuple[int, int]:

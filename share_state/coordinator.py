@@ -106,6 +106,19 @@ class ShareCoordinator:
                 self._on_write(time.perf_counter() - began)
         return answers
 
+    async def answer_one(self, api_key: ApiKey, key: SharePartitionKey, text: str, row: object) -> Any:
+        """Answer one row of a request that does not only read; ``text`` is the key in writing."""
+        call = Call()
+        request = Request(api_key, 0, ShareRequest(key, row, text), _NOBODY, call)
+        began = time.perf_counter()
+        if self._shards is None:
+            return SHARE_STATE_TOPIC.refusal(request, ErrorCode.NOT_COORDINATOR)
+        self._shards.submit(request)
+        answer = await call.answer()
+        if api_key is ApiKey.WRITE_SHARE_GROUP_STATE:
+            self._on_write(time.perf_counter() - began)
+        return answer
+
     def pruned_offsets(self) -> dict[int, int]:
         """The offsets below which partitions of the topic were cut in this run, by partition."""
         shards = self._shards or ()

@@ -125,9 +125,8 @@ class MemberRequest:
             told[place] = None
             if write is not None:
                 writes[place] = write
-        if writes:
-            await asyncio.wait(writes.values())
-            told |= {place: write.result() for place, write in writes.items()}
+        for place, write in writes.items():
+            told[place] = await write
         return told
 
     async def _acknowledge_one(self, place: TopicPlace, ranges: Sequence[AcknowledgedRange]) -> Stored | None:

@@ -26,7 +26,7 @@ from ..event_loop.time_slices import Slices
 from ..metrics import ShareCounters, SharePartitionCounters, SharePartitionFigures
 from ..partitions.partition import Partition, Waiter, not_leader
 from .persister import LOST, Persister, ShareKey, told_error
-from .reading import measure_wanted, read_wanted
+from .reading import KeptBatch, measure_wanted, read_wanted
 from .share_events import ShareEvent
 from .share_watch import ShareWatch
 
@@ -122,6 +122,7 @@ class LedPartition:
         self._watch = ShareWatch(key.group, partition.topic.name, partition.index)
         self._loop = asyncio.get_running_loop()
         self._state_epoch = 0
+        self._kept: KeptBatch | None = None
         self._unwritten: list[tuple[StateWrite, Stored]] = []
         self._timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = self._loop.create_task(self._load())
@@ -274,6 +275,7 @@ class LedPartition:
                 most_bytes=asking.most_bytes,
                 at_least_one=asking.at_least_one,
                 committed=rules.committed,
+                kept=self._kept,
             )
             if not read.offsets:
                 return None
@@ -291,6 +293,7 @@ class LedPartition:
                 self._store(taken.write)
             if taken.ranges:
                 self._arm()
+                self._kept = read.keep(taken.ranges, self._kept)
                 return Given(read.select(taken.ranges), taken.ranges)
             if taken.write is None:
                 return None
@@ -343,13 +346,16 @@ class LedPartition:
 
     def _arm(self, least_s: float = 0.0) -> None:
         """Set the timer to the end of the next lock, no sooner than in ``least_s``."""
+        due_ms = None if self.records is None else self.records.next_deadline_ms
+        # a deadline is a whole ms, which has to be over
+        due_s = 0.0 if due_ms is None else (due_ms + 1) / 1_000
         if self._timer is not None:
+            if not least_s and self._timer.when() <= due_s:
+                return  # it is set anew when it fires, once instead of at every change
             self._timer.cancel()
             self._timer = None
-        due_ms = None if self.records is None else self.records.next_deadline_ms
         if due_ms is not None and self.error is None:
-            # a deadline is a whole ms, which has to be over
-            due_s = max((due_ms + 1) / 1_000, self._loop.time() + least_s)
+            due_s = max(due_s, self._loop.time() + least_s)
             self._timer = self._loop.call_at(due_s, self._expire)
 
     def _expire(self) -> None:
@@ -432,7 +438,7 @@ class LedPartition:
                     self.records.complete(write) if failed is None else self.records.undo(write)
                 self._arm(0.0 if failed is None else _AGAIN_S)
             for _, stored in written:
-                stored.set_result(failed)
+                _settle(stored, failed)
             if failed is not None and refused is not None and refused.code in LOST:
                 self.give_up(failed)
             self.offer()
@@ -471,7 +477,7 @@ class LedPartition:
         self.partition.waiters.pop(self, None)
         unwritten, self._unwritten = self._unwritten, []
         for _, stored in unwritten:
-            stored.set_result(error)
+            _settle(stored, error)
         self._leader.give_up(self)
         self._tell_all()
 
@@ -481,3 +487,9 @@ class LedPartition:
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
+
+
+def _settle(stored: Stored, failed: KafkaError | None) -> None:
+    """Tell the outcome of a write, unless nobody waits for it any more."""
+    if not stored.done():
+        stored.set_result(failed)

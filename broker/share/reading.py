@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from ...protocol import CorruptBatchError, ErrorCode, KafkaError, iter_batches
 from ...share_partitions import AcquiredRange, BatchOffsets, ShareLimits, SharePartition
@@ -15,6 +15,21 @@ from ..partitions.partition import Partition
 _RECORD_BYTES: Final = 1_024
 _FIRST_BYTES: Final = 65_536
 _MOST_BYTES: Final = 1_048_576
+#: Largest record batch that a share partition keeps in memory.
+_KEPT_BYTES: Final = 16_384
+
+
+class KeptBatch(NamedTuple):
+    """A record batch of which a member was given a part: the next fetch most likely begins in it.
+
+    ``aborted``: its records are of an aborted transaction. ``committed``: it was read up to the last stable
+    offset; otherwise nobody has looked for aborted transactions.
+    """
+
+    offsets: BatchOffsets
+    data: memoryview
+    aborted: bool
+    committed: bool
 
 
 @dataclass(slots=True)
@@ -26,6 +41,7 @@ class ReadBatches:
     offsets: list[BatchOffsets] = field(default_factory=list)
     data: list[memoryview] = field(default_factory=list)
     aborted: list[tuple[int, int]] = field(default_factory=list)
+    committed: bool = False
 
     def select(self, ranges: Sequence[AcquiredRange]) -> bytes:
         """Return the record batches that hold something of these ranges, which are in order."""
@@ -40,6 +56,20 @@ class ReadBatches:
                 found.append(data)
         return b"".join(found)
 
+    def keep(self, ranges: Sequence[AcquiredRange], kept: KeptBatch | None) -> KeptBatch | None:
+        """Return the record batch of which the last of these ranges ends before its end, if it is small;
+        ``kept`` is what was returned before.
+        """
+        after = ranges[-1].last
+        for batch, data in zip(self.offsets, self.data, strict=True):
+            if batch.first <= after < batch.last and len(data) <= _KEPT_BYTES:
+                if kept is not None and kept.offsets == batch and kept.committed == self.committed:
+                    return kept
+                # without the batches that were read with it
+                aborted = (batch.first, batch.last) in self.aborted
+                return KeptBatch(batch, memoryview(bytes(data)), aborted, self.committed)
+        return None
+
 
 def read_wanted(
     log: Partition,
@@ -50,16 +80,28 @@ def read_wanted(
     most_bytes: int,
     at_least_one: bool,
     committed: bool,
+    kept: KeptBatch | None = None,
 ) -> ReadBatches:
-    """Read what a fetch could acquire, in order, until it is ``most_records`` or ``most_bytes``.
+    """Read what a fetch could acquire, in order, until it is ``most_records`` or ``most_bytes``; what is
+    ``kept`` is not read again.
 
     With ``at_least_one`` the first record batch is read whatever its size. ``committed``: up to the last
     stable offset. Raises KafkaError as ``Partition.read``.
     """
-    read = ReadBatches()
+    read = ReadBatches(committed=committed)
     size = count = 0
     piece_bytes = min(_FIRST_BYTES, most_records * _RECORD_BYTES)
     offset = records.next_wanted(records.start_offset, limits)
+    if kept is not None and offset is not None and _begins_in(offset, kept, committed=committed):
+        size = len(kept.data)
+        if size > most_bytes and not at_least_one:
+            return read
+        read.offsets.append(kept.offsets)
+        read.data.append(kept.data)
+        if kept.aborted:
+            read.aborted.append(kept.offsets)
+        count = records.count_wanted(offset, kept.offsets.last)
+        offset = records.next_wanted(kept.offsets.last + 1, limits)
     while offset is not None and count < most_records and size < max(most_bytes, 1):
         info = log.read(
             offset,
@@ -79,6 +121,10 @@ def read_wanted(
         piece_bytes = min(2 * piece_bytes, _MOST_BYTES)
         offset = records.next_wanted(ended + 1, limits)
     return read
+
+
+def _begins_in(offset: int, kept: KeptBatch, *, committed: bool) -> bool:
+    return kept.offsets.first <= offset <= kept.offsets.last and kept.committed == committed
 
 
 def measure_wanted(

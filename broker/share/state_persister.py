@@ -3,19 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, Final, Protocol
 
-from ...client.share_state import SharePlace, ShareStateClient
-from ...protocol import KafkaError
+from ...client.share_state import PASSING, SharePlace, ShareStateClient
+from ...protocol import ApiKey, KafkaError, SharePartitionKey
 from ...protocol.messages import read_share_group_state, write_share_group_state
 from ...share_partitions import StateBatch, StoredState
 from .persister import ShareKey, StoredPartition
 
+#: Share partitions whose keys in writing are remembered.
+_MOST_KEYS: Final = 10_000
+
+
+class OwnCoordinator(Protocol):
+    """The share coordinator on this broker."""
+
+    async def answer_one(self, api_key: ApiKey, key: SharePartitionKey, text: str, row: object) -> Any:
+        """Answer one row of a request; ``text`` is the key in writing."""
+
 
 class StatePersister:
-    """A ``Persister`` that asks share coordinators."""
+    """A ``Persister`` that asks share coordinators: for a write first its own broker's, which most often is
+    the one, without a way to look it up and retries around it.
+    """
 
-    def __init__(self, client: ShareStateClient) -> None:
+    def __init__(self, client: ShareStateClient, own: OwnCoordinator) -> None:
         self._client = client
+        self._own = own
 
     async def read(self, key: ShareKey, leader_epoch: int) -> StoredPartition:
         asked = read_share_group_state.PartitionData(key.number, leader_epoch)
@@ -48,9 +63,20 @@ class StatePersister:
             done_count,
             [write_share_group_state.StateBatch(*batch) for batch in batches],
         )
-        rows = await self._client.write_state(key.group, {key.topic_id: [asked]})
-        row = rows[SharePlace(key.topic_id, key.number)]
+        written = _in_writing(key)
+        row = await self._own.answer_one(ApiKey.WRITE_SHARE_GROUP_STATE, *written, asked)
+        if row.error_code in PASSING:
+            # another broker's, or not loaded yet
+            rows = await self._client.write_state(key.group, {key.topic_id: [asked]})
+            row = rows[SharePlace(key.topic_id, key.number)]
         _check(row.error_code, row.error_message)
+
+
+@lru_cache(_MOST_KEYS)
+def _in_writing(key: ShareKey) -> tuple[SharePartitionKey, str]:
+    """Return the key of the share coordinator, also in writing, which takes a while."""
+    made = SharePartitionKey(*key)
+    return made, str(made)
 
 
 def _check(code: int, message: str | None) -> None:

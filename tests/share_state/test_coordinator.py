@@ -75,6 +75,21 @@ async def test_the_next_run_has_what_was_written() -> None:
     coordinator.stop()
 
 
+async def test_one_row_is_answered_as_a_request_with_it_alone() -> None:
+    around = Around()
+    row, key = write.PartitionData(0, 1, 0, 0, 5, [write.StateBatch(0, 4, 2, 1)]), KEYS[0]
+    coordinator = around.make()
+    answer = await coordinator.answer_one(ApiKey.WRITE_SHARE_GROUP_STATE, key, str(key), row)
+    assert answer.error_code == ErrorCode.NOT_COORDINATOR
+    coordinator = await around.start()
+    await begin(coordinator)
+    answer = await coordinator.answer_one(ApiKey.WRITE_SHARE_GROUP_STATE, key, str(key), row)
+    assert answer == write.PartitionResult(0)
+    (found,) = await coordinator.answer(ApiKey.READ_SHARE_GROUP_STATE, [(key, read.PartitionData(0, 0))])
+    assert found.state_batches == ((0, 4, 2, 1),)
+    coordinator.stop()
+
+
 async def test_two_writes_of_one_request_about_one_share_partition_count_in_their_order() -> None:
     coordinator = await Around().start()
     await begin(coordinator)

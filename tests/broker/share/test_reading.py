@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import struct
+from typing import Any
 
 import pytest
 
+from kohort.broker.partitions.partition import Partition
 from kohort.broker.share.reading import ReadBatches, _add_batches, read_wanted
-from kohort.protocol import ErrorCode, KafkaError, build_batch
-from kohort.share_partitions import AcquiredRange, BatchOffsets, ShareLimits
-from tests.broker.share.test_share_leader import RELEASE, World, on_broker, say, take
+from kohort.log import ReadInfo
+from kohort.protocol import ErrorCode, KafkaError, build_batch, iter_batches
+from kohort.share_partitions import AcquiredRange, BatchOffsets, ShareLimits, ShareRules
+from tests.broker.share.test_share_leader import RELEASE, World, ask, on_broker, say, take
 from tests.broker.wire import batch
 
 LIMITS = ShareLimits()
@@ -102,5 +105,56 @@ def test_what_others_have_is_not_read() -> None:
         wanted["most_bytes"] = 2 * size
         few = read_wanted(world.partition, led.records, LIMITS, most_records=50, **wanted)  # type: ignore[arg-type]
         assert few.offsets == [(10, 19), (20, 29)]
+
+    on_broker(body)
+
+
+@pytest.mark.parametrize(("size", "is_kept"), [(4, True), (4_000, False)], ids=["small", "large"])
+def test_a_small_batch_that_is_given_in_parts_is_read_once(
+    monkeypatch: pytest.MonkeyPatch, size: int, is_kept: bool
+) -> None:
+    read: list[int] = []
+    whole = Partition.read
+
+    def counted(partition: Partition, offset: int, *args: Any, **more: Any) -> ReadInfo:
+        read.append(offset)
+        return whole(partition, offset, *args, **more)
+
+    async def body(world: World) -> None:
+        world.write(size, 4)
+        led = await world.load()
+        monkeypatch.setattr(Partition, "read", counted)
+        for number in range(4):
+            given = led.acquire(ask("m" if number % 2 else "n", 1, strict=True))
+            assert given is not None
+            assert given.ranges == [(number, number, 1)]
+            ((_, header),) = iter_batches(given.records)
+            assert (header.base_offset, header.record_count) == (0, size)
+        assert (len(read) == 1) is is_kept
+
+    on_broker(body)
+
+
+def test_a_batch_in_memory_is_given_in_parts_within_the_bytes_that_are_asked_for() -> None:
+    async def body(world: World) -> None:
+        world.write(4)
+        led = await world.load()
+        assert take(led, "m", 1, strict=True) == [(0, 0, 1)]
+        assert take(led, "m", 1, strict=True, most_bytes=10, at_least_one=False) == []
+        assert take(led, "m", 1, strict=True, most_bytes=10) == [(1, 1, 1)]
+
+    on_broker(body)
+
+
+def test_aborted_records_are_left_out_when_the_isolation_level_rises_within_a_batch() -> None:
+    async def body(world: World) -> None:
+        world.partition.append(bytearray(of_transaction(7, 0, 4)), now_ms=world.node.now_ms())
+        world.partition.append(bytearray(marker(7, 4, ABORT)), now_ms=world.node.now_ms(), from_client=False)
+        world.write(1)
+        led = await world.load()
+        assert take(led, "m", 1, strict=True) == [(0, 0, 1)]
+        world.rules = ShareRules(committed=True, start="earliest")
+        # as in Apache Kafka the marker is for a member, which finds no record there
+        assert take(led, "m", 1, strict=True) == [(4, 4, 1)]
 
     on_broker(body)

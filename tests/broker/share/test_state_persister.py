@@ -11,12 +11,24 @@ import pytest
 from kohort.broker.share.persister import ShareKey, StoredPartition
 from kohort.broker.share.state_persister import StatePersister
 from kohort.client.share_state import ShareStateClient
-from kohort.protocol import ErrorCode, KafkaError
+from kohort.protocol import ApiKey, ErrorCode, KafkaError, SharePartitionKey
 from kohort.protocol.messages import read_share_group_state as read
 from kohort.protocol.messages import write_share_group_state as write
 from kohort.share_partitions import StateBatch, StoredState
 
 KEY = ShareKey("g", UUID(int=5), 3)
+
+
+class Own:
+    """The share coordinator on the same broker, which answers with this row."""
+
+    def __init__(self, row: Any = None) -> None:
+        self.asked: list[Any] = []
+        self._row = row or write.PartitionResult(3, ErrorCode.NOT_COORDINATOR)
+
+    async def answer_one(self, *asked: Any) -> Any:
+        self.asked.append(asked)
+        return self._row
 
 
 class Coordinator:
@@ -26,8 +38,8 @@ class Coordinator:
         self.asked: list[Any] = []
         self._rows = {read.ReadShareGroupStateRequest: read_row, write.WriteShareGroupStateRequest: write_row}
 
-    def persister(self) -> StatePersister:
-        return StatePersister(ShareStateClient(self.find, self.ask, timeout_ms=100))
+    def persister(self, own: Own | None = None) -> StatePersister:
+        return StatePersister(ShareStateClient(self.find, self.ask, timeout_ms=100), own or Own())
 
     async def find(self, keys: Sequence[str]) -> Mapping[str, int]:
         return dict.fromkeys(keys, 1)
@@ -68,6 +80,23 @@ async def test_a_state_is_written() -> None:
             )
         ],
     )
+
+
+async def test_the_brokers_own_share_coordinator_writes_without_a_request() -> None:
+    coordinator, own = Coordinator(), Own(write.PartitionResult(3))
+    await coordinator.persister(own).write(KEY, 9, 6, 40, 4, [StateBatch(41, 44, StoredState.ARCHIVED, 5)])
+    row = write.PartitionData(3, 9, 6, 40, 4, [write.StateBatch(41, 44, 4, 5)])
+    key = SharePartitionKey(*KEY)
+    assert own.asked == [(ApiKey.WRITE_SHARE_GROUP_STATE, key, str(key), row)]
+    assert coordinator.asked == []
+
+
+async def test_what_the_own_share_coordinator_refuses_for_good_is_not_asked_of_others() -> None:
+    coordinator, own = Coordinator(), Own(write.PartitionResult(3, ErrorCode.FENCED_LEADER_EPOCH))
+    with pytest.raises(KafkaError) as refused:
+        await coordinator.persister(own).write(KEY, 9, 6, 40, 4, ())
+    assert refused.value.code is ErrorCode.FENCED_LEADER_EPOCH
+    assert coordinator.asked == []
 
 
 async def test_a_refusal_is_raised() -> None:
