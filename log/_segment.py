@@ -65,6 +65,7 @@ class Segment:
         "_first_timestamp_ms",
         "_fs",
         "_max_timestamp",
+        "_read_up_to",
         "_stem",
         "_tail",
         "base_offset",
@@ -96,6 +97,8 @@ class Segment:
         self._bytes_since_entry = 0
         self._max_timestamp: tuple[int, int] | None = None
         self._first_timestamp_ms: int | None = None
+        # offset and position behind the batches that were read last
+        self._read_up_to = -1, 0
 
     def __repr__(self) -> str:
         return f"Segment({self.file.path!r}, {self.size} bytes)"
@@ -202,10 +205,29 @@ class Segment:
 
     def seek(self, offset: int) -> Step | None:
         """The first batch that ends at or after ``offset``; None if all end before it."""
+        behind, position = self._read_up_to
+        known = self._step_at(position) if offset == behind else None
+        if known is not None and known.base_offset == offset:
+            return known
         for step in self.steps(self.start_for(offset)):
             if step.last_offset >= offset:
                 return step
         return None
+
+    def note_read(self, next_offset: int, position: int) -> None:
+        """Remember where batches were read up to: whoever reads next most often goes on there."""
+        self._read_up_to = next_offset, position
+
+    def _step_at(self, position: int) -> Step | None:
+        """The batch at a position; None if no whole one is there."""
+        data = self.file.read(position, _STEP.size)
+        if len(data) < _STEP.size:
+            return None
+        base, length, delta = _STEP.unpack(data)
+        size = length + _PREFIX
+        if size < BATCH_OVERHEAD or position + size > self.size or delta < 0:
+            return None
+        return Step(position, size, base, base + delta)
 
     def start_for(self, offset: int) -> int:
         """Position of a batch at or before the one that holds ``offset``: at most an index interval before
@@ -318,6 +340,7 @@ class Segment:
         """Cut the .log; the indexes are the caller's to rebuild."""
         self.file.truncate(size)
         self.size = size
+        self._read_up_to = -1, 0
 
     def cut(self, position: int, next_offset: int) -> None:
         """Drop the batches from ``position`` on, whose offsets are ``next_offset`` and more, and what the

@@ -122,6 +122,8 @@ class Segments:
             found_range = segment.range(first.position, stop)
         records = segment.read(first.position, stop) if found_range is None else b""
         end_offset = bound if next_base is None else next_base
+        if not segment.damage:
+            segment.note_read(end_offset, stop)
         return BatchRun(records, end_offset, segment.file.path, first.position, found_range)
 
     def learn(self, error: CorruptLogError, log_end: int) -> bool:

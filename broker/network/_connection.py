@@ -493,10 +493,13 @@ class ClientConnection(asyncio.Protocol):
                     return answer
             if self._gone and api is not None and api.reads_only:
                 return None
-            # for a client that is gone, run the first step, in which most requests take effect, but do not
-            # wait
-            async with asyncio.timeout(0 if self._gone and self._droppable else None):
-                response = await self._server.router.answer(self._hand_over_frame(), self.peer)
+            answering = self._server.router.answer(self._hand_over_frame(), self.peer)
+            if self._gone and self._droppable:
+                # run the first step, in which most requests take effect, but do not wait
+                async with asyncio.timeout(0):
+                    response = await answering
+            else:
+                response = await answering
             return None if self._gone else response
         except TimeoutError:
             return None

@@ -255,6 +255,27 @@ def test_reads_begin_at_the_batch_that_holds_the_offset(tmp_path: Path) -> None:
     )
 
 
+def test_who_reads_on_is_not_led_to_the_place_by_the_index(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, looked_up = filled(open_log(tmp_path), 3, 3, 3), []
+    found = Segment.start_for
+
+    def start_for(segment: Segment, offset: int) -> int:
+        looked_up.append(offset)
+        return found(segment, offset)
+
+    monkeypatch.setattr(Segment, "start_for", start_for)
+    assert offsets_of(log.read(0, 1).records) == [(0, 2)]
+    assert offsets_of(log.read(3, 1 << 20).records) == [(3, 5), (6, 8)]
+    filled(log, 2)
+    assert offsets_of(log.read(9, 1 << 20).records) == [(9, 10)]
+    assert looked_up == [0]
+    assert offsets_of(log.read(4, 1).records) == [(3, 5)]
+    assert offsets_of(log.read(7, 1).records) == [(6, 8)]
+    assert looked_up == [0, 4, 7]
+
+
 @pytest.mark.parametrize("offset", [-1, 10])
 def test_offsets_outside_of_the_log_are_out_of_range(tmp_path: Path, offset: int) -> None:
     log = filled(open_log(tmp_path), 9)
