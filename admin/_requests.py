@@ -20,10 +20,9 @@ from ..protocol import (
     KafkaError,
     MalformedMessageError,
     TopicPartition,
-    UnsupportedVersionError,
     decode_assignment,
 )
-from ..protocol.messages.consumer_group_describe import Assignment, ConsumerGroupDescribeRequest
+from ..protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from ..protocol.messages.consumer_group_describe import DescribedGroup as DescribedConsumerGroup
 from ..protocol.messages.delete_groups import DeleteGroupsRequest
 from ..protocol.messages.describe_group_history import DescribeGroupHistoryRequest
@@ -34,7 +33,7 @@ from ..protocol.messages.offset_delete import (
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
 )
-from ._coordinator import ask_coordinator
+from ._coordinator import ask_coordinator, assigned_partitions, describe_one
 from ._errors import outcome_of
 from ._share_groups import describe_share_group
 from .results import (
@@ -140,19 +139,7 @@ async def describe_group(cluster: Cluster, group: str) -> GroupDescription:
 async def consumer_group(cluster: Cluster, group: str) -> DescribedConsumerGroup | None:
     """The row of a ConsumerGroupDescribe (KIP-848); None where there is no such consumer group."""
     body = ConsumerGroupDescribeRequest(group_ids=[group], include_authorized_operations=False)
-
-    async def attempt() -> DescribedConsumerGroup | None:
-        (row,) = (await cluster.request_coordinator(group, body)).groups
-        if row.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
-            return None
-        if row.error_code:
-            raise KafkaError(row.error_code, row.error_message or f"describing group {group!r}")
-        return row
-
-    try:
-        return await cluster.at_coordinator(group, attempt)
-    except UnsupportedVersionError:
-        return None
+    return await describe_one(cluster, group, body)
 
 
 def _consumer_described(row: DescribedConsumerGroup, coordinator: Coordinator) -> GroupDescription:
@@ -163,9 +150,9 @@ def _consumer_described(row: DescribedConsumerGroup, coordinator: Coordinator) -
                 member.instance_id,
                 member.client_id,
                 member.client_host,
-                _of_topics(member.assignment),
+                assigned_partitions(member.assignment.topic_partitions),
                 member.member_epoch,
-                _of_topics(member.target_assignment),
+                assigned_partitions(member.target_assignment.topic_partitions),
                 tuple(member.subscribed_topic_names),
                 member.subscribed_topic_regex or None,
                 member.rack_id,
@@ -186,16 +173,6 @@ def _consumer_described(row: DescribedConsumerGroup, coordinator: Coordinator) -
         epoch=row.group_epoch,
         target_epoch=row.assignment_epoch,
         hold_ups=tuple(_hold_ups(members)),
-    )
-
-
-def _of_topics(assignment: Assignment) -> tuple[TopicPartition, ...]:
-    return tuple(
-        sorted(
-            TopicPartition(topic.topic_name, number)
-            for topic in assignment.topic_partitions
-            for number in topic.partitions
-        )
     )
 
 

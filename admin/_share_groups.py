@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from ..client import LATEST, BrokerConnectionError, Cluster
 from ..client.requests import partition_name
-from ..protocol import ApiKey, ErrorCode, KafkaError, TopicPartition, UnsupportedVersionError
+from ..protocol import ApiKey, KafkaError, TopicPartition, UnsupportedVersionError
 from ..protocol.messages.alter_share_group_offsets import (
     AlterShareGroupOffsetsRequest,
     AlterShareGroupOffsetsRequestPartition,
@@ -35,8 +35,8 @@ from ..protocol.messages.describe_share_partitions import (
     DescribeSharePartitionsResponse,
     SharePartitionInFlight,
 )
-from ..protocol.messages.share_group_describe import Assignment, DescribedGroup, ShareGroupDescribeRequest
-from ._coordinator import ask_coordinator
+from ..protocol.messages.share_group_describe import DescribedGroup, ShareGroupDescribeRequest
+from ._coordinator import ask_coordinator, assigned_partitions, describe_one
 from ._errors import outcome_of
 from .results import (
     SHARE,
@@ -67,19 +67,7 @@ async def describe_share_group(
 ) -> GroupDescription | None:
     """State and members of a share group; None where there is no such group."""
     body = ShareGroupDescribeRequest(group_ids=[group], include_authorized_operations=False)
-
-    async def attempt() -> DescribedGroup | None:
-        (row,) = (await cluster.request_coordinator(group, body)).groups
-        if row.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
-            return None
-        if row.error_code:
-            raise KafkaError(row.error_code, row.error_message or f"describing group {group!r}")
-        return row
-
-    try:
-        row = await cluster.at_coordinator(group, attempt)
-    except UnsupportedVersionError:
-        return None
+    row = await describe_one(cluster, group, body)
     return None if row is None else _description_of(row, coordinator)
 
 
@@ -90,7 +78,7 @@ def _description_of(row: DescribedGroup, coordinator: Coordinator) -> GroupDescr
             None,
             member.client_id,
             member.client_host,
-            _partitions_in(member.assignment),
+            assigned_partitions(member.assignment.topic_partitions),
             member.member_epoch,
             topics=tuple(member.subscribed_topic_names),
             rack=member.rack_id,
@@ -109,16 +97,6 @@ def _description_of(row: DescribedGroup, coordinator: Coordinator) -> GroupDescr
         tuple(members),
         epoch=row.group_epoch,
         target_epoch=row.assignment_epoch,
-    )
-
-
-def _partitions_in(assignment: Assignment) -> tuple[TopicPartition, ...]:
-    return tuple(
-        sorted(
-            TopicPartition(topic.topic_name, number)
-            for topic in assignment.topic_partitions
-            for number in topic.partitions
-        )
     )
 
 
