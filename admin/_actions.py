@@ -73,8 +73,8 @@ async def _show_timeline(admin: GroupAdmin, options: argparse.Namespace, screen:
     if not (now.exists or history.generations or history.entries):
         raise advise_error(ErrorCode.GROUP_ID_NOT_FOUND, f"group {options.group!r} does not exist")
     if options.html is not None:
-        from .lanes import lanes_of
-        from .lanes_page import page
+        from .pages.lanes import lanes_of
+        from .pages.lanes_page import page
 
         text = page(lanes_of(now, history, round(time.time() * 1_000)))
         try:

@@ -1,4 +1,4 @@
-"""Results of the workbench as rich tables; :mod:`assignor_page` has them as HTML."""
+"""Results of the workbench as rich tables; ``pages/assignor_page`` has them as HTML."""
 
 from __future__ import annotations
 

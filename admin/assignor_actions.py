@@ -15,10 +15,10 @@ from ..assignors.server import load_server_assignor
 from ..client import Cluster
 from . import _assignor_report as tables
 from ._errors import with_advice
-from .assignor_page import comparison_page
 from .connection import open_cluster
 from .group_file import read_group
 from .group_snapshot import read_topics, take_snapshot, weights_of
+from .pages.assignor_page import comparison_page
 from .screen import OK, REFUSED, Screen, plain
 from .workbench import GroupSnapshot, Trial, Weights, WhatIf, WorkbenchError, named_limits, try_assignor
 

@@ -20,7 +20,7 @@ from starlette.routing import Route
 from ..admin import GroupAdmin, ResetTo, notation
 from ..admin.assignor_actions import Scene, live_scene, measure_of
 from ..admin.cluster_commands import elect
-from ..admin.markup import asset, tag
+from ..admin.pages.markup import asset, tag
 from ..admin.workbench import Trial, WhatIf
 from ..assignors import available_assignors
 from ..assignors.server import OWN

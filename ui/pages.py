@@ -1,4 +1,4 @@
-"""HTML pages, made from views. Every text is escaped (:mod:`kohort.admin.markup`)."""
+"""HTML pages, made from views. Every text is escaped (:mod:`kohort.admin.pages.markup`)."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from urllib.parse import urlencode
 
 from starlette.responses import HTMLResponse
 
-from ..admin import ListedGroup, ResetPlan, lanes_page
+from ..admin import ListedGroup, ResetPlan
 from ..admin.assignor_actions import Scene
-from ..admin.assignor_page import balance_table, trial_sections
 from ..admin.cluster_commands import ClusterStatus
-from ..admin.lanes import Lanes, headline
-from ..admin.markup import Html, asset, join, number, table, tag
 from ..admin.notation import utc
+from ..admin.pages import lanes_page
+from ..admin.pages.assignor_page import balance_table, trial_sections
+from ..admin.pages.lanes import Lanes, headline
+from ..admin.pages.markup import Html, asset, join, number, table, tag
 from ..admin.results import SHARE
 from ..admin.spark_commands import BATCH_HEADINGS, batch_cells, describe_announced
 from ..admin.topics import DescribedTopic, ListedTopic

@@ -15,11 +15,11 @@ from ..admin import (
     GroupHistory,
     ListedGroup,
     PartitionMove,
-    lanes_page,
 )
 from ..admin.cluster_commands import ClusterStatus, status
-from ..admin.lanes import Lanes, Person, Sample, keep_sample, lanes_of, owners_now, people_of
-from ..admin.markup import Html
+from ..admin.pages import lanes_page
+from ..admin.pages.lanes import Lanes, Person, Sample, keep_sample, lanes_of, owners_now, people_of
+from ..admin.pages.markup import Html
 from ..admin.results import SHARE, HistoryEntry
 from ..admin.topics import DescribedTopic, ListedTopic, describe_topics, list_topics
 from ..protocol import SHARE_EVENTS, EventName, KafkaError, KohortError, TopicPartition

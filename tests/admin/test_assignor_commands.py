@@ -1,6 +1,7 @@
 """``kohort assignors`` as it is typed: on files, and on live groups of any client.
 
-Covers: admin/assignor_actions.py, admin/_assignor_report.py, admin/assignor_page.py, admin/group_snapshot.py.
+Covers: admin/assignor_actions.py, admin/_assignor_report.py, admin/pages/assignor_page.py.
+Covers: admin/group_snapshot.py.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from kohort.cli import main
 from kohort.consumer import Cluster
 from kohort.protocol import TopicPartition
 from tests.admin.conftest import Ran, ran, stable
-from tests.admin.test_lanes_page import words
+from tests.admin.pages.test_lanes_page import words
 from tests.clients.drivers import DRIVERS, Choice
 from tests.clients.members import Member, wait_until
 from tests.consumer.members import Maker

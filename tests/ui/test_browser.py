@@ -17,10 +17,10 @@ from urllib.parse import urlencode
 
 import pytest
 
-from kohort.admin.lanes_page import page
+from kohort.admin.pages.lanes_page import page
 from kohort.testing import RunningBroker, running_broker
 from kohort.ui.server import PageServer
-from tests.admin.test_lanes import generation, group, member, picture
+from tests.admin.pages.test_lanes import generation, group, member, picture
 from tests.ui.conftest import commit, made
 from tests.ui.members import grouped
 from tests.waiting import wait_until

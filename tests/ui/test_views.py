@@ -24,7 +24,7 @@ from kohort.protocol import ErrorCode, EventName, KafkaError
 from kohort.testing import running_broker
 from kohort.ui import views
 from kohort.ui.views import BrokersView, GroupsView, GroupView, TopicsView, TopicView, matching_rows
-from tests.admin.test_lanes import generation, group, member
+from tests.admin.pages.test_lanes import generation, group, member
 
 
 class Scripted:

@@ -9,12 +9,12 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Final
 
-from ..protocol import SHARE_EVENTS, TopicPartition
-from . import notation
+from ...protocol import SHARE_EVENTS, TopicPartition
+from .. import notation
+from ..results import SHARE, Generation, MemberDescription
+from ..tables import assignment, clean, members_text, share_cells
 from .lanes import NOBODY, UNKNOWN, Lanes, cause, headline, held_up_by, phases
 from .markup import Html, data, number, self_contained, table, tag
-from .results import SHARE, Generation, MemberDescription
-from .tables import assignment, clean, members_text, share_cells
 
 #: Most rows of a table, and most moves and names of one rebalance: more is too much for a browser.
 _MOST_ROWS: Final = 1_000

@@ -14,7 +14,7 @@ from kohort.admin import (
     PartitionMove,
     PartitionOffsets,
 )
-from kohort.admin.lanes import (
+from kohort.admin.pages.lanes import (
     MOST_LANES,
     MOST_SAMPLES,
     Lanes,

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from kohort.admin import GroupAdmin
-from kohort.admin.lanes_page import page
+from kohort.admin.pages.lanes_page import page
 from kohort.admin.results import HoldUp
 from kohort.protocol import TopicPartition
-from tests.admin import test_lanes as made
 from tests.admin.conftest import Groups, stable
+from tests.admin.pages import test_lanes as made
 from tests.admin.test_commands import Name, NewTopic
 from tests.consumer.members import Maker
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from kohort.admin.markup import Html, asset, data, join, number, self_contained, table, tag
+from kohort.admin.pages.markup import Html, asset, data, join, number, self_contained, table, tag
 
 
 def test_text_and_attributes_are_escaped() -> None:

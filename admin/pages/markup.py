@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from .tables import clean
+from ..tables import clean
 
 _EMPTY: Final = frozenset({"input", "link", "meta", "br"})
 

@@ -13,10 +13,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
-from ..protocol import CauseKind, EventName, TopicPartition
-from . import notation
-from .results import SHARE, Generation, GroupDescription, GroupHistory, HistoryEntry
-from .tables import clean, short
+from ...protocol import CauseKind, EventName, TopicPartition
+from .. import notation
+from ..results import SHARE, Generation, GroupDescription, GroupHistory, HistoryEntry
+from ..tables import clean, short
 
 #: Indexes of a span's owner that stand for no owner.
 NOBODY, UNKNOWN = -1, -2

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from ..tables import assignment, short
+from ..workbench import Balance, GroupSnapshot, MemberLoad, Trial, moves_by_pair
 from .markup import Html, join, number, self_contained, table, tag
-from .tables import assignment, short
-from .workbench import Balance, GroupSnapshot, MemberLoad, Trial, moves_by_pair
 
 #: Rows of a table of loads: the members whose load changes most.
 _MOST_ROWS: Final = 1_000
