@@ -29,9 +29,16 @@ if TYPE_CHECKING:
     from .share.blocking import BlockingShareConsumer
     from .share.config import ShareConsumerConfig
     from .share.consumer import ShareConsumer, ShareConsumerStatus
+    from .share.records import (
+        AlreadyAcknowledgedError,
+        LockLostError,
+        ShareRecord,
+        WrongConsumerError,
+    )
     from .typed_settings import ConsumerSettings, ShareConsumerSettings
 
 _MODULES = {
+    "AlreadyAcknowledgedError": "share.records",
     "AsyncGroupConsumer": "consumer",
     "BlockingShareConsumer": "share.blocking",
     "ConsumerConfig": "config",
@@ -39,12 +46,15 @@ _MODULES = {
     "ConsumerStatus": "consumer",
     "GroupConsumer": "blocking",
     "InvalidRecordError": "reading.user_decoders",
+    "LockLostError": "share.records",
     "RegistryError": ".client.schema_registry",
     "SchemaRegistry": ".client.schema_registry",
     "ShareConsumer": "share.consumer",
     "ShareConsumerConfig": "share.config",
     "ShareConsumerSettings": "typed_settings",
     "ShareConsumerStatus": "share.consumer",
+    "ShareRecord": "share.records",
+    "WrongConsumerError": "share.records",
 }
 
 
@@ -55,6 +65,7 @@ def __getattr__(name: str) -> object:
 
 
 __all__ = [
+    "AlreadyAcknowledgedError",
     "AsyncGroupConsumer",
     "BatchTooLargeError",
     "BlockingShareConsumer",
@@ -68,6 +79,7 @@ __all__ = [
     "GroupConsumer",
     "Headers",
     "InvalidRecordError",
+    "LockLostError",
     "LogTruncatedError",
     "NoOffsetError",
     "Record",
@@ -77,6 +89,8 @@ __all__ = [
     "ShareConsumerConfig",
     "ShareConsumerSettings",
     "ShareConsumerStatus",
+    "ShareRecord",
     "StaleRecordError",
+    "WrongConsumerError",
 ]
 __all__ += client.__all__

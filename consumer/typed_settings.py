@@ -161,11 +161,12 @@ class ShareConsumerSettings(ConnectionSettings, total=False):
     renew_locks: bool
     """Locks are renewed while records are worked on, up to max_processing_ms."""
     max_processing_ms: int
-    """Longest time that a record stays locked for this member by renewals."""
+    """Locks of records are renewed until they are held for so long."""
     fetch_min_bytes: int
     """Bytes that a broker waits for before it answers a fetch."""
     fetch_max_bytes: int
-    """Most bytes of one fetch."""
+    """Most bytes of one fetch; nothing is fetched while records of so many bytes wait to be
+    delivered."""
     fetch_max_wait_ms: int
     """Longest wait for fetch_min_bytes, less than request_timeout_ms."""
     max_decompressed_batch_bytes: int

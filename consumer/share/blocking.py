@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from ...client.errors import ConsumerClosedError
 from ...client.threads import LoopThread
 from ...protocol import AcknowledgeType, KohortError, TopicPartition
+from ..errors import ForkedError
 from ..events import EventLog
 from .consumer import CLOSE_TIMEOUT_MS, ShareConsumer, ShareConsumerStatus
 from .locks import say_once
-from .records import ShareRecord
+from .records import ShareRecord, own_records
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -48,6 +52,11 @@ class BlockingShareConsumer:
         #: Of what something was said that the loop has not taken, and whether it is about to.
         self._said: deque[ShareRecord] = deque()
         self._scheduled = False
+        #: Two threads say nothing of one record. A signal's handler may interrupt the thread that holds it.
+        self._saying = threading.RLock()
+        #: What the loop has handed over, and nobody has got so far.
+        self._ahead: deque[ShareRecord] = deque()
+        self._process = os.getpid()
 
     def __repr__(self) -> str:
         return f"Blocking{self._consumer!r}"
@@ -80,6 +89,7 @@ class BlockingShareConsumer:
 
         async def close() -> None:
             self._take_said()
+            self._consumer.release(r for r in self._take_ahead(len(self._ahead)))
             await self._consumer.close(drain_timeout_ms=drain_timeout_ms, timeout_ms=timeout_ms)
 
         closing = close()
@@ -99,21 +109,55 @@ class BlockingShareConsumer:
     # records
 
     def __iter__(self) -> Iterator[ShareRecord]:
-        """Records one by one, until the consumer is closed."""
-        for batch in self.batches():
-            for record in batch:
-                if not record.lost:
-                    yield record
+        """Records one by one, until the consumer is closed. Another iteration goes on where one was left."""
+        self._require_started()
+        with suppress(ConsumerClosedError):
+            while self._ahead or self._fill_ahead(None, None):
+                yield from self._take_ahead(1)
 
     def batches(self, max_records: int | None = None) -> Iterator[list[ShareRecord]]:
         """As ShareConsumer.batches."""
+        self._require_started()
         with suppress(ConsumerClosedError):
-            while batch := self._run(self._consumer.next_records, max_records, None):
+            while batch := self._next_records(max_records, None):
                 yield batch
 
     def getmany(self, max_records: int | None = None, timeout_ms: float | None = 1_000) -> list[ShareRecord]:
         """As ShareConsumer.getmany."""
-        return self._run(self._consumer.getmany, max_records, timeout_ms)
+        return self._next_records(max_records, timeout_ms)
+
+    def _next_records(self, max_records: int | None, timeout_ms: float | None) -> list[ShareRecord]:
+        most = self._consumer.config.max_locked_records if max_records is None else max_records
+        found: list[ShareRecord] = []
+        while not found and (self._ahead or self._fill_ahead(max_records, timeout_ms)):
+            found = self._take_ahead(most)
+        return found
+
+    def _fill_ahead(self, max_records: int | None, timeout_ms: float | None) -> bool:
+        """Have the loop hand records over, which are not lost if this thread is interrupted meanwhile."""
+
+        async def fill() -> bool:
+            self._ahead.extend(records := await self._consumer.next_records(max_records, timeout_ms))
+            return bool(records)
+
+        return self._run(fill)
+
+    def _take_ahead(self, most: int) -> list[ShareRecord]:
+        """Take up to so many records whose locks have not ended meanwhile."""
+        found: list[ShareRecord] = []
+        now = self._require_thread().loop.time()
+        while len(found) < most:
+            try:
+                record = self._ahead.popleft()
+            except IndexError:
+                break
+            if (ends := record.deadline) is None:
+                continue
+            if ends > now:
+                found.append(record)
+            else:
+                record.release()
+        return found
 
     def decode(self, record: ShareRecord) -> Any:
         """As ShareConsumer.decode; it needs no running consumer."""
@@ -139,16 +183,19 @@ class BlockingShareConsumer:
 
     def renew(self, records: ShareRecord | Iterable[ShareRecord]) -> None:
         """As ShareConsumer.renew."""
-        self._call(self._consumer.renew, records)
+        chosen = own_records(records, self)
+        with suppress(ConsumerClosedError):  # the locks have ended with it
+            self._call(self._consumer.renew, chosen)
 
     def _say(self, records: ShareRecord | Iterable[ShareRecord], verdict: AcknowledgeType) -> None:
-        for record in [records] if isinstance(records, ShareRecord) else records:
+        for record in own_records(records, self):
             self.acknowledge(record, verdict)
 
     def acknowledge(self, record: ShareRecord, verdict: AcknowledgeType) -> None:
         """Queue what a record says of itself. The loop takes it a little later, and others with it."""
-        thread = self._require_thread()
-        say_once(record, verdict)
+        thread = self._require_started()
+        with self._saying:
+            say_once(record, verdict)
         self._said.append(record)
         if not self._scheduled:
             self._scheduled = True
@@ -179,9 +226,19 @@ class BlockingShareConsumer:
         return self._consumer.events
 
     @property
+    def logged(self) -> bool:
+        """As ShareConsumer.logged."""
+        return self._consumer.logged
+
+    @logged.setter
+    def logged(self, value: bool) -> None:
+        self._consumer.logged = value
+
+    @property
     def state(self) -> ShareConsumerStatus:
         """As ShareConsumer.state."""
-        return self._consumer.state
+        now, ahead = self._consumer.state, len(self._ahead)
+        return replace(now, locked=now.locked - ahead, buffered=now.buffered + ahead)
 
     def assignment(self) -> frozenset[TopicPartition]:
         """As ShareConsumer.assignment."""
@@ -217,8 +274,15 @@ class BlockingShareConsumer:
                 raise
             raise ConsumerClosedError("this consumer has been closed") from None
 
-    def _require_thread(self) -> LoopThread:
-        if self._thread is None or not self._thread.is_alive:
-            state = "was not started: use it in 'with'" if self._thread is None else "has been closed"
-            raise ConsumerClosedError(f"this consumer {state}")
+    def _require_started(self) -> LoopThread:
+        if self._thread is None:
+            raise ConsumerClosedError("this consumer was not started: use it in 'with'")
+        if os.getpid() != self._process:
+            raise ForkedError
         return self._thread
+
+    def _require_thread(self) -> LoopThread:
+        thread = self._require_started()
+        if not thread.is_alive:
+            raise ConsumerClosedError("this consumer has been closed")
+        return thread

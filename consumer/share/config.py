@@ -48,7 +48,7 @@ class ShareConsumerConfig(ClientSettings):
         bool, Row("locks are renewed while records are worked on, up to max_processing_ms")
     ] = True
     max_processing_ms: Annotated[
-        int, positive("longest time that a record stays locked for this member by renewals")
+        int, positive("locks of records are renewed until they are held for so long")
     ] = 300_000
     fetch_min_bytes: FetchMinBytes = 1
     fetch_max_bytes: FetchMaxBytes = 52_428_800

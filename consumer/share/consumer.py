@@ -25,7 +25,7 @@ from .exchange import ShareExchange
 from .fetched import ShareReader
 from .locks import Locks
 from .member import ShareMembership
-from .records import Judge, ShareRecord
+from .records import Judge, ShareRecord, WrongConsumerError, own_records
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -84,8 +84,12 @@ class ShareConsumer:
         self.events.listen(lambda event: lines.write_event(event) if self.logged else None)
         self._more = Signal()
         self._buffer: deque[ShareRecord] = deque()
+        self._buffered_bytes = 0
         self._error: Exception | None = None
         self._tasks: list[asyncio.Task[None]] = []
+        self._loop: asyncio.AbstractEventLoop | None = None
+        #: Whom its records tell what becomes of them.
+        self._judge: Judge = self
         self._started = self._closing = self._closed = False
         self._process = os.getpid()
         self._turn_ends = 0.0
@@ -105,7 +109,7 @@ class ShareConsumer:
             topics=lambda: self._member.topics,
             assignment=lambda: self._member.assignment,
             deliver=self._on_records,
-            buffered=lambda: len(self._buffer),
+            buffered=lambda: (len(self._buffer), self._buffered_bytes),
             report=self._publish_event,
         )
         self._member = ShareMembership(
@@ -141,7 +145,7 @@ class ShareConsumer:
         """
         if self._started or self._closed:
             raise ConsumerClosedError("a consumer starts once: make a new one")
-        self._started = True
+        self._started, self._loop = True, asyncio.get_running_loop()
         try:
             await self._cluster.connect()
         except BaseException:
@@ -158,10 +162,16 @@ class ShareConsumer:
         """Send what was said, give back the rest, and leave the group.
 
         Nothing more is delivered. Waits up to ``drain_timeout_ms`` for records that other tasks work on, and
-        up to ``timeout_ms`` in all; cancelled or not, connections are closed, and with them locks end.
+        up to ``timeout_ms`` for the rest; cancelled or not, connections are closed, and with them locks end.
+        Called again meanwhile it waits for the first call.
         """
-        if self._closing or not self._started:
+        if os.getpid() != self._process:
+            return  # in a forked child, where it belongs to the parent
+        if not self._started:
             self._closed = True
+        while self._closing and not self._closed:
+            await self._more.wait()
+        if self._closed:
             return
         self._closing, self._exchange.reads = True, False
         self._more.fire()
@@ -180,6 +190,7 @@ class ShareConsumer:
             for task in self._tasks:
                 task.cancel()
             await self._cluster.close()
+            self._locks.end(now_ms(), "the consumer was closed")
             self._more.fire()
             self.events.close()
 
@@ -268,6 +279,7 @@ class ShareConsumer:
     def _pop_locked(self, now: float) -> ShareRecord | None:
         """Take the next record from the buffer; None if it has waited there until its lock ended."""
         record = self._buffer.popleft()
+        self._buffered_bytes -= _size_of(record)
         if not self._buffer:
             self._exchange.wake()
         if record.lock is not None and record.lock.deadline_ms <= now:
@@ -311,21 +323,24 @@ class ShareConsumer:
 
     def renew(self, records: ShareRecord | Iterable[ShareRecord]) -> None:
         """Have the locks of records begin anew, beside what the consumer renews by itself."""
-        for record in [records] if isinstance(records, ShareRecord) else records:
+        self._require_own_loop()
+        for record in own_records(records, self._judge):
             self._locks.renew(record)
 
     def _say(self, records: ShareRecord | Iterable[ShareRecord], verdict: AcknowledgeType) -> None:
+        self._require_own_loop()
         now = now_ms()
-        for record in [records] if isinstance(records, ShareRecord) else list(records):
+        for record in own_records(records, self._judge):
             self._locks.acknowledge(record, verdict, now)
 
     def acknowledge(self, record: ShareRecord, verdict: AcknowledgeType) -> None:
         """Queue what a record says of itself."""
+        self._require_own_loop()
         self._locks.acknowledge(record, verdict, now_ms())
 
     def take_verdicts(self, judge: Judge) -> None:
         """Have records tell another judge, in another thread, what becomes of them."""
-        self._reader.judge = judge
+        self._judge = self._reader.judge = judge
 
     def queue_verdicts(self, records: Iterable[ShareRecord]) -> None:
         """Queue what was said of records in other threads."""
@@ -343,7 +358,7 @@ class ShareConsumer:
         flush = self._locks.begin_flush()
         until = now_ms() + (self.config.default_api_timeout_ms if timeout_ms is None else timeout_ms)
         try:
-            while flush.left and not self._closed and (left := until - now_ms()) > 0:
+            while flush.left and self._exchange.runs and not self._closed and (left := until - now_ms()) > 0:
                 await self._more.wait(left)
         finally:
             self._locks.flushes.remove(flush)
@@ -377,6 +392,7 @@ class ShareConsumer:
 
     def _on_records(self, records: list[ShareRecord]) -> None:
         self._buffer.extend(records)
+        self._buffered_bytes += sum(map(_size_of, records))
         self._more.fire()
 
     def _on_assigned(self) -> None:
@@ -392,6 +408,19 @@ class ShareConsumer:
         if not self._started or self._closed:
             state = "has been closed" if self._closed else "was not started: use it in 'async with'"
             raise ConsumerClosedError(f"this consumer {state}")
+        self._require_own_loop()
+
+    def _require_own_loop(self) -> None:
+        """Raise WrongConsumerError in other threads and loops, in which nothing here is safe."""
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            loop = None
+        if loop is None or self._loop not in (None, loop):
+            raise WrongConsumerError(
+                "a ShareConsumer and its records are used on its event loop: elsewhere hand the call over "
+                "with loop.call_soon_threadsafe(record.accept), or take a BlockingShareConsumer"
+            )
         if os.getpid() != self._process:
             raise ForkedError
 
@@ -411,6 +440,10 @@ class ShareConsumer:
             self._error = error
             self._publish_event(ConsumerFailed(error))
             self._more.fire()
+
+
+def _size_of(record: ShareRecord) -> int:
+    return len(record.value or b"") + len(record.key or b"")
 
 
 def _check_topics(topics: Iterable[Any]) -> frozenset[str]:

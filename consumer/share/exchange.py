@@ -12,20 +12,30 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
+from uuid import UUID
 
 from ...client.cluster import Cluster
-from ...client.errors import BrokerConnectionError, ConsumerClosedError
+from ...client.errors import ConsumerClosedError
 from ...client.pool import Channel
 from ...client.requests import partition_name
 from ...client.waiting import Backoff, Signal, now_ms
-from ...protocol import AcknowledgeType, ApiKey, ErrorCode, KafkaError, KohortError, TopicPartition
+from ...protocol import (
+    AcknowledgeType,
+    ApiKey,
+    ErrorCode,
+    KafkaError,
+    KohortError,
+    MalformedMessageError,
+    TopicPartition,
+)
 from ...protocol.messages.share_acknowledge import ShareAcknowledgeRequest, ShareAcknowledgeResponse
-from ...protocol.messages.share_fetch import PartitionData, ShareFetchRequest
+from ...protocol.messages.share_fetch import PartitionData, ShareFetchRequest, ShareFetchResponse
 from ..events import BrokerUnavailable, Event, PartitionFailed, TopicMissing
 from .config import ShareConsumerConfig
 from .events import RenewalUnavailable
 from .fetched import ShareReader
 from .locks import NOT_LOCKED, Locks, Said
+from .member import refusal_of
 from .records import PartitionId, RecordLock, ShareRecord
 from .session import CLOSING, PeerSession, Range, acknowledged_topics, ranges_of
 
@@ -74,8 +84,8 @@ class _Peer:
 class ShareExchange:
     """Run ``run`` as a task; call ``wake`` when records were taken or acknowledged.
 
-    ``deliver`` takes acquired records, ``buffered`` tells how many of them wait for the user, and
-    ``assignment`` the partitions to fetch. The answers that no request can change are raised in ``run``.
+    ``deliver`` takes acquired records, ``buffered`` tells how many of them wait for the user, and their
+    bytes, ``assignment`` the partitions to fetch. Answers that no request can change are raised in ``run``.
     """
 
     config: ShareConsumerConfig
@@ -88,7 +98,7 @@ class ShareExchange:
     topics: Callable[[], frozenset[str]]
     assignment: Callable[[], frozenset[PartitionId]]
     deliver: Callable[[list[ShareRecord]], None]
-    buffered: Callable[[], int]
+    buffered: Callable[[], tuple[int, int]]
     report: Callable[[Event], None]
     #: Whether to fetch: not any more while the consumer closes.
     reads: bool = True
@@ -100,12 +110,20 @@ class ShareExchange:
     _changed: Signal = field(default_factory=Signal)
     _look_again: Signal = field(default_factory=Signal)
     _renewal_told: bool = False
+    #: Records that the fetches under way may bring, and whether a broker waits for room that others have.
+    _asked_for: int = 0
+    _turns: bool = False
     _missing: frozenset[str] = frozenset()
     _error: Exception | None = None
     _over: bool = False
 
     def __repr__(self) -> str:
         return f"ShareExchange({len(self._peers)} brokers, {self.locks!r})"
+
+    @property
+    def runs(self) -> bool:
+        """Whether what is said will be sent."""
+        return not self._over
 
     def wake(self) -> None:
         """Look what is to be sent."""
@@ -225,22 +243,28 @@ class ShareExchange:
                     await self._changed.wait(self._pause_ms(node))
             except ConsumerClosedError:
                 return
-            except (BrokerConnectionError, KafkaError) as error:
+            except KohortError as error:
                 self._end_session(node, peer, error)
                 if isinstance(error, KafkaError) and error.code in _FOR_GOOD:
-                    self._error = error
-                    self.wake()
+                    self._fail(refusal_of(self.config.group, error.code) or error)
                     return
                 if not isinstance(error, KafkaError) or error.code not in _NO_SESSION:
                     self.report(BrokerUnavailable(f"sharing records of node {node}", error))
                 self._look_again.fire()
                 peer.failures += 1
                 await asyncio.sleep(self.backoff.delay_ms(peer.failures - 1) / 1000)
+            except Exception as error:  # which nobody would hear of: the task has no other end
+                self._fail(error)
+                return
             self._look_at_leaders()
             if 0 < peer.given <= _FEW_RECORDS:
                 # they are handled before the next request is made, which then carries what is said of them
                 peer.given = 0
                 await asyncio.sleep(0)
+
+    def _fail(self, error: Exception) -> None:
+        self._error = error
+        self.wake()
 
     def _end_session(self, node: int, peer: _Peer, error: KohortError) -> None:
         """Open another session next. Locks end with a connection and with a session that the broker has not;
@@ -256,6 +280,8 @@ class ShareExchange:
     async def _take_step(self, node: int, peer: _Peer) -> bool:
         """Send what is most urgent; return whether there was anything."""
         now, places, session = now_ms(), self._places_at(node), peer.session
+        if self.locks.over_at(places) <= now:
+            self.locks.lose_over(places, now)
         assigned = self.assignment()
         wanted = [
             place
@@ -264,10 +290,7 @@ class ShareExchange:
         ]
         if session.is_open and self.locks.renew_at(places) <= now and await self._renew(node, peer, places):
             return True
-        sharing = sum(other.task is not None and not other.task.done() for other in self._peers.values())
-        limit = max(1, self.config.max_locked_records // max(1, sharing))
-        room = limit - self.locks.count(places)
-        if self.reads and wanted and room > 0 and (room * 2 >= limit or not self.buffered()):
+        if self.reads and wanted and (room := self._room_for(places)) > 0:
             await self._fetch(node, peer, wanted, room)
             return True
         since = self.locks.waiting_since(places)
@@ -287,6 +310,23 @@ class ShareExchange:
             return False
         return True
 
+    @property
+    def _sharing(self) -> int:
+        """Number of brokers among which the room for records is shared."""
+        return sum(peer.task is not None and not peer.task.done() for peer in self._peers.values())
+
+    def _room_for(self, places: list[PartitionId]) -> int:
+        """Return how many records to ask for, with those of other brokers no more than max_locked_records."""
+        most = self.config.max_locked_records
+        limit = max(1, most // max(1, self._sharing))
+        room = limit - self.locks.count(places)
+        buffered, size = self.buffered()
+        if size >= self.config.fetch_max_bytes or (room * 2 < limit and buffered):
+            return 0
+        free = most - self.locks.count(self.locks.held) - self._asked_for
+        self._turns = self._turns or free <= 0
+        return min(room, free)
+
     def _pause_ms(self, node: int) -> float | None:
         places = self._places_at(node)
         now, assigned = now_ms(), self.assignment()
@@ -294,6 +334,7 @@ class ShareExchange:
         at = min(
             self.locks.waiting_since(places) + BUSY_WAIT_MS,
             self.locks.renew_at(places),
+            self.locks.over_at(places),
             *(until for until in retries if until > now),
         )
         return None if at == math.inf else max(1.0, at - now)
@@ -309,7 +350,7 @@ class ShareExchange:
         wait_ms = config.fetch_max_wait_ms
         if not room:
             wait_ms = 0
-        elif taken or self.locks.count(self._places()):
+        elif taken or self.locks.count(self.locks.held) or self._sharing > config.max_locked_records:
             wait_ms = min(wait_ms, BUSY_WAIT_MS)
         epoch = session.epoch
         topics, forgotten = session.name_partitions(wanted, _ranges(taken))
@@ -327,6 +368,7 @@ class ShareExchange:
             forgotten_topics_data=forgotten,
         )
         peer.carries = bool(taken)
+        self._asked_for += room
         try:
             response = await self.cluster.request(
                 node,
@@ -336,6 +378,7 @@ class ShareExchange:
                 timeout_ms=config.request_timeout_ms + wait_ms,
             )
             self._check_session(peer, response.error_code, response.error_message, "ShareFetch")
+            self._on_fetched(node, peer, taken, response)
         except KohortError as error:
             self._on_refusal(taken, error)
             raise
@@ -345,14 +388,27 @@ class ShareExchange:
             raise
         finally:
             peer.carries = False
+            self._asked_for -= room
+            others_wait, self._turns = self._turns, False
+            if others_wait:
+                self.wake()
+        if others_wait:
+            # their turn
+            await asyncio.sleep(0)
+        if self.locks.held and not self._renewal_told and self.config.renew_locks:
+            await self._tell_renewal(node, peer)
+
+    def _on_fetched(
+        self, node: int, peer: _Peer, taken: dict[PartitionId, list[Said]], response: ShareFetchResponse
+    ) -> None:
+        """Take in the answers, which leave ``taken``, and records."""
         now = now_ms()
         peer.given = 0
         if response.acquisition_lock_timeout_ms:
             self.locks.duration_ms = float(response.acquisition_lock_timeout_ms)
         for topic in response.responses:
             for row in topic.partitions:
-                assert topic.topic_id is not None, "responses name topics by id"
-                place = PartitionId(topic.topic_id, row.partition_index)
+                place = _place_of(topic.topic_id, row.partition_index)
                 self._on_acknowledged(
                     place,
                     taken.pop(place, []),
@@ -363,8 +419,7 @@ class ShareExchange:
                 peer.given += self._on_records(node, place, row, now)
         for place, part in taken.items():
             self.locks.on_answered(place, part, None, now)
-        if self.locks.held and not self._renewal_told and self.config.renew_locks:
-            await self._tell_renewal(node, peer)
+        taken.clear()
 
     def _check_session(self, peer: _Peer, code: int, message: str | None, api: str) -> None:
         if code:
@@ -408,7 +463,8 @@ class ShareExchange:
         self._failing.pop(place, None)
         if not row.acquired_records:
             return 0
-        assert name is not None, "asked for by its leader's name"
+        if name is None:
+            raise MalformedMessageError(f"records of {place}, which were not asked for")
         lock = RecordLock(now, now + self.locks.duration_ms)
         found = self.reader.read(name.topic, place, lock, row.records or b"", row.acquired_records)
         if found.damage is not None:
@@ -434,13 +490,14 @@ class ShareExchange:
             self._check_session(peer, response.error_code, response.error_message, "ShareAcknowledge")
             if closes:
                 peer.session.on_lost()
+            answers = _answers(response)
         except KohortError as error:
             self._on_refusal(taken, error)
             raise
         finally:
             peer.carries = False
         now = now_ms()
-        for place, code, message in _answers(response):
+        for place, code, message in answers:
             self._on_acknowledged(place, taken.pop(place, []), code, message, now)
         for place, part in taken.items():
             self.locks.on_answered(place, part, None, now)
@@ -470,25 +527,38 @@ class ShareExchange:
     async def _renew(self, node: int, peer: _Peer, places: list[PartitionId]) -> bool:
         """Renew the locks that end soon, and those that the user asked for."""
         now = now_ms()
-        due = self.locks.due_renewals(places, now)
+        due = self.locks.due_renewals(places, now, unasked=self.config.renew_locks)
         self.locks.plan_renewals(places, now)
-        if not due or self._renewal_told or not peer.renews or not self.config.renew_locks:
+        if due and not self._renewal_told:
+            await self._tell_renewal(node, peer)
+        if not due or self._renewal_told:
             return False
         while due:
-            said = {
-                place: ranges_of((r.offset, AcknowledgeType.RENEW) for r in part)
-                for place, part in due.items()
-            }
-            body = ShareAcknowledgeRequest(
-                self.config.group, self.member_id, peer.session.epoch, True, acknowledged_topics(said)
-            )
-            response = await self._send_acknowledge(node, body)
-            self._check_session(peer, response.error_code, response.error_message, "ShareAcknowledge")
-            if response.acquisition_lock_timeout_ms:
-                self.locks.duration_ms = float(response.acquisition_lock_timeout_ms)
-            due = self._after_renewal(due, response)
+            try:
+                due = await self._send_renewal(node, peer, due)
+            except KohortError:
+                # in another session, if the locks are still there
+                for part in due.values():
+                    self.locks.ask_again(part)
+                raise
         self.locks.plan_renewals(places, now_ms())
         return True
+
+    async def _send_renewal(
+        self, node: int, peer: _Peer, due: Mapping[PartitionId, list[ShareRecord]]
+    ) -> dict[PartitionId, list[ShareRecord]]:
+        """Return what is to be sent again, in parts."""
+        said = {
+            place: ranges_of((r.offset, AcknowledgeType.RENEW) for r in part) for place, part in due.items()
+        }
+        body = ShareAcknowledgeRequest(
+            self.config.group, self.member_id, peer.session.epoch, True, acknowledged_topics(said)
+        )
+        response = await self._send_acknowledge(node, body)
+        self._check_session(peer, response.error_code, response.error_message, "ShareAcknowledge")
+        if response.acquisition_lock_timeout_ms:
+            self.locks.duration_ms = float(response.acquisition_lock_timeout_ms)
+        return self._after_renewal(due, response)
 
     def _after_renewal(
         self, asked: Mapping[PartitionId, list[ShareRecord]], response: ShareAcknowledgeResponse
@@ -543,10 +613,15 @@ def _ranges(taken: Mapping[PartitionId, list[Said]]) -> dict[PartitionId, list[R
     return {place: ranges_of((said.offset, said.verdict) for said in part) for place, part in taken.items()}
 
 
+def _place_of(topic_id: UUID | None, number: int) -> PartitionId:
+    if topic_id is None:
+        raise MalformedMessageError("a response has a topic without an id")
+    return PartitionId(topic_id, number)
+
+
 def _answers(response: ShareAcknowledgeResponse) -> list[tuple[PartitionId, int, str | None]]:
     return [
-        (PartitionId(topic.topic_id, row.partition_index), row.error_code, row.error_message)
+        (_place_of(topic.topic_id, row.partition_index), row.error_code, row.error_message)
         for topic in response.responses
-        if topic.topic_id is not None
         for row in topic.partitions
     ]

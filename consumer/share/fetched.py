@@ -5,13 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ...protocol import AcknowledgeType, CorruptBatchError, TopicPartition, parse_batch_header
+from ...protocol import (
+    AcknowledgeType,
+    CorruptBatchError,
+    MalformedMessageError,
+    TopicPartition,
+    parse_batch_header,
+)
 from ...protocol.messages.share_fetch import AcquiredRecords
 from ..errors import BatchTooLargeError
 from ..reading.fetched_records import ChunkReader
 from ..record import RecordBatch
 from .locks import Said
 from .records import Judge, PartitionId, RecordLock, ShareRecord
+
+#: More offsets are not acquired at a time: brokers lock far fewer.
+_MOST_ACQUIRED = 1_000_000
 
 
 @dataclass(slots=True, eq=False)
@@ -46,6 +55,7 @@ class ShareReader:
         if not ranges:
             return found
         partition = TopicPartition(topic, place.partition)
+        _check_ranges(partition, ranges)
         counts = {
             offset: part.delivery_count
             for part in ranges
@@ -116,4 +126,14 @@ class ShareReader:
             first,
             check_crcs=self.check_crcs,
             max_batch_bytes=self.max_batch_bytes,
+        )
+
+
+def _check_ranges(partition: TopicPartition, ranges: Sequence[AcquiredRecords]) -> None:
+    """Raise MalformedMessageError for what is no acquisition, or would take all memory."""
+    spans = [part.last_offset - part.first_offset + 1 for part in ranges]
+    if min(spans) < 1 or sum(spans) > _MOST_ACQUIRED or min(part.delivery_count for part in ranges) < 1:
+        raise MalformedMessageError(
+            f"{partition.topic}-{partition.partition}: {sum(spans)} offsets are said to be acquired, first "
+            f"{ranges[0]}"
         )

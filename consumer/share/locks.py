@@ -21,6 +21,8 @@ from .records import (
 
 #: Renewed when this part of the lock's duration is left.
 _LEFT_AT_RENEWAL = 1 / 3
+#: A lock counts as lost so long after its end: until then the broker may have it, and hears what is said.
+_LATE_MS = 5_000.0
 #: Errors that say of at least one record of a partition that it is not locked for this member; of the others
 #: nothing was done.
 NOT_LOCKED = frozenset({ErrorCode.INVALID_RECORD_STATE, ErrorCode.INVALID_REQUEST})
@@ -66,6 +68,8 @@ class Locks:
     #: When locks of a partition are to be renewed next.
     _renew_at: dict[PartitionId, float] = field(default_factory=dict)
     _asked: dict[PartitionId, dict[int, ShareRecord]] = field(default_factory=lambda: defaultdict(dict))
+    #: Before this time no lock of a partition counts as lost because it has ended.
+    _over_at: dict[PartitionId, float] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"Locks({sum(map(len, self.held.values()))} held, {len(self._unanswered)} unanswered)"
@@ -88,6 +92,8 @@ class Locks:
             self._append(place, gap, now)
         at = now + self.duration_ms * (1 - _LEFT_AT_RENEWAL)
         self._renew_at[place] = min(self._renew_at.get(place, math.inf), at)
+        over_at = now + self.duration_ms + _LATE_MS
+        self._over_at[place] = min(self._over_at.get(place, math.inf), over_at)
 
     def count(self, places: Iterable[PartitionId]) -> int:
         """Return how many records of these partitions are held."""
@@ -121,6 +127,35 @@ class Locks:
             self._since.setdefault(place, now)
         self._lose(list(held.values()), now, reason)
 
+    def over_at(self, places: Iterable[PartitionId]) -> float:
+        """Return when ``lose_over`` may find some of these partitions; infinity for never."""
+        return min((self._over_at.get(place, math.inf) for place in places), default=math.inf)
+
+    def lose_over(self, places: Iterable[PartitionId], now: float) -> None:
+        """Lose what is held although its lock has ended: a handler that hangs takes no room for ever."""
+        for place in places:
+            ends = {
+                record: record.lock.deadline_ms + _LATE_MS
+                for record in self.held.get(place, {}).values()
+                if record.lock is not None
+            }
+            over = [record for record, end in ends.items() if end <= now]
+            for record in over:
+                del self.held[place][record.offset], ends[record]
+            self._over_at[place] = min(ends.values(), default=math.inf)
+            self._lose(over, now, "its time was up")
+
+    def end(self, now: float, reason: str) -> None:
+        """All locks have ended with the connections. What is held was given back; what was said and not sent
+        does not count.
+        """
+        for held in self.held.values():
+            for record in held.values():
+                record.lock = None
+        self.held.clear()
+        for place in list(self._waiting):
+            self.lose(place, now, reason)
+
     def _keep_waiting(self, place: PartitionId, parts: deque[list[Said]]) -> None:
         if parts:
             self._waiting[place] = parts
@@ -130,8 +165,9 @@ class Locks:
     def _lose(self, records: Sequence[ShareRecord], now: float, reason: str) -> None:
         for record in records:
             lock, record.lock = record.lock, None
-            late_ms = 0.0 if lock is None else max(0.0, now - lock.deadline_ms)
+            late_ms = 0.0
             if record.verdict is not None:
+                late_ms = 0.0 if lock is None else max(0.0, now - lock.deadline_ms)
                 self._answer(record, LockLostError(f"{_name(record)}: {reason}", late_ms))
             self.report(LockLost(record, record.verdict, late_ms, reason))
 
@@ -237,13 +273,18 @@ class Locks:
             default=math.inf,
         )
 
-    def due_renewals(self, places: Iterable[PartitionId], now: float) -> dict[PartitionId, list[ShareRecord]]:
-        """Return the records of these partitions whose locks are to be renewed now, in order of offsets."""
+    def due_renewals(
+        self, places: Iterable[PartitionId], now: float, *, unasked: bool = True
+    ) -> dict[PartitionId, list[ShareRecord]]:
+        """Return the records of these partitions whose locks are to be renewed now, in order of offsets:
+        those that the user asked for, and ``unasked`` those that end soon.
+        """
         due = {}
         for place in places:
             asked = self._asked.pop(place, {})
             rows = {offset: r for offset, r in asked.items() if r.lock is not None and r.verdict is None}
-            rows |= {o: r for o, r in self.held.get(place, {}).items() if self._renewal_of(r) <= now}
+            if unasked:
+                rows |= {o: r for o, r in self.held.get(place, {}).items() if self._renewal_of(r) <= now}
             if rows:
                 due[place] = [rows[offset] for offset in sorted(rows)]
         return due

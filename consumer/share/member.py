@@ -6,6 +6,7 @@ the same. So a member whose heartbeats fail goes on, and one that was removed jo
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import KW_ONLY, dataclass, field
 
@@ -40,6 +41,12 @@ _FATAL = {
     "Kafka: from 4.2 on)",
     _E.GROUP_ID_NOT_FOUND: "group {group!r} is of another type than share: take another name, or delete it",
 }
+
+
+def refusal_of(group: str, code: ErrorCode | None) -> FatalGroupError | None:
+    """What to do about an error that ends the membership; None if it does not."""
+    text = None if code is None else _FATAL.get(code)
+    return None if text is None else FatalGroupError(text.format(group=group))
 
 
 @dataclass(slots=True, eq=False)
@@ -123,8 +130,8 @@ class ShareMembership:
             code = _E.UNSUPPORTED_VERSION
         if code in _REMOVED or (code is _E.GROUP_ID_NOT_FOUND and self.epoch != JOIN):
             self.epoch, self._pause_ms = JOIN, _FIRST_PAUSE_MS
-        elif code in _FATAL:
-            raise FatalGroupError(_FATAL[code].format(group=self.group)) from error
+        elif (refusal := refusal_of(self.group, code)) is not None:
+            raise refusal from error
         elif code is not None and self._is_final(code):
             raise FatalGroupError(f"share group {self.group!r} refuses this member: {error}") from error
         if code in _MOVED or isinstance(error, BrokerConnectionError):
@@ -143,9 +150,5 @@ class ShareMembership:
         """Leave the group, if the coordinator can be reached soon."""
         if self.epoch != JOIN:
             self.epoch = JOIN
-            await self.cluster.request_coordinator(
-                self.group,
-                ShareGroupHeartbeatRequest(self.group, self.member_id, LEAVE),
-                channel=Channel.HEARTBEAT,
-                timeout_ms=_LEAVE_MS,
-            )
+            async with asyncio.timeout(_LEAVE_MS / 1000):
+                await self._send_heartbeat(LEAVE, whole=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from types import TracebackType
 from typing import NamedTuple, Protocol
 from uuid import UUID
@@ -39,6 +40,12 @@ _PARTITIONS: dict[tuple[UUID, int], PartitionId] = {}
 
 class AlreadyAcknowledgedError(ConsumerError):
     """The record has been accepted, released or rejected before."""
+
+
+class WrongConsumerError(ConsumerError):
+    """Something is said of a record where it cannot be: to another consumer than the one that delivered it,
+    or beside its event loop.
+    """
 
 
 class LockLostError(ConsumerError):
@@ -129,6 +136,14 @@ class ShareRecord:
         where = f"{self.topic}-{self.partition}@{self.offset}"
         return f"ShareRecord({where}, delivery {self.delivery_count}, {said})"
 
+    def require_of(self, judge: Judge) -> None:
+        """Raise WrongConsumerError if another consumer has delivered it."""
+        if self._judge is not judge:
+            raise WrongConsumerError(
+                f"{self.topic}-{self.partition}@{self.offset} was delivered by another consumer: tell that, "
+                "or the record itself"
+            )
+
     @property
     def topic_partition(self) -> TopicPartition:
         """The record's partition."""
@@ -178,3 +193,11 @@ class ShareRecord:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.__exit__(kind, error, trace)
+
+
+def own_records(records: ShareRecord | Iterable[ShareRecord], judge: Judge) -> list[ShareRecord]:
+    """A record or several as a list. Raises WrongConsumerError if one of them has another judge."""
+    chosen = [records] if isinstance(records, ShareRecord) else list(records)
+    for record in chosen:
+        record.require_of(judge)
+    return chosen

@@ -72,8 +72,9 @@ def test_a_loop_ends_when_another_thread_closes_and_calls_are_refused_then(
     bootstrap: str, queue: str, new_topic: NewTopic
 ) -> None:
     consumer = BlockingShareConsumer(new_topic("idle", partitions=1), bootstrap=bootstrap, group=queue)
-    with pytest.raises(ConsumerClosedError, match="was not started"):
-        consumer.getmany()
+    for read in (consumer.getmany, lambda: list(consumer), lambda: list(consumer.batches())):
+        with pytest.raises(ConsumerClosedError, match="was not started"):
+            read()
     consumer.start()
     closing = threading.Timer(0.2, consumer.close)
     closing.start()
@@ -82,3 +83,66 @@ def test_a_loop_ends_when_another_thread_closes_and_calls_are_refused_then(
     consumer.close()
     with pytest.raises(ConsumerClosedError, match="has been closed"):
         consumer.getmany()
+
+
+def test_a_loop_that_is_left_and_begun_again_goes_on_and_what_it_leaves_is_given_back_at_the_end(
+    bootstrap: str, queue: str, new_topic: NewTopic, produce: Produce
+) -> None:
+    topic = new_topic("left", partitions=1)
+    produce(topic, range(12))
+    seen: list[int] = []
+
+    def note(record: ShareRecord) -> None:
+        seen.append(record.offset)
+        record.accept()
+
+    with BlockingShareConsumer(topic, bootstrap=bootstrap, group=queue) as consumer:
+        while len(seen) < 6:
+            for record in consumer:
+                note(record)
+                if len(seen) % 2 == 0:
+                    break
+        for record in consumer.getmany(2, timeout_ms=10_000):
+            note(record)
+        consumer.flush()
+        assert (consumer.state.locked, consumer.state.buffered) == (0, 4)
+    with BlockingShareConsumer(topic, bootstrap=bootstrap, group=queue) as consumer:
+        while len(seen) < 12:
+            for record in consumer.getmany(timeout_ms=10_000):
+                note(record)
+    assert seen == list(range(12))
+
+
+def test_a_handler_that_ends_after_the_close_is_told_that_its_record_is_lost_and_raises_nothing(
+    bootstrap: str, queue: str, new_topic: NewTopic, produce: Produce
+) -> None:
+    topic = new_topic("late", partitions=1)
+    produce(topic, range(2))
+    with BlockingShareConsumer(topic, bootstrap=bootstrap, group=queue) as consumer:
+        late, failing = consumer.getmany(2, timeout_ms=20_000)
+    assert late.lost
+    with late:
+        late.renew()
+    with pytest.raises(ValueError, match="of the handler"), failing:
+        raise ValueError("of the handler")
+    with pytest.raises(AlreadyAcknowledgedError):
+        late.accept()
+
+
+def test_a_second_thread_that_closes_waits_for_the_first_which_drains(
+    bootstrap: str, queue: str, new_topic: NewTopic, produce: Produce
+) -> None:
+    topic = new_topic("drained", partitions=1)
+    produce(topic, range(1))
+    with BlockingShareConsumer(topic, bootstrap=bootstrap, group=queue) as consumer:
+        (record,) = consumer.getmany(1, timeout_ms=20_000)
+        first = threading.Thread(target=consumer.close, kwargs={"drain_timeout_ms": 30_000})
+        first.start()
+        assert list(consumer) == []
+        second = threading.Thread(target=consumer.close)
+        second.start()
+        record.accept()
+        second.join()
+        first.join()
+    with BlockingShareConsumer(topic, bootstrap=bootstrap, group=queue) as consumer:
+        assert consumer.getmany(timeout_ms=1_500) == []

@@ -5,6 +5,7 @@ Covers: consumer/share/consumer.py.
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -12,9 +13,10 @@ import pytest
 from kohort.client import ConfigError, ConsumerClosedError
 from kohort.client.waiting import now_ms
 from kohort.consumer import ShareConsumer
-from kohort.consumer.share.records import RecordLock, ShareRecord
+from kohort.consumer.share.records import RecordLock, ShareRecord, WrongConsumerError
 from kohort.protocol import AcknowledgeType
 from tests.consumer.share.records import PLACE
+from tests.consumer.virtual_time import run_in_virtual_time
 
 
 def consumer_of(*topics: str) -> ShareConsumer:
@@ -34,6 +36,66 @@ async def test_a_record_whose_lock_ended_while_it_waited_is_given_back_and_not_d
     assert await consumer.getmany(timeout_ms=0) == [fresh]
     assert late.verdict is AcknowledgeType.RELEASE
     assert (consumer.state.locked, consumer.state.unanswered) == (1, 1)
+
+
+def record_of(consumer: ShareConsumer, offset: int = 0) -> ShareRecord:
+    lock = RecordLock(now_ms(), now_ms() + 60_000)
+    record = ShareRecord(consumer, PLACE, lock, "orders", offset, 0, None, b"", (), 1)
+    consumer._locks.take(PLACE, [record], (), now_ms())
+    return record
+
+
+async def test_what_is_said_beside_the_event_loop_is_refused_in_words_and_can_be_said_on_it() -> None:
+    consumer = consumer_of("orders")
+    consumer._loop = asyncio.get_running_loop()
+    record = record_of(consumer)
+
+    def on_another_loop() -> None:
+        async def accept() -> None:
+            record.accept()
+
+        asyncio.run(accept())
+
+    for call in (record.accept, record.renew, lambda: consumer.release([record]), on_another_loop):
+        with pytest.raises(WrongConsumerError, match=r"call_soon_threadsafe.*BlockingShareConsumer"):
+            await asyncio.to_thread(call)
+    record.accept()
+    assert consumer.state.unanswered == 1
+
+
+async def test_records_of_another_consumer_are_refused_before_anything_is_said() -> None:
+    consumer, other = consumer_of("orders"), consumer_of("orders")
+    own, foreign = record_of(consumer), record_of(other)
+    for call in (consumer.accept, consumer.renew):
+        with pytest.raises(WrongConsumerError, match="orders-0@0 was delivered by another consumer"):
+            call([own, foreign])
+    assert (own.verdict, foreign.verdict) == (None, None)
+
+
+async def test_a_second_close_waits_for_the_first_and_records_are_lost_then() -> None:
+    consumer = consumer_of("orders")
+    consumer._started = True
+    record = record_of(consumer)
+    first = asyncio.create_task(consumer.close(drain_timeout_ms=60_000))
+    second = asyncio.create_task(consumer.close())
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert not second.done()
+    first.cancel()
+    await second
+    assert record.lost
+    record.accept()
+
+
+def test_a_close_waits_for_no_coordinator_that_cannot_be_found() -> None:
+    async def close() -> float:
+        consumer = consumer_of("orders")
+        consumer._started, consumer._member.epoch = True, 3
+        began = now_ms()
+        await consumer.close()
+        return now_ms() - began
+
+    assert run_in_virtual_time(close()) == pytest.approx(2_000, abs=200)
 
 
 async def test_calls_are_refused_before_the_start_and_after_the_end() -> None:

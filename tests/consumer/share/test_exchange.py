@@ -97,7 +97,7 @@ class FakeBroker(Cluster):
             code = self.refuse(body, topic)
             if code and named:
                 rows.append(ShareFetchableTopicResponse(topic, [PartitionData(0, code)]))
-        while self.batches and body.max_records:
+        if self.batches and body.max_records:
             topic, data, count = self.batches.pop()
             row = PartitionData(0, records=data, acquired_records=[AcquiredRecords(0, count - 1, 1)])
             rows.append(ShareFetchableTopicResponse(topic, [row]))
@@ -134,7 +134,7 @@ class Bench:
             topics=lambda: frozenset(NAMES.values()),
             assignment=lambda: frozenset(PartitionId(topic, 0) for topic in topics or (ORDERS,)),
             deliver=self.records.extend,
-            buffered=lambda: self.buffered if self.records else 0,
+            buffered=lambda: (self.buffered if self.records else 0, 0),
             report=self.events.append,
         )
 
@@ -308,6 +308,152 @@ def test_locks_end_with_their_connection_or_session_and_not_with_a_session_that_
     ]
     # a broker that is slower to notice than the next connection has the record locked still
     assert said == ([[AcknowledgeType.RELEASE]] if lost else [[AcknowledgeType.ACCEPT]])
+
+
+def renewals(broker: FakeBroker) -> list[float]:
+    return [at for at, body in broker.sent if getattr(body, "is_renew_ack", False)]
+
+
+def test_a_renewal_that_the_user_asks_for_is_sent_though_the_consumer_renews_nothing_by_itself() -> None:
+    bench = Bench(FakeBroker(orders(2)), max_locked_records=2, renew_locks=False)
+
+    async def work() -> None:
+        await asyncio.sleep(25)
+        bench.records[1].renew()
+        await asyncio.sleep(8)
+
+    bench.run(work)
+    assert [round(at / 1_000) for at in renewals(bench.broker)] == [25]
+    assert [event.record for event in bench.events if isinstance(event, LockLost)] == []
+    assert bench.records[1].deadline == pytest.approx(55, abs=1)
+
+
+def test_a_renewal_whose_session_the_broker_refuses_is_sent_in_the_next_session() -> None:
+    bench = Bench(FakeBroker(orders(1)), max_locked_records=1)
+    refusals = [KafkaError(ErrorCode.INVALID_SHARE_SESSION_EPOCH)]
+
+    def refuse(body: Request, _topic: UUID | None) -> int:
+        if isinstance(body, ShareAcknowledgeRequest) and refusals:
+            raise refusals.pop()
+        return 0
+
+    bench.broker.refuse = refuse
+
+    async def work() -> None:
+        await asyncio.sleep(35)
+
+    bench.run(work)
+    assert [round(at / 1_000) for at in renewals(bench.broker)] == [20, 20]
+    assert not any(isinstance(event, LockLost) for event in bench.events)
+
+
+def test_a_handler_that_hangs_longer_than_it_may_loses_its_record_and_its_room_is_used_again() -> None:
+    bench = Bench(FakeBroker(orders(1), orders(1)), max_locked_records=1, max_processing_ms=40_000)
+
+    async def work() -> None:
+        await asyncio.sleep(54)
+        assert [record.lost for record in bench.records] == [False]
+        await asyncio.sleep(2)
+        assert [record.lost for record in bench.records] == [True, False]
+
+    bench.run(work)
+    (event,) = [event for event in bench.events if isinstance(event, LockLost)]
+    assert event.reason == "its time was up"
+
+
+def test_an_answer_that_makes_no_sense_begins_another_session_and_an_error_of_the_program_ends_it() -> None:
+    vast = (ORDERS, batch([b"x"]), 2**40)
+    bench = Bench(FakeBroker(orders(1), vast))
+
+    async def work() -> None:
+        await asyncio.sleep(2)
+
+    bench.run(work)
+    assert len(bench.records) == 1
+    assert [body.share_session_epoch for body in bench.broker.fetches].count(0) == 2
+    broken = Bench(FakeBroker(orders(1)))
+    broken.exchange.deliver = broken.records.remove  # type: ignore[assignment]
+
+    async def end() -> None:
+        with pytest.raises(ValueError, match="not in list"):
+            await broken.exchange.run()
+
+    broken.run(end)
+
+
+def test_a_group_that_may_not_be_read_any_more_is_told_in_words() -> None:
+    bench = Bench(FakeBroker())
+
+    def refuse(*_: object) -> int:
+        raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+
+    bench.broker.refuse = refuse
+
+    async def end() -> None:
+        with pytest.raises(FatalGroupError, match="give its principal the operation Read on the group"):
+            await bench.exchange.run()
+        assert not bench.exchange.runs
+
+    bench.run(end)
+
+
+def test_nothing_is_fetched_while_large_records_wait_for_the_user() -> None:
+    bench = Bench(FakeBroker(orders(1), orders(1)), fetch_max_bytes=1_000)
+    waiting = [1_000]
+    bench.exchange.buffered = lambda: (len(bench.records), waiting[0] if bench.records else 0)
+
+    async def work() -> None:
+        await asyncio.sleep(1)
+        assert len(bench.records) == 1
+        waiting[0] = 999
+        bench.exchange.wake()
+        await asyncio.sleep(1)
+
+    bench.run(work)
+    assert len(bench.records) == 2
+
+
+def test_brokers_take_turns_when_fewer_records_may_be_locked_than_there_are_brokers() -> None:
+    brokers = 3
+    bench = Bench(FakeBroker(), ORDERS, max_locked_records=1)
+    places = [PartitionId(ORDERS, number) for number in range(brokers)]
+    partitions = {number: PartitionMetadata(number, number, 0, (number,)) for number in range(brokers)}
+    bench.broker._state = ClusterMetadata(
+        nodes={number: Node(number, Address("localhost", number)) for number in range(brokers)},
+        topics={"orders": TopicMetadata("orders", ORDERS, partitions)},
+    )
+    bench.exchange.assignment = lambda: frozenset(places)
+    given = dict.fromkeys(range(brokers), 0)
+
+    async def answer(node_id: Any, api_key: object, body: Any, **named: object) -> Any:  # noqa: ARG001
+        await asyncio.sleep(0.001)
+        if isinstance(body, ShareAcknowledgeRequest):
+            return ShareAcknowledgeResponse()
+        if not body.max_records:
+            return ShareFetchResponse()
+        at = given[node_id]
+        given[node_id] += 1
+        row = PartitionData(node_id, records=batch([b"x"], at), acquired_records=[AcquiredRecords(at, at, 1)])
+        return ShareFetchResponse(
+            acquisition_lock_timeout_ms=LOCK_MS, responses=[ShareFetchableTopicResponse(ORDERS, [row])]
+        )
+
+    bench.broker.request = answer  # type: ignore[method-assign]
+    most = 0
+
+    async def work() -> None:
+        nonlocal most
+        done = 0
+        while len(bench.records) < 300:
+            await asyncio.sleep(0.001)
+            most = max(most, bench.locks.count(places))
+            for record in bench.records[done:]:
+                record.accept()
+            done = len(bench.records)
+
+    bench.run(work)
+    assert most == 1
+    assert min(given.values()) > 50
 
 
 def test_a_cluster_without_share_groups_is_refused_in_words() -> None:

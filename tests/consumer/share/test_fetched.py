@@ -5,9 +5,11 @@ Covers: consumer/share/fetched.py.
 
 from __future__ import annotations
 
+import pytest
+
 from kohort.consumer.share.fetched import Acquired, ShareReader
 from kohort.consumer.share.records import RecordLock
-from kohort.protocol import AcknowledgeType
+from kohort.protocol import AcknowledgeType, MalformedMessageError
 from kohort.protocol.messages.share_fetch import AcquiredRecords
 from tests.consumer.batches import batch, marker
 from tests.consumer.share.records import LOCK_MS, PLACE, Desk
@@ -52,6 +54,12 @@ def test_what_is_no_batch_releases_all_behind_it() -> None:
     found = read(batch([b"a"], 0) + bytes(80), (0, 3, 1))
     assert [record.offset for record in found.records] == [0]
     assert verdicts(found) == dict.fromkeys([1, 2, 3], AcknowledgeType.RELEASE)
+
+
+@pytest.mark.parametrize("wrong", [(3, 2, 1), (0, 2**62, 1), (0, 0, 0)], ids=["backward", "vast", "never"])
+def test_offsets_that_no_broker_acquires_are_refused(wrong: tuple[int, int, int]) -> None:
+    with pytest.raises(MalformedMessageError, match=r"orders-0: -?\d+ offsets are said to be acquired"):
+        read(batch([b"a"], 0), wrong)
 
 
 def test_nothing_acquired_is_nothing_read() -> None:

@@ -154,6 +154,34 @@ def test_a_connection_that_broke_gives_back_what_was_held_and_leaves_what_was_sa
     assert not again.lost
 
 
+def test_what_is_held_long_after_its_lock_ended_is_lost_and_takes_no_room() -> None:
+    desk = Desk()
+    hung, renewed = desk.take(0, 1)
+    desk.now += LOCK_MS - 1
+    desk.locks.on_renewed([renewed], desk.now)
+    assert desk.locks.over_at([PLACE]) > desk.now
+    desk.now = desk.locks.over_at([PLACE])
+    desk.locks.lose_over([PLACE], desk.now)
+    assert (hung.lost, renewed.lost) == (True, False)
+    assert desk.locks.count([PLACE]) == 1
+    assert desk.events == [LockLost(hung, None, 0.0, "its time was up")]
+    assert desk.locks.over_at([PLACE]) == (renewed.deadline or 0) * 1_000 + 5_000
+
+
+def test_all_locks_end_with_the_consumer_and_what_was_not_sent_does_not_count() -> None:
+    desk = Desk()
+    held, said = desk.take(0, 1)
+    said.accept()
+    flush = desk.locks.begin_flush()
+    desk.locks.end(desk.now, "closed")
+    assert held.lost
+    assert not desk.locks.any_held
+    assert isinstance(flush.answers[said], LockLostError)
+    assert desk.events == [LockLost(said, AcknowledgeType.ACCEPT, 0.0, "closed")]
+    held.accept()
+    assert desk.locks.unanswered == 0
+
+
 def test_nothing_waits_when_all_that_waited_was_delivered_again() -> None:
     desk = Desk()
     (record,) = desk.take(0)
