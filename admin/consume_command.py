@@ -117,21 +117,14 @@ def _partition_numbers(text: str) -> list[int]:
 def run(options: argparse.Namespace) -> int:
     """Run a command that ``add_arguments`` has read; the exit code."""
     interrupted = OK if options.follow else INTERRUPTED
-    return run_program("kohort consume", lambda: asyncio.run(_run_command(options)), interrupted=interrupted)
+    perform = _print_as_share_member if options.share else lambda given: asyncio.run(_run_command(given))
+    return run_program("kohort consume", lambda: perform(options), interrupted=interrupted)
 
 
 async def _run_command(options: argparse.Namespace) -> int:
-    from ..client import ConfigError
     from .connection import open_cluster
 
-    if options.group is not None and options.partitions:
-        raise ConfigError("--partition and --group: a group gives out the partitions itself, leave one out")
-    if options.group is not None and options.start[0] == "offset":
-        raise ConfigError(
-            "--from an offset and --group: set the group's offsets with `kohort groups reset-offsets`"
-        )
-    if options.share:
-        return await _print_as_share_member(options)
+    _check_group(options)
     async with open_cluster(options, _CLIENT, options.topics) as cluster:
         starts, ends = await _range_to_read(cluster, options)
         if options.group is None:
@@ -142,23 +135,38 @@ async def _run_command(options: argparse.Namespace) -> int:
     return OK
 
 
-async def _print_as_share_member(options: argparse.Namespace) -> int:
+def _check_group(options: argparse.Namespace) -> None:
+    """Raise ConfigError for options that cannot be together."""
     from ..client import ConfigError
-    from .connection import open_cluster
-    from .topics import require_topics
 
-    if options.group is None:
+    if options.group is not None and options.partitions:
+        raise ConfigError("--partition and --group: a group gives out the partitions itself, leave one out")
+    if options.group is not None and options.start[0] == "offset":
+        raise ConfigError(
+            "--from an offset and --group: set the group's offsets with `kohort groups reset-offsets`"
+        )
+    if options.share and options.group is None:
         raise ConfigError("--share: name the share group with --group")
-    if options.start != "earliest" or options.read_committed:
+    if options.share and (options.start != "earliest" or options.read_committed):
         raise ConfigError(
             "--share: where a share group begins and what it reads are configs of the group "
             "(share.auto.offset.reset, share.isolation.level); leave --from and --read-committed out"
         )
-    async with open_cluster(options, _CLIENT, options.topics) as cluster:
-        await require_topics(cluster, dict.fromkeys(options.topics))
+
+
+def _print_as_share_member(options: argparse.Namespace) -> int:
+    from .connection import open_cluster
+    from .topics import require_topics
+
+    async def check_topics() -> None:
+        async with open_cluster(options, _CLIENT, options.topics) as cluster:
+            await require_topics(cluster, dict.fromkeys(options.topics))
+
+    _check_group(options)
+    asyncio.run(check_topics())
     from ._share_member import print_as_share_member
 
-    await print_as_share_member(options, _CLIENT, partial(_write_records, _line_writer(options)))
+    print_as_share_member(options, _CLIENT, partial(_write_records, _line_writer(options)))
     return OK
 
 

@@ -9,6 +9,7 @@ import json
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -16,10 +17,11 @@ from typing import Any
 import pytest
 from kafka import KafkaProducer
 
-from kohort.admin import _member
+from kohort.admin import _member, consume_command
 from kohort.client import Cluster
 from kohort.client.connection import Connection
 from kohort.client.pool import SURROUNDINGS, Surroundings
+from kohort.consumer.share.member import ShareMembership
 from kohort.producer import Producer
 from kohort.protocol import KafkaError, TopicPartition
 from kohort.statemachine import MemberState
@@ -196,6 +198,28 @@ def test_what_of_a_share_group_reaches_nobody_is_given_again(
         process.stdout.close()
         assert process.wait(PATIENCE_S) == 0
     assert len(places(consume(jobs, "--group", queue, "--share", "--json"))) == 30
+
+
+def test_a_reader_of_the_output_that_takes_its_time_holds_up_no_heartbeat(
+    jobs: str, queue: str, consume: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As locks are renewed where heartbeats are sent."""
+    beat, kept = threading.Event(), list[bool]()
+    write, on_heartbeat = consume_command._write_records, ShareMembership._on_heartbeat
+
+    def write_slowly(*given: Any) -> None:
+        beat.clear()
+        kept.append(beat.wait(PATIENCE_S))
+        write(*given)
+
+    def note(member: ShareMembership, response: Any) -> None:
+        on_heartbeat(member, response)
+        beat.set()
+
+    monkeypatch.setattr(consume_command, "_write_records", write_slowly)
+    monkeypatch.setattr(ShareMembership, "_on_heartbeat", note)
+    assert len(places(consume(jobs, "--group", queue, "--share", "--json", "--count", 30))) == 30
+    assert set(kept) == {True}
 
 
 def test_it_follows_until_ctrl_c(bootstrap: str, new_topic: Topics, produce: Callable[..., None]) -> None:
