@@ -167,6 +167,7 @@ class ShareConsumer:
         """
         if os.getpid() != self._process:
             return  # in a forked child, where it belongs to the parent
+        self._require_own_loop()
         if not self._started:
             self._closed = True
         while self._closing and not self._closed:
@@ -355,6 +356,7 @@ class ShareConsumer:
         may count or not. Records whose answers did not come within ``timeout_ms`` (default
         default_api_timeout_ms) are left out.
         """
+        self._require_own_loop()
         flush = self._locks.begin_flush()
         until = now_ms() + (self.config.default_api_timeout_ms if timeout_ms is None else timeout_ms)
         try:

@@ -59,6 +59,9 @@ async def test_what_is_said_beside_the_event_loop_is_refused_in_words_and_can_be
     for call in (record.accept, record.renew, lambda: consumer.release([record]), on_another_loop):
         with pytest.raises(WrongConsumerError, match=r"call_soon_threadsafe.*BlockingShareConsumer"):
             await asyncio.to_thread(call)
+    for work in (consumer.close, consumer.flush):
+        with pytest.raises(WrongConsumerError, match="used on its event loop"):
+            await asyncio.to_thread(asyncio.run, work())
     record.accept()
     assert consumer.state.unanswered == 1
 
