@@ -165,8 +165,7 @@ class ShareConsumerSettings(ConnectionSettings, total=False):
     fetch_min_bytes: int
     """Bytes that a broker waits for before it answers a fetch."""
     fetch_max_bytes: int
-    """Most bytes of one fetch; nothing is fetched while records of so many bytes wait to be
-    delivered."""
+    """Most bytes of one fetch."""
     fetch_max_wait_ms: int
     """Longest wait for fetch_min_bytes, less than request_timeout_ms."""
     max_decompressed_batch_bytes: int
