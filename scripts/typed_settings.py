@@ -92,12 +92,12 @@ def text_for_services() -> str:
     """Return the whole file of services, whose settings are also those of their consumers."""
     lines = ["class ServiceSettings(ConsumerSettings, total=False):"]
     lines += ['    """Settings of a service, its consumer\'s included."""', ""]
-    lines += _keys_of(
-        ServiceSettings, ServiceSettings.model_fields.keys() - ConsumerConfig.model_fields.keys()
-    )
+    known = ConsumerConfig.model_fields.keys()
+    lines += _keys_of(ServiceSettings, ServiceSettings.model_fields.keys() - known)
+    lines += _keys_of(ShareConsumerConfig, ShareConsumerConfig.model_fields.keys() - known)
     head = HEAD.format(
         what="services",
-        imports="from ..consumer.typed_settings import ConsumerSettings",
+        imports="from typing import Literal\n\nfrom ..consumer.typed_settings import ConsumerSettings",
     )
     return head + "\n" + "\n".join(lines) + "\n"
 

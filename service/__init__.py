@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ..consumer.reading.user_decoders import InvalidRecordError
     from ._deadletter import DeadLetterError
+    from ._deliveries import LastDeliveryError, LockedRecord
     from ._dependencies import SignatureError
     from ._handlers import (
         FailedRecordsError,
@@ -38,6 +39,8 @@ _MODULES = {
     "HandlerTimeoutError": "_handlers",
     "InvalidRecordError": ".consumer.reading.user_decoders",
     "KafkaOutput": "_kafka_output",
+    "LastDeliveryError": "_deliveries",
+    "LockedRecord": "_deliveries",
     "Middleware": "_handlers",
     "OutputError": "_kafka_output",
     "Retry": "_retry",
@@ -69,6 +72,8 @@ __all__ = [
     "HandlerTimeoutError",
     "InvalidRecordError",
     "KafkaOutput",
+    "LastDeliveryError",
+    "LockedRecord",
     "Middleware",
     "OutputError",
     "Retry",

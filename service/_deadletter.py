@@ -19,6 +19,7 @@ from .failed_records import DEAD_LETTER_HEADERS, MESSAGE_HEADER, RETRY_DUE_HEADE
 if TYPE_CHECKING:
     from ..consumer.config import ConsumerConfig
     from ..consumer.record import Record
+    from ..consumer.share.config import ShareConsumerConfig
 
 #: Most bytes of error text and of stack in a header: the record must still fit into the topic.
 MAX_ERROR_BYTES = 1_000
@@ -44,7 +45,7 @@ class DeadLetters:
     number of its origin (modulo the number of partitions), so that letters of one partition keep their order.
     """
 
-    def __init__(self, config: Callable[[], ConsumerConfig], group: str) -> None:
+    def __init__(self, config: Callable[[], ConsumerConfig | ShareConsumerConfig], group: str) -> None:
         self._config = config
         self._group = group
         self._producer: Producer | None = None

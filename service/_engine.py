@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import groupby
 from operator import itemgetter
@@ -13,14 +13,16 @@ from typing import TYPE_CHECKING, Any
 from ..client.waiting import now_ms
 from ..consumer.consumer import AsyncGroupConsumer
 from ..consumer.errors import StaleRecordError, short_text
+from ..consumer.event_lines import line_of
 from ..consumer.events import Event
 from ..consumer.run.closing import LEAVE_MS
+from ..consumer.share.event_lines import line_of_share
 from ..protocol import KohortError, TopicPartition
 from ..statemachine import MemberState
 from ._calls import LongCalls
 from ._deadletter import DeadLetters
 from ._exactly_once import StoredOffsets
-from ._handlers import Handler, HandlerFailedError, HandlerFunction
+from ._handlers import Handler, HandlerFailedError, HandlerFunction, place_of
 from ._kafka_output import KafkaTransactions
 from ._left_letters import tell_left_letters
 from ._log import ServiceLog
@@ -31,8 +33,10 @@ from ._running import RunningHandler
 
 if TYPE_CHECKING:
     from ..consumer.record import Record
+    from ._deliveries import LockedRecord
     from ._exactly_once import Once
     from ._kafka_output import KafkaOutput
+    from ._share_source import ShareSource
     from ._tracing import Tracing
 
 #: Most records, and most bytes, taken from the consumer at a time.
@@ -57,7 +61,7 @@ class Engine:
         self,
         handlers: Sequence[Handler],
         *,
-        config: dict[str, Any],
+        config: Mapping[str, object],
         drain_timeout_ms: int,
         backlog_max_bytes: int,
         progress: HandlingProgress,
@@ -65,23 +69,20 @@ class Engine:
         once: Once | None = None,
         output: KafkaOutput | None = None,
         tracing: bool = False,
+        hold_retries_ms: int | None = None,
     ) -> None:
-        if output is not None:
-            # offsets are committed in transactions; of other transactions only committed records are read
-            config = {"isolation_level": "read_committed", **config, "enable_auto_commit": False}
         self._consumed: dict[str, int] = dict.fromkeys((t for h in handlers for t in h.all_topics), 0)
-        self._consumer = AsyncGroupConsumer(
-            *self._consumed,
-            drain_timeout_ms=0,  # _revoking does it: it knows which records have not begun
-            on_partitions_revoking=self._on_revoking,
-            on_partitions_assigned=self._on_assigned,
-            on_partitions_lost=self._on_lost,
-            **config,
-        )
-        self._consumer.logged = False
-        # a letter may be there before the group has committed anything of its partition
-        self._consumer.parts.positions.policies = {t: "earliest" for h in handlers for t in h.retry_topics}
-        self.group = group = self._consumer.config.group
+        self._stored: StoredOffsets | None = None
+        self._output: KafkaTransactions | None = None
+        #: Records come from one of the two; hold_retries_ms is for share groups.
+        self._consumer: AsyncGroupConsumer | None = None
+        self._share: ShareSource | None = None
+        self._source: AsyncGroupConsumer | ShareSource
+        if hold_retries_ms is None:
+            self._source = self._consumer = self._make_consumer(handlers, dict(config), once, output)
+        else:
+            self._source = self._share = self._make_share(handlers, config, hold_retries_ms)
+        self.group = group = self._source.config.group
         self._counters = ServiceCounters()
         self._drain_timeout_ms = drain_timeout_ms
         self._backlog_max_bytes = backlog_max_bytes
@@ -94,37 +95,72 @@ class Engine:
         self.failure: Exception | None = None
         #: Partitions revoked while a poll's records were being prepared.
         self._released: set[TopicPartition] = set()
-        self._repeated = ServiceLog()
-        self._dead_letters = DeadLetters(lambda: self._consumer.config, group)
-        self._stored = None if once is None else StoredOffsets(once, self._consumer, self._on_failure)
-        self._output = None if output is None else self._make_transactions(output)
-        if output is not None:
-            self._consumer.parts.committer.keeps_starts = True  # whatever transactions commit later
+        self._repeated = ServiceLog(line_of if self._share is None else line_of_share)
+        self._dead_letters = DeadLetters(lambda: self._source.config, group)
         for handler in handlers:
             handler.output = None if self._output is None else self._output.add
             handler.encoders = None if output is None else output.encoders
-        self._running = [
-            RunningHandler(
-                handler,
-                done=self._on_done if self._output is None else lambda _: None,
-                send=self._dead_letters.send if self._output is None else self._output.dead_letter,
-                on_failure=self._on_failure,
-                pause=self._pause_partition,
-                resume=self._resume_partition,
-                give_back=lambda record: self._consumer.parts.delivery.give_back(record),
-            )
-            for handler in handlers
-        ]
-        self._long_calls = LongCalls(
-            self._running, progress.stalled_after_ms / 1000, self.group, self._repeated
-        )
+            handler.deliveries = None if self._share is None else self._share.deliveries
+        self._running = [self._make_running(handler) for handler in handlers]
+        self._recent_s = progress.stalled_after_ms / 1000
+        #: A lock that was lost while a handler was at the record, and when.
+        self._told_lost, self._lost_at = "", 0.0
+        self._long_calls = LongCalls(self._running, self._recent_s, self.group, self._repeated)
         self._fails_on_hanging_call = fail_probes_on_hanging_call
         self._by_topic = {topic: each for each in self._running for topic in each.handler.all_topics}
-        self._consumer.events.listen(self._on_event)
-        self._consumer.parts.delivery.halting = self._halt_all
+        self._source.events.listen(self._on_event)
         spans = self._make_tracing() if tracing else None
         for handler in handlers:
             handler.group, handler.tracing, handler.once = group, spans, once
+
+    def _make_consumer(
+        self,
+        handlers: Sequence[Handler],
+        config: dict[str, Any],
+        once: Once | None,
+        output: KafkaOutput | None,
+    ) -> AsyncGroupConsumer:
+        if output is not None:
+            # offsets are committed in transactions; of other transactions only committed records are read
+            config = {"isolation_level": "read_committed", **config, "enable_auto_commit": False}
+        consumer = AsyncGroupConsumer(
+            *self._consumed,
+            drain_timeout_ms=0,  # _revoking does it: it knows which records have not begun
+            on_partitions_revoking=self._on_revoking,
+            on_partitions_assigned=self._on_assigned,
+            on_partitions_lost=self._on_lost,
+            **config,
+        )
+        consumer.logged = False
+        # a letter may be there before the group has committed anything of its partition
+        consumer.parts.positions.policies = {t: "earliest" for h in handlers for t in h.retry_topics}
+        consumer.parts.delivery.halting = self._halt_all
+        if once is not None:
+            self._stored = StoredOffsets(once, consumer, self._on_failure)
+        if output is not None:
+            self._output = KafkaTransactions(output, consumer, fail=self._on_failure, limit=self._limit_calls)
+            consumer.parts.committer.keeps_starts = True  # whatever transactions commit later
+        return consumer
+
+    def _make_share(
+        self, handlers: Sequence[Handler], config: Mapping[str, object], hold_ms: int
+    ) -> ShareSource:
+        from ._share_source import ShareSource
+
+        return ShareSource(list(self._consumed), config, handlers, hold_ms=hold_ms, drop=self._on_lock_lost)
+
+    def _make_running(self, handler: Handler) -> RunningHandler:
+        source = self._consumer
+        return RunningHandler(
+            handler,
+            done=self._on_done if self._output is None else lambda _: None,
+            send=self._dead_letters.send if self._output is None else self._output.dead_letter,
+            on_failure=self._on_failure,
+            pause=self._pause_partition,
+            resume=self._resume_partition,
+            give_back=lambda record: None if source is None else source.parts.delivery.give_back(record),
+            dropped=(lambda _: None) if self._share is None else self._share.give_back,
+        )
 
     @property
     def ending(self) -> bool:
@@ -142,16 +178,20 @@ class Engine:
         for each in self._running:
             if each.handler.function == function:
                 each.hold(held)
+                self._hold_topics(each)
 
-    def _make_transactions(self, output: KafkaOutput) -> KafkaTransactions:
-        return KafkaTransactions(output, self._consumer, fail=self._on_failure, limit=self._limit_calls)
+    def _hold_topics(self, each: RunningHandler) -> None:
+        """Lock no records of a share group for a handler that is paused."""
+        if self._share is not None:
+            topics = each.handler.all_topics
+            (self._share.pause if each.handler.held else self._share.resume)(*topics)
 
     def _limit_calls(self, begins: Begins) -> None:
         for each in self._running:
             each.queues.limit(begins)
 
     def _halt_all(self, halted: bool) -> None:
-        owned = self._consumer.assignment()
+        owned = self._source.assignment()
         for each in self._running:
             each.halt(halted, owned)
 
@@ -160,17 +200,20 @@ class Engine:
         try:
             if self._output is not None:
                 await self._output.start()
-            await self._consumer.start()
+            for each in self._running:
+                self._hold_topics(each)
+            await self._source.start()
         except BaseException:
             if self._output is not None:
                 await self._output.close(timeout_ms=0)
             raise
         self.started = True
-        cluster, topics = (
-            self._consumer.parts.cluster,
-            [t for each in self._running for t in each.handler.topics],
-        )
-        self._looking = asyncio.create_task(tell_left_letters(cluster, self.group, topics, self._by_topic))
+        if self._consumer is not None:
+            cluster = self._consumer.parts.cluster
+            topics = [t for each in self._running for t in each.handler.topics]
+            self._looking = asyncio.create_task(
+                tell_left_letters(cluster, self.group, topics, self._by_topic)
+            )
 
     async def run(self) -> None:
         """Handle records until a stop or a failure, drain, commit, leave. Raises the failure."""
@@ -188,12 +231,14 @@ class Engine:
         if self._looking is not None:
             self._looking.cancel()
         try:
+            if self._share is not None:
+                await self._begin_no_more(self._share)
             await self._release_partitions(None, self._drain_timeout_ms)
         finally:
             try:
                 await asyncio.gather(
                     # it takes LEAVE_MS more where LeaveGroup is not answered
-                    self._consumer.close(timeout_ms=max(0.0, until_ms - LEAVE_MS - now_ms())),
+                    self._source.close(timeout_ms=max(0.0, until_ms - LEAVE_MS - now_ms())),
                     *(each.close() for each in self._running),
                 )
             finally:
@@ -203,8 +248,15 @@ class Engine:
                 if self._stored is not None:
                     self._stored.close()
 
+    async def _begin_no_more(self, share: ShareSource) -> None:
+        """Give back what has not begun, for others; but write the letters of what is delivered no more."""
+        for each in self._running:
+            each.queues.hold(True)
+        with suppress(KohortError):
+            await self._hand_over(await share.getmany(POLL_RECORDS, 0.0, POLL_BYTES))
+
     async def _poll_records(self) -> None:
-        consumer, loop = self._consumer, asyncio.get_running_loop()
+        consumer, loop = self._source, asyncio.get_running_loop()
         announcing: asyncio.Task[None] | None = None
         most_bytes = min(POLL_BYTES, self._backlog_max_bytes)
         while self.failure is None and not (announcing is not None and announcing.done()):
@@ -239,7 +291,7 @@ class Engine:
             # without the stored offsets these may be the wrong records
             return
         # so that all of them together stay within the limit
-        share = self._backlog_max_bytes // max(1, len(self._consumer.assignment()))
+        share = self._backlog_max_bytes // max(1, len(self._source.assignment()))
         for run in runs:
             partition = run[0].topic_partition
             self._consumed[partition.topic] += len(run)
@@ -249,16 +301,20 @@ class Engine:
         self._long_calls.warn_of_long(now)
         finished = self.finished
         waiting = sum(each.queues.backlog for each in self._running if not each.handler.held)
-        if idle and not waiting and self._consumer.config.isolation_level == "read_uncommitted":
-            # under read_committed another client's open transaction may hold records back, which is no
-            # standstill of this service
-            paused = self._consumer.paused()
-            waiting = sum(
-                behind
-                for partition, behind in self._consumer.lag().items()
-                if partition not in paused and not self._by_topic[partition.topic].handler.held
-            )
+        if idle and not waiting and self._consumer is not None:
+            waiting = self._count_unread(self._consumer)
         self._progress.observe(now, finished=finished, waiting=waiting)
+
+    def _count_unread(self, consumer: AsyncGroupConsumer) -> int:
+        if consumer.config.isolation_level != "read_uncommitted":
+            # another client's open transaction may hold records back, which is no standstill of this service
+            return 0
+        paused = consumer.paused()
+        return sum(
+            behind
+            for partition, behind in consumer.lag().items()
+            if partition not in paused and not self._by_topic[partition.topic].handler.held
+        )
 
     # -- the consumer's events and callbacks ----------------------------------------------------------------
 
@@ -288,6 +344,15 @@ class Engine:
                 async with asyncio.timeout_at(max(until, asyncio.get_running_loop().time() + SETTLE_S)):
                     await self._output.settle(taken)
 
+    def _on_lock_lost(self, record: LockedRecord) -> None:
+        each = self._by_topic[record.topic]
+        if each.drop(record):
+            self._told_lost = (
+                f"handler {each.handler.name} was at {place_of([record])} when its lock ended, so it is "
+                "delivered again"
+            )
+            self._lost_at = asyncio.get_running_loop().time()
+
     async def _on_assigned(self, partitions: Iterable[TopicPartition]) -> None:
         if self._stored is not None:
             await self._stored.go_to(tuple(partitions))
@@ -295,24 +360,24 @@ class Engine:
     def _make_tracing(self) -> Tracing:
         from ._tracing import Tracing
 
-        client_id = self._consumer.config.client_id
-        return Tracing(self.group, client_id, lambda: self._consumer.state.member_id)
+        client_id = self._source.config.client_id
+        return Tracing(self.group, client_id, lambda: self._source.state.member_id)
 
     # -- the handlers' callbacks ----------------------------------------------------------------------------
 
     def _on_done(self, record: Record) -> None:
         try:
-            self._consumer.done(record)
+            self._source.done(record)
         except StaleRecordError as error:
             self._repeated.line("stale", logging.INFO, "group %s: %s", self.group, error)
 
     def _pause_partition(self, partition: TopicPartition) -> None:
         with suppress(KeyError):  # on its way to another member
-            self._consumer.pause(partition)
+            self._source.pause(partition)
 
     def _resume_partition(self, partition: TopicPartition) -> None:
         with suppress(KeyError):
-            self._consumer.resume(partition)
+            self._source.resume(partition)
 
     def _on_failure(self, error: Exception) -> None:
         # the handler's traceback is enough
@@ -331,8 +396,9 @@ class Engine:
 
     @property
     def postponed(self) -> int:
-        """How many of these were moved to a retry topic."""
-        return sum(each.handler.counters.postponed for each in self._running)
+        """How many of these were moved to a retry topic, or released: they come again."""
+        counters = [each.handler.counters for each in self._running]
+        return sum(each.postponed + each.released for each in counters)
 
     # -- for probes -----------------------------------------------------------------------------------------
 
@@ -340,7 +406,7 @@ class Engine:
         """Why no record can be handled now; None when the member has joined and is not stopping."""
         if self.ending:
             return "stopping"
-        status = self._consumer.state
+        status = self._source.state
         return None if status.state is MemberState.STABLE else f"the member is {status.state.value}"
 
     def complaint(self) -> str | None:
@@ -351,16 +417,20 @@ class Engine:
         return complaint
 
     def remarks(self) -> list[str]:
-        """The calls that have run for longer than ``stalled_after_ms``, a line for each."""
-        return self._long_calls.describe(asyncio.get_running_loop().time())
+        """The calls that have run for longer than ``stalled_after_ms``, a line for each, and the lock that a
+        call has lost within that time.
+        """
+        now = asyncio.get_running_loop().time()
+        lost = [self._told_lost] if self._told_lost and now - self._lost_at < self._recent_s else []
+        return [*self._long_calls.describe(now), *lost]
 
     def snapshot(self, live: bool) -> Snapshot:
         """Numbers for /metrics."""
         now = asyncio.get_running_loop().time()
         return Snapshot(
             group=self.group,
-            state=self._consumer.state.state.value,
-            assigned=len(self._consumer.assignment()),
+            state=self._source.state.state.value,
+            assigned=len(self._source.assignment()),
             live=live,
             handlers=[
                 HandlerNumbers(
@@ -373,5 +443,6 @@ class Engine:
             ],
             counters=self._counters,
             consumed=self._consumed,
-            lag=self._consumer.lag(),
+            lag=self._source.lag(),
+            locks=None if self._share is None else self._share.lock_numbers,
         )

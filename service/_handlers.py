@@ -9,14 +9,15 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from ..consumer.errors import ConsumerError, short_text
 from ..consumer.reading.user_decoders import Decoder, InvalidRecordError
 from ..consumer.record import Record
 from ..producer import ProducerRecord
 from ..producer.encoding import Encoders
-from ._deadletter import wall_ms
+from ._deadletter import DeadLetterError, wall_ms
+from ._deliveries import Deliveries, LastDeliveryError, all_lost, reject, release
 from ._dependencies import SignatureError, Wanted
 from ._log import ServiceLog
 from ._queues import ONE_BY_ONE, Outcome, Partly
@@ -35,6 +36,8 @@ HandlerFunction = Callable[..., Any]
 
 #: Values of a batch are validated on the event loop for this long at a stretch.
 STRETCH_S = 0.005
+#: In a share group: pause before a dead letter that could not be written is tried again.
+LETTER_PAUSE_S = 1.0
 
 _key_of: Callable[[Any], Hashable] = itemgetter(Record._fields.index("key"))
 _offset_of: Callable[[Any], Hashable] = itemgetter(Record._fields.index("offset"))
@@ -69,13 +72,16 @@ class HandlerTimeoutError(ConsumerError, TimeoutError):
     """A handler took longer than its ``timeout_ms``. It was cancelled and counts as failed."""
 
 
+_R = TypeVar("_R", bound=Record)
+
+
 class FailedRecordsError(ConsumerError):
     """Raised by a batch handler that failed with only some of its records; the others count as done.
 
     ``failed`` has the error of each: the record is retried, and finally set aside, as if it had been alone.
     """
 
-    def __init__(self, failed: Mapping[Record, Exception]) -> None:
+    def __init__(self, failed: Mapping[_R, Exception]) -> None:
         if not failed:
             raise ValueError("FailedRecordsError without a record: return, if none has failed")
         for record, error in failed.items():
@@ -84,7 +90,7 @@ class FailedRecordsError(ConsumerError):
                     f"FailedRecordsError takes exceptions by Record, not a {type(error).__name__} by a "
                     f"{type(record).__name__}"
                 )
-        self.failed = dict(failed)
+        self.failed: dict[Record, Exception] = dict(failed.items())
         first = next(iter(self.failed))
         super().__init__(
             f"{len(failed)} records, {place_of([first])} first: {short_text(self.failed[first])}"
@@ -114,6 +120,8 @@ class Counters:
     handled: int = 0
     failed: int = 0
     retried: int = 0
+    released: int = 0
+    archived: int = 0
     postponed: int = 0
     invalid: int = 0
     dead_letters: int = 0
@@ -153,6 +161,8 @@ class Handler:
     group: str = ""
     tracing: Tracing | None = None
     once: Once | None = None
+    #: Of a share group; None in a consumer group, where a record stays with the member until it is done.
+    deliveries: Deliveries | None = None
     #: Takes the results of calls for these records.
     output: Callable[[list[Record], list[ProducerRecord]], None] | None = None
     #: Encoders of the results of calls.
@@ -198,7 +208,13 @@ class Handler:
         """Function from a record to its queue in the partition; None if the partition has a single queue."""
         if self.lanes == "partition":
             return None
+        if self.batch > 1:
+            return self._block_of  # of a share group: several batches of a partition at the same time
         return _key_of if self.lanes == "key" else _offset_of
+
+    def _block_of(self, record: object) -> Hashable:
+        assert isinstance(record, Record), "others are not handled"
+        return record.offset // self.batch
 
     async def run(
         self, records: list[Record], attempt: int, threads: DaemonThreads | None, send: SendDeadLetter
@@ -410,11 +426,15 @@ class Handler:
         threads: DaemonThreads | None,
         send: SendDeadLetter,
     ) -> Outcome:
-        invalid = isinstance(error, InvalidRecordError)
+        if self.deliveries is not None and all_lost(records):
+            return None  # others have them
         # a value that does not fit the model never will: no retry
+        invalid = isinstance(error, InvalidRecordError)
+        if self.deliveries is not None:
+            attempt += self.deliveries.tries_before(records)
         delay_ms = None if invalid else self.retry.delay_ms(attempt, error)
         self.counters.failed += not invalid
-        if delay_ms is not None:
+        if delay_ms is not None and self._can_wait(records, delay_ms):
             self.counters.retried += 1
             self._log_call(
                 logging.WARNING,
@@ -427,40 +447,107 @@ class Handler:
             text = "handler %s failed with the %d records %s, which are now handled one by one: %s"
             self._log_call(logging.WARNING, text, (self.name, len(records), place_of(records)), error)
             return ONE_BY_ONE
+        record = records[0]
         self.counters.invalid += invalid
         topic = due_ms = None
         if not invalid and isinstance(error, self.retry.retry_on):
-            topic = self._next_retry_topic(records[0])
+            topic = self._next_retry_topic(record)
         if topic is not None:
             due_ms = wall_ms() + self.retry_topics[topic]
         else:
             topic = self._letter_topic(error)
+        if self.deliveries is not None:
+            again = self.deliveries.is_handled_again(record, with_letter=topic is not None)
+            # a delay that is too long for a lock is kept by a retry topic, and by nothing else
+            if topic is None or (delay_ms is not None and due_ms is None and again):
+                self._release_record(record, attempt, error, again=again)
+                return None
         if topic is None:
-            raise HandlerFailedError(self.name, records[0], attempt, error) from error
-        try:
-            await send(topic, records[0], error, attempt, due_ms)
-        except Exception:
-            text = "handler %s gave up %s after try %d, and it could not be set aside: %s"
-            self._log_call(logging.ERROR, text, (self.name, place_of(records), attempt), error)
-            raise
+            raise HandlerFailedError(self.name, record, attempt, error) from error
+        await self._set_aside(topic, record, error, attempt, due_ms, threads, send)
+        return None
+
+    async def _set_aside(
+        self,
+        topic: str,
+        record: Record,
+        error: BaseException,
+        attempt: int,
+        due_ms: int | None,
+        threads: DaemonThreads | None,
+        send: SendDeadLetter,
+    ) -> None:
+        """Write the record to a dead-letter or retry topic; then it is done."""
+        place = place_of([record])
+        while True:
+            try:
+                if self.deliveries is not None:
+                    self.deliveries.keep(record)
+                await send(topic, record, error, attempt, due_ms)
+                break
+            except Exception as refusal:
+                text = "handler %s gave up %s after try %d, and it could not be set aside: %s"
+                self._log_call(logging.ERROR, text, (self.name, place, attempt), error)
+                if self.deliveries is None or not isinstance(refusal, DeadLetterError):
+                    raise
+                self._log_call(
+                    logging.ERROR, "handler %s keeps %s locked for it: %s", (self.name, place), refusal
+                )
+                if all_lost([record]):
+                    return
+            # a stop, and the next start, would cost a delivery of each record that is locked
+            await asyncio.sleep(LETTER_PAUSE_S)
         if self.once is not None and threads is not None:
-            await threads.call(functools.partial(self.once.skip, records[0]))
+            await threads.call(functools.partial(self.once.skip, record))
         if due_ms is not None:
             self.counters.postponed += 1
             text = "handler %s failed with %s (try %d), again in %d ms from the retry topic %s: %s"
             delay_ms = self.retry_topics[topic]
-            self._log_call(
-                logging.WARNING, text, (self.name, place_of(records), attempt, delay_ms, topic), error
-            )
-            return None
+            self._log_call(logging.WARNING, text, (self.name, place, attempt, delay_ms, topic), error)
+            return
+        if self.deliveries is not None:
+            reject(record)
         self.counters.dead_letters += 1
-        self._log_call(
-            logging.ERROR,
-            "handler %s gave up %s after try %d; the record is in the dead-letter topic %s: %s",
-            (self.name, place_of(records), attempt, topic),
-            error,
+        text = "handler %s gave up %s after try %d; the record is in the dead-letter topic %s: %s"
+        self._log_call(logging.ERROR, text, (self.name, place, attempt, topic), error)
+
+    # -- share groups ---------------------------------------------------------------------------------------
+
+    def is_for_letter(self, record: Record) -> bool:
+        """Whether the group delivers it for the last time, which is for its dead letter."""
+        if self.deliveries is None or not self.deliveries.is_last(record):
+            return False
+        return self._letter_topic(LastDeliveryError(self.deliveries.limit)) is not None
+
+    async def bury(self, record: Record, send: SendDeadLetter) -> None:
+        """Write the letter of a record that is for it."""
+        assert self.deliveries is not None, "of a share group"
+        error = LastDeliveryError(self.deliveries.limit)
+        topic = self._letter_topic(error)
+        assert topic is not None, "is_for_letter was asked"
+        tries = self.deliveries.tries_before([record])
+        await self._set_aside(topic, record, error, tries, None, None, send)
+
+    def _can_wait(self, records: list[Record], delay_ms: float) -> bool:
+        return self.deliveries is None or self.deliveries.can_wait(records, delay_ms)
+
+    def _release_record(self, record: Record, attempt: int, error: BaseException, *, again: bool) -> None:
+        """Give the record back to its group, which archives it after its last delivery."""
+        release(record)
+        values = (self.name, place_of([record]), attempt)
+        if again:
+            self.counters.released += 1
+            text = "handler %s failed with %s (try %d); the record is released, to be delivered again: %s"
+            self._log_call(logging.WARNING, text, values, error)
+            return
+        self.counters.archived += 1
+        text = (
+            "handler %s failed with %s (try %d) in its last delivery, and it has no dead-letter topic: the "
         )
-        return None
+        text += (
+            "group archives the record, and nobody gets it again. Give the handler dead_letter='TOPIC': %s"
+        )
+        self._log_call(logging.ERROR, text, values, error)
 
     async def _after_some_failed(
         self, records: list[Record], failed: Mapping[Record, Exception], attempt: int, send: SendDeadLetter

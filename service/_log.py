@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
-from ..consumer.event_lines import line_of
+from ..consumer.event_lines import Line, line_of
 from ..consumer.events import Event
 
 #: Most lines of a kind in an interval; the first has the traceback.
@@ -29,7 +29,8 @@ class ServiceLog:
     For use on an event loop, whose clock it uses. The number of kinds is bounded by the program's text.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, line_of_event: Callable[[Event], Line] = line_of) -> None:
+        self._line_of_event = line_of_event
         self._kinds: dict[Hashable, _Interval] = {}
 
     def line(
@@ -51,5 +52,5 @@ class ServiceLog:
 
     def event(self, group: str, event: Event) -> None:
         """Write an event's line: warnings for what may need a person, details as DEBUG."""
-        level, text = line_of(event)
+        level, text = self._line_of_event(event)
         self.line((type(event), level), level, "group %s: %s", group, text)

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 
 #: (values of the labels besides the group, value) of each sample
 Samples = Sequence[tuple[list[str], float]]
+#: Prefix of Kafka's metrics of a member.
+_COORDINATOR = "kafka_consumer_coordinator_"
+#: Name, help, whether it is a counter, labels besides the group, samples
+_Family = tuple[str, str, bool, tuple[str, ...], Samples]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +76,17 @@ class HandlerNumbers(NamedTuple):
     oldest_call_s: float
 
 
+class LockNumbers(NamedTuple):
+    """Of a share group: records locked for this member, locks that ended too early, records that came again,
+    and how often the group delivers one.
+    """
+
+    held: int
+    lost: int
+    redelivered: int
+    limit: int
+
+
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     group: str
@@ -82,34 +97,26 @@ class Snapshot:
     counters: ServiceCounters
     consumed: Mapping[str, int]
     lag: Mapping[TopicPartition, int]
+    locks: LockNumbers | None = None
 
 
-def metric_families(now: Snapshot) -> Iterator[tuple[str, str, bool, tuple[str, ...], Samples]]:
-    """Name, help, whether it is a counter, labels besides the group, and samples of each metric."""
-    kafka, seen, handlers = "kafka_consumer_coordinator_", now.counters, now.handlers
-    last: Samples = [] if seen.last_rebalance is None else [([], seen.clock() - seen.last_rebalance)]
+def metric_families(now: Snapshot) -> Iterator[_Family]:
+    """The metrics of a service."""
+    handlers = now.handlers
     yield from (
-        (f"{kafka}assigned_partitions", "Partitions assigned", False, (), [([], now.assigned)]),
-        (f"{kafka}rebalance", "Rebalances completed", True, (), [([], seen.rebalances)]),
-        (f"{kafka}failed_rebalance", "Joins and syncs refused", True, (), [([], seen.failed_rebalances)]),
-        (f"{kafka}rebalance_latency", "Seconds in rebalances", True, (), [([], seen.rebalance_seconds)]),
-        (f"{kafka}commit", "Commits acknowledged", True, (), [([], seen.commits)]),
-        (f"{kafka}last_rebalance_seconds_ago", "Seconds since the last rebalance", False, (), last),
-        ("kohort_consumer_failed_commits", "Commits that failed", True, (), [([], seen.failed_commits)]),
-        ("kohort_consumer_lost_partitions", "Partitions lost", True, (), [([], seen.lost_partitions)]),
+        (f"{_COORDINATOR}assigned_partitions", "Partitions assigned", False, (), [([], now.assigned)]),
         ("kohort_service_live", "1 while the service makes progress", False, (), [([], int(now.live))]),
         ("kohort_consumer_state", "1 for the state of the member", False, ("state",), [([now.state], 1)]),
     )
+    yield from _of_consumer_group(now.counters) if now.locks is None else _of_share_group(now.locks)
     kafka = "kafka_consumer_fetch_manager_"
     consumed = [([topic], count) for topic, count in now.consumed.items()]
-    resets = [([topic], count) for topic, count in seen.resets.items()]
     lag = [([p.topic, str(p.partition)], behind) for p, behind in now.lag.items()]
     most = max(now.lag.values(), default=0)
     yield from (
         (f"{kafka}records_consumed", "Records handed to handlers", True, ("topic",), consumed),
         (f"{kafka}records_lag", "Records behind the end", False, ("topic", "partition"), lag),
         (f"{kafka}records_lag_max", "Most records behind the end", False, (), [([], most)]),
-        ("kohort_consumer_offset_resets", "Positions that were reset", True, ("topic",), resets),
     )
     for name, text, read in _COUNTERS:
         yield name, text, True, ("handler",), [([each.handler.name], read(each.handler)) for each in handlers]
@@ -117,10 +124,37 @@ def metric_families(now: Snapshot) -> Iterator[tuple[str, str, bool, tuple[str, 
         yield name, text, False, ("handler",), [([each.handler.name], show(each)) for each in handlers]
 
 
+def _of_consumer_group(seen: ServiceCounters) -> Iterator[_Family]:
+    kafka = _COORDINATOR
+    last: Samples = [] if seen.last_rebalance is None else [([], seen.clock() - seen.last_rebalance)]
+    resets = [([topic], count) for topic, count in seen.resets.items()]
+    yield from (
+        (f"{kafka}rebalance", "Rebalances completed", True, (), [([], seen.rebalances)]),
+        (f"{kafka}failed_rebalance", "Joins and syncs refused", True, (), [([], seen.failed_rebalances)]),
+        (f"{kafka}rebalance_latency", "Seconds in rebalances", True, (), [([], seen.rebalance_seconds)]),
+        (f"{kafka}commit", "Commits acknowledged", True, (), [([], seen.commits)]),
+        (f"{kafka}last_rebalance_seconds_ago", "Seconds since the last rebalance", False, (), last),
+        ("kohort_consumer_failed_commits", "Commits that failed", True, (), [([], seen.failed_commits)]),
+        ("kohort_consumer_lost_partitions", "Partitions lost", True, (), [([], seen.lost_partitions)]),
+        ("kohort_consumer_offset_resets", "Positions that were reset", True, ("topic",), resets),
+    )
+
+
+def _of_share_group(locks: LockNumbers) -> Iterator[_Family]:
+    yield from (
+        ("kohort_share_locks_held", "Records locked for this member", False, (), [([], locks.held)]),
+        ("kohort_share_locks_lost", "Locks that ended too early", True, (), [([], locks.lost)]),
+        ("kohort_share_redeliveries", "Records that came again", True, (), [([], locks.redelivered)]),
+        ("kohort_share_delivery_limit", "Deliveries of a record", False, (), [([], locks.limit)]),
+    )
+
+
 _COUNTERS: list[tuple[str, str, Callable[[Handler], float]]] = [
     ("kohort_handler_records", "Records handled", lambda h: h.counters.handled),
     ("kohort_handler_failures", "Tries that raised", lambda h: h.counters.failed),
     ("kohort_handler_retries", "Tries that were repeated", lambda h: h.counters.retried),
+    ("kohort_handler_released", "Records given back to the share group", lambda h: h.counters.released),
+    ("kohort_handler_archived", "Records that had no dead-letter topic", lambda h: h.counters.archived),
     ("kohort_handler_postponed", "Records moved to a retry topic", lambda h: h.counters.postponed),
     ("kohort_handler_invalid_records", "Records that did not fit the model", lambda h: h.counters.invalid),
     ("kohort_handler_dead_letters", "Records set aside", lambda h: h.counters.dead_letters),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import ConfigDict
 
 from ..client.errors import ConfigError
 from ..client.security import context_and_login
 from ..consumer.config import ConsumerConfig, consumer_config
+from ..consumer.share.config import ShareConsumerConfig, share_consumer_config
 from ..settings import MAX_INT, MAX_LONG, SERVICE, Row, Scope, read_settings
 from ..settings.model import SettingsModel
 from ._tracing import require_opentelemetry
@@ -24,6 +25,22 @@ class ServiceSettings(SettingsModel):
     model_config = ConfigDict(strict=True)
     SCOPE: ClassVar[Scope] = SERVICE
 
+    group_type: Annotated[
+        Literal["consumer", "share"],
+        Row(
+            "type of the group: a consumer group, whose members have partitions of their own, or a share "
+            "group, whose members get single records of the same partitions"
+        ),
+    ] = "consumer"
+    hold_retries_ms: Annotated[
+        int,
+        Row(
+            "in a share group: longest wait for the next try of a record for which it stays locked; before a "
+            "longer one it is released",
+            0,
+            MAX_INT,
+        ),
+    ] = 60_000
     drain_timeout_ms: Annotated[
         int | None,
         Row(
@@ -66,10 +83,23 @@ def check_consumer(config: dict[str, object]) -> ConsumerConfig:
     return checked
 
 
-def drain_ms(wanted: int | None, rebalance_ms: int) -> int:
+def check_share_consumer(config: dict[str, object]) -> ShareConsumerConfig:
+    """As ``check_consumer``, for a service of a share group."""
+    if config.get("group_instance_id") is not None:
+        raise ConfigError(
+            "group_instance_id: a share group has no static members, since nothing is handed over"
+        )
+    checked = share_consumer_config(**config)
+    context_and_login(checked)
+    return checked
+
+
+def drain_ms(wanted: int | None, rebalance_ms: int | None) -> int:
     """The time for a drain: the group waits no longer than the rebalance timeout, commit and join
-    included.
+    included; a share group (None) waits for nobody.
     """
+    if rebalance_ms is None:
+        return DRAIN_TIMEOUT_MS if wanted is None else wanted
     longest = rebalance_ms * 9 // 10
     if wanted is None:
         return min(DRAIN_TIMEOUT_MS, longest)

@@ -149,10 +149,14 @@ class QueueScheduler:
     batch: int
     done: Callable[[Any, PartitionQueues], None]
     on_failure: Callable[[BaseException], None]
+    #: Called for each record that is dropped, not done.
+    dropped: Callable[[Any], None] = lambda _: None
     _partitions: dict[TopicPartition, PartitionQueues] = field(default_factory=dict)
     #: Partitions with ready queues, in the order of their turns.
     _turns: deque[PartitionQueues] = field(default_factory=deque)
     _slots: set[asyncio.Task[None]] = field(default_factory=set)
+    #: Abandoned ones whose calls run on.
+    _left: set[KeyQueue] = field(default_factory=set)
     #: Whether no call begins now.
     held: bool = False
     _begins: Begins = Begins.ALL
@@ -177,6 +181,7 @@ class QueueScheduler:
         """The queues whose ``taken`` records are being handled now."""
         for work in self._partitions.values():
             yield from (queue for queue in work.queues.values() if queue.slot is not None)
+        yield from self._left
 
     @property
     def oldest_call(self) -> float | None:
@@ -243,6 +248,39 @@ class QueueScheduler:
         for partition, work in list(self._partitions.items()):
             if partition not in partitions:
                 self._give_up_waiting(work)
+
+    def drop(self, partition: TopicPartition, record: Waiting) -> KeyQueue | None:
+        """Drop a record that others have by now, unless a call has it: then return the call's queue."""
+        work = self._partitions.get(partition)
+        queue = (
+            None if work is None else work.queues.get(None if self.key_of is None else self.key_of(record))
+        )
+        if work is None or queue is None:
+            return None
+        if record in queue.waiting:
+            queue.waiting.remove(record)
+        elif queue.slot is None:
+            queue.taken = [taken for taken in queue.taken if taken is not record]
+        else:
+            return queue
+        self._forget_records(work, [record])
+        if not queue.taken and not queue.waiting:
+            self._abandon_queue(queue)
+        return None
+
+    def leave_call(self, queue: KeyQueue, *, cancel: bool) -> None:
+        """Cancel the call of a queue, or let it run on: its records are dropped, those behind them go on."""
+        work, slot, taken = queue.partition, queue.slot, queue.taken
+        rest, queue.waiting = queue.waiting, deque()
+        if not cancel:
+            queue.slot = None
+        self._abandon_queue(queue)
+        if not cancel:
+            queue.slot, queue.taken = slot, taken
+            self._left.add(queue)
+        if rest:
+            self._begin_call(work, queue.key, rest)
+            self._fill_slots()
 
     def _begin_call(self, work: PartitionQueues, key: Hashable, records: deque[Waiting]) -> None:
         queue = work.queues[key] = KeyQueue(work, key, records)
@@ -340,6 +378,9 @@ class QueueScheduler:
         """Cancel all calls; nothing may be added afterwards. Returns how many calls do not end in time."""
         for work in list(self._partitions.values()):
             self._give_up_all(work)
+        for queue in self._left:
+            if queue.slot is not None:
+                queue.slot.cancel()
         if not self._slots:
             return 0
         _, late = await asyncio.wait(self._slots, timeout=timeout_s)
@@ -370,6 +411,7 @@ class QueueScheduler:
                         raise
                 finally:
                     queue.partition.running -= 1
+                    self._left.discard(queue)
                 queue = None if this.cancelling() else self._next_queue(len(self._slots) - 1)
         finally:
             # in the same step as the search that found no ready queue, or a queue could miss its slot
@@ -500,11 +542,11 @@ class QueueScheduler:
         queue.waiting.clear()
         self._end_queue(queue)
 
-    @staticmethod
-    def _forget_records(work: PartitionQueues, records: Iterable[Waiting]) -> None:
+    def _forget_records(self, work: PartitionQueues, records: Iterable[Waiting]) -> None:
         for record in records:
             work.records -= 1
             work.bytes -= size_of(record)
+            self.dropped(record)
 
 
 def _first_offset(queue: KeyQueue) -> int:

@@ -22,16 +22,25 @@ MAX_BATCH = 1_000_000  # a whole batch is in memory, and is done or fails as one
 
 
 def make_handler(
-    function: HandlerFunction, topics: tuple[str, ...], *, may_yield: bool = False, **options: Any
+    function: HandlerFunction,
+    topics: tuple[str, ...],
+    *,
+    may_yield: bool = False,
+    in_share: bool = False,
+    **options: Any,
 ) -> Handler:
     """A handler with these options, checked; ``may_yield``: there is a KafkaOutput for its results.
 
     Raises ConfigError, SignatureError included.
     """
+    if options.get("lanes") is None:
+        options["lanes"] = "none" if in_share else "partition"
     handler = Handler(function, topics, **options)
-    name, lanes = handler.name, handler.lanes
+    name = handler.name
     if not callable(function):
         raise ConfigError(f"handler {name}: it cannot be called; @service.handler goes over a function")
+    if in_share:
+        _check_shared(handler)
     yields_async = inspect.isasyncgenfunction(function)
     if not may_yield and (yields_async or inspect.isgeneratorfunction(function)):
         raise SignatureError(
@@ -42,9 +51,9 @@ def make_handler(
     _check_letters(name, handler.all_topics, handler.dead_letter)
     handler.middlewares = tuple(check_middleware(each) for each in handler.middlewares)
     _check_numbers(name, handler.concurrency, handler.batch)
-    if lanes not in get_args(Lanes):
+    if handler.lanes not in get_args(Lanes):
         allowed = ", ".join(get_args(Lanes))
-        raise ConfigError(f"handler {name}: lanes={lanes!r}, but it must be one of {allowed}")
+        raise ConfigError(f"handler {name}: lanes={handler.lanes!r}, but it must be one of {allowed}")
     handler.retry = retry = handler.retry or ONCE
     if not isinstance(retry, Retry):
         raise ConfigError(f"handler {name}: retry={retry!r}, but it must be a Retry: Retry(attempts=5)")
@@ -61,6 +70,21 @@ def make_handler(
     if handler.timeout_ms is not None:
         _check_timeout(name, handler.timeout_ms, handler.is_async)
     return handler
+
+
+def _check_shared(handler: Handler) -> None:
+    """Refuse what a share group cannot do."""
+    if handler.lanes in ("partition", "key"):
+        raise ConfigError(
+            f"handler {handler.name}: lanes={handler.lanes!r} promises an order that a share group has not: "
+            "records of one partition, and of one key, go to several members at the same time. Leave lanes "
+            "out, or take a consumer group"
+        )
+    if handler.retry_after_ms:
+        raise ConfigError(
+            f"handler {handler.name}: retry_after_ms is for consumer groups: in a share group a record that "
+            "waits in a retry topic would be locked for all that time"
+        )
 
 
 def _check_timeout(name: str, timeout_ms: object, is_async: bool) -> None:

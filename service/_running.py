@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from ..client.threads import DaemonThreads
 from ..consumer.errors import ConsumerError
 from ._deadletter import wall_ms
+from ._deliveries import all_lost
 from ._handlers import Handler, SendDeadLetter
 from ._queues import Outcome, PartitionQueues, QueueScheduler, size_of
 from .failed_records import read_retry
@@ -60,6 +61,7 @@ class _Arrivals:
 @dataclass(slots=True, eq=False, repr=False)
 class RunningHandler:
     """Feeds one handler. Calls ``pause`` for a partition with many waiting records, and later ``resume``.
+    ``dropped`` gets records that are neither done nor with a handler any more.
 
     Each partition pauses by itself, so that a slow one delays no others. A retry topic's partition pauses
     also while its next record is not due; what is over its share of memory meanwhile is passed to
@@ -74,6 +76,7 @@ class RunningHandler:
     pause: Callable[[TopicPartition], None]
     resume: Callable[[TopicPartition], None]
     give_back: Callable[[Record], None]
+    dropped: Callable[[Record], None] = lambda _: None
     finished: int = 0
     queues: QueueScheduler = field(init=False)
     _expects_keys: bool = field(init=False)
@@ -81,6 +84,7 @@ class RunningHandler:
     _most_bytes: int = 0
     _halted: bool = False
     _threads: DaemonThreads | None = None
+    _burials: set[asyncio.Task[None]] = field(default_factory=set)
     _postponed: dict[TopicPartition, _Postponed] = field(default_factory=dict)
     #: Of retry topics' partitions with records that were not due.
     _arrivals: dict[TopicPartition, _Arrivals] = field(default_factory=dict)
@@ -98,6 +102,7 @@ class RunningHandler:
             batch=handler.batch,
             done=self._finish_record,
             on_failure=self._on_failure,
+            dropped=self.dropped,
             held=handler.held,
         )
 
@@ -105,6 +110,15 @@ class RunningHandler:
         """Stop beginning calls, or resume. Waiting records stay, up to the backlog of each partition."""
         self.handler.held = held
         self.queues.hold(held or self._halted)
+
+    def drop(self, record: Record) -> bool:
+        """Drop a record that others have by now; return whether its handler is at it. A call that has none
+        but lost records is cancelled; in a thread it runs on.
+        """
+        queue = self.queues.drop(record.topic_partition, record)
+        if queue is not None and all_lost(queue.taken):
+            self.queues.leave_call(queue, cancel=self.handler.is_async)
+        return queue is not None
 
     def halt(self, halted: bool, owned: Container[TopicPartition]) -> None:
         """As ``hold``, while others may own the partitions; at its end those that are not owned are lost."""
@@ -118,10 +132,36 @@ class RunningHandler:
         if self._expects_keys:
             self._look_for_missing_keys(records)
         self._most_bytes = most_bytes
+        if self.handler.deliveries is not None:
+            records = [record for record in records if not self._bury_last(record)]
+        if not records:
+            return
         if partition.topic in self.handler.retry_topics:
             self._hand_over_due(partition, records)
         else:
             self._add_records(partition, records)
+
+    def _bury_last(self, record: Record) -> bool:
+        """Begin to write the letter of a record that is for it, ahead of all that waits; return whether."""
+        if not self.handler.is_for_letter(record):
+            return False
+
+        async def bury() -> None:
+            try:
+                await self.handler.bury(record, self.send)
+                self.done(record)
+                self.finished += 1
+            except asyncio.CancelledError:
+                self.dropped(record)
+                raise
+            except Exception as error:
+                self.dropped(record)
+                self._on_failure(error)
+
+        burial = asyncio.get_running_loop().create_task(bury())
+        self._burials.add(burial)
+        burial.add_done_callback(self._burials.discard)
+        return True
 
     def _hand_over_due(self, partition: TopicPartition, records: list[Record]) -> None:
         """Hand over the records up to the first that is not due, and the rest later.
@@ -199,7 +239,9 @@ class RunningHandler:
         """Finish partitions (None: all) within the time; cancelled records are logged."""
         if partitions is None:
             self._drop_postponed([*self._postponed, *self._arrivals])
-            unfinished = await self.queues.release_all(timeout_ms / 1000)
+            (_, unfinished) = await asyncio.gather(
+                self._finish_burials(timeout_ms / 1000), self.queues.release_all(timeout_ms / 1000)
+            )
         else:
             mine = [partition for partition in partitions if partition.topic in self.handler.all_topics]
             self._drop_postponed(mine)
@@ -218,6 +260,12 @@ class RunningHandler:
                 f" and {len(offsets) - 1} more records" if len(offsets) > 1 else "",
                 timeout_ms / 1000,
             )
+
+    async def _finish_burials(self, timeout_s: float) -> None:
+        if self._burials:
+            _, late = await asyncio.wait(self._burials, timeout=timeout_s)
+            for burial in late:
+                burial.cancel()
 
     def _drop_postponed(self, partitions: Iterable[TopicPartition]) -> None:
         for partition in partitions:

@@ -45,16 +45,18 @@ log = logging.getLogger("kohort.service")
 
 
 class ConsumerService:
-    """Runs handlers as one member of a consumer group; at-least-once.
+    """Runs handlers as one member of a consumer group, or of a share group; at-least-once.
 
     A record counts as done when its handler has returned, or when it is safely in the dead-letter topic; only
     done records are committed. When partitions are taken away their delivery stops, running handlers get
     ``drain_timeout_ms`` to finish, what is done is committed, then the partitions are released. The same
     happens at a stop.
 
+    With ``group_type="share"`` it reads topics as a work queue: see docs/queues.md.
+
     Its own settings are in the table of docs/service.md; all other keyword arguments are settings of
-    :class:`~kohort.consumer.AsyncGroupConsumer`. ``bootstrap`` and ``group`` are required (or
-    ``bootstrap_servers`` and ``group_id``). Raises ConfigError for wrong ones.
+    :class:`~kohort.consumer.AsyncGroupConsumer`, or of ShareConsumer. ``bootstrap`` and ``group`` are
+    required (or ``bootstrap_servers`` and ``group_id``). Raises ConfigError for wrong ones.
     """
 
     def __init__(self, **given: Unpack[ServiceSettings]) -> None:
@@ -64,9 +66,14 @@ class ConsumerService:
         names = _options.ServiceSettings.model_fields.keys() & settings
         self._own = own = _options.check_own({name: settings.pop(name) for name in names})
         self._config = settings
-        checked = _options.check_consumer(settings)
-        self.group = checked.group
-        self._drain_timeout_ms = _options.drain_ms(own.drain_timeout_ms, checked.rebalance_ms)
+        self._in_share = own.group_type == "share"
+        if self._in_share:
+            self.group = _options.check_share_consumer(settings).group
+            self._drain_timeout_ms = _options.drain_ms(own.drain_timeout_ms, None)
+        else:
+            checked = _options.check_consumer(settings)
+            self.group = checked.group
+            self._drain_timeout_ms = _options.drain_ms(own.drain_timeout_ms, checked.rebalance_ms)
         self._health_address = None if own.health_port is None else (own.health_host, own.health_port)
         self._handlers: list[Handler] = []
         self._middlewares: list[Middleware] = []
@@ -94,7 +101,7 @@ class ConsumerService:
         model: object = None,
         decode: object = None,
         key_decode: object = None,
-        lanes: Lanes = "partition",
+        lanes: Lanes | None = None,
         concurrency: int = 16,
         retry: Retry | None = None,
         dead_letter: DeadLetterTopics | None = None,
@@ -105,7 +112,8 @@ class ConsumerService:
         """Register a function for single records: ``f(record)``, with a ``model`` ``f(model, record)``.
 
         An ``async def`` runs on the event loop, a plain function in one of ``concurrency`` threads. ``lanes``
-        says which records keep their order: those of one "partition", those of one "key", or "none".
+        says which records keep their order: those of one "partition" (the default), those of one "key", or
+        "none", as always in a share group.
         ``model`` is a pydantic model, or any type pydantic can validate JSON for. ``decode`` is such a type
         too, or a function from bytes, or a decoder of a SchemaRegistry: ``f(value, record)``, with None for a
         null; with ``key_decode``, ``f(key, value, record)``. A record that does not fit, or that fails
@@ -171,7 +179,8 @@ class ConsumerService:
         check_topics(topics)
 
         def register(function: F) -> F:
-            handler = make_handler(function, topics, may_yield=self._output is not None, **options)
+            may_yield = self._output is not None
+            handler = make_handler(function, topics, may_yield=may_yield, in_share=self._in_share, **options)
             for other in self._handlers:
                 if shared := set(other.all_topics) & set(handler.all_topics):
                     raise ConfigError(
@@ -264,6 +273,12 @@ class ConsumerService:
             raise ConfigError(
                 f"exactly_once: {sink!r} is no sink: give a DbApiSink, an SqlAlchemySink or a KafkaOutput"
             )
+        if self._in_share:
+            raise ConfigError(
+                "exactly_once: a share group has no offsets to store with the results, and its records are "
+                "acknowledged outside of transactions: take a consumer group, or handlers that tolerate a "
+                "record twice"
+            )
         if self._once is not None or self._output is not None:
             raise ConfigError("exactly_once: there is a sink already, and a record has one transaction")
         if isinstance(sink, KafkaOutput) and self._config.get("coordination", "kafka") != "kafka":
@@ -278,9 +293,10 @@ class ConsumerService:
 
     def reconfigure(self, **config: object) -> None:
         """Change settings of the consumer before the service runs. Raises ConfigError."""
-        from ._options import check_consumer
+        from . import _options
 
-        check_consumer({**self._config, **config})
+        check = _options.check_share_consumer if self._in_share else _options.check_consumer
+        check({**self._config, **config})
         self._config.update(config)
 
     def as_worker(self, index: int, *, instance_id: str | None = None) -> None:
@@ -352,6 +368,7 @@ class ConsumerService:
             once=self._once,
             output=self._output,
             tracing=self._own.tracing,
+            hold_retries_ms=self._own.hold_retries_ms if self._in_share else None,
         )
         if self._stop_reason is not None:
             return
@@ -438,7 +455,7 @@ class ConsumerService:
 
     @property
     def finished(self) -> int:
-        """Number of records finished in this run and not moved to a retry topic; 0 while it does not run."""
+        """Number of records finished in this run, without those that come again; 0 while it does not run."""
         return 0 if self._engine is None else self._engine.finished - self._engine.postponed
 
     @property

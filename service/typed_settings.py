@@ -5,12 +5,20 @@ Written by scripts/typed_settings.py from the table of settings, which says more
 
 from __future__ import annotations
 
+from typing import Literal
+
 from ..consumer.typed_settings import ConsumerSettings
 
 
 class ServiceSettings(ConsumerSettings, total=False):
     """Settings of a service, its consumer's included."""
 
+    group_type: Literal["consumer", "share"]
+    """Type of the group: a consumer group, whose members have partitions of their own, or a share group,
+    whose members get single records of the same partitions."""
+    hold_retries_ms: int
+    """In a share group: longest wait for the next try of a record for which it stays locked; before a
+    longer one it is released."""
     backlog_max_bytes: int
     """Records with handlers or waiting for them, of all partitions together."""
     health_host: str
@@ -23,3 +31,10 @@ class ServiceSettings(ConsumerSettings, total=False):
     """Whether a single call that runs for longer than stalled_after_ms turns the probes red."""
     tracing: bool
     """An OpenTelemetry span for each call of a handler."""
+    max_locked_records: int
+    """Most records that are locked for this member: those it works on, and those that wait to be
+    delivered; brokers before Apache Kafka 4.2 may give more, whole record batches."""
+    renew_locks: bool
+    """Locks are renewed while records are worked on, up to max_processing_ms."""
+    max_processing_ms: int
+    """Locks of records are renewed until they are held for so long."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...assignors import Assignor, load_assignor
 from ...client.cluster import Cluster
@@ -33,6 +33,9 @@ from ..reading.start_offsets import ReadingContext
 from .driver import Driver
 from .handover import Callbacks, Handover
 from .watchdogs import LoopWatch, PollWatch
+
+if TYPE_CHECKING:
+    from ..share.config import ShareConsumerConfig
 
 #: The version of ConsumerGroupHeartbeat with regular expressions.
 _PATTERNS_VERSION = 1
@@ -184,8 +187,8 @@ class ConsumerAssembly:
         self.membership = self.driver.membership = self.committer.membership = membership
 
 
-def make_cluster(config: ConsumerConfig) -> Cluster:
-    """A cluster client with a consumer's settings, not connected yet."""
+def make_cluster(config: ConsumerConfig | ShareConsumerConfig) -> Cluster:
+    """A cluster client with the settings of a consumer of any kind, not connected yet."""
     return config.cluster(config.default_api_timeout_ms, config.max_response_bytes)
 
 

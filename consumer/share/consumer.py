@@ -95,13 +95,13 @@ class ShareConsumer:
         self._turn_ends = 0.0
         rng = SURROUNDINGS.get().make_random()
         backoff = Backoff(settings.retry_backoff_ms, settings.retry_backoff_max_ms, rng=rng)
-        self._cluster = settings.cluster(settings.default_api_timeout_ms, settings.max_response_bytes)
+        self.cluster = settings.cluster(settings.default_api_timeout_ms, settings.max_response_bytes)
         member_id = str(UUID(int=rng.getrandbits(128), version=4))
         self._locks = Locks(self._publish_event, self._wake, settings.max_processing_ms)
         self._reader = ShareReader(self, settings.check_crcs, settings.max_decompressed_batch_bytes)
         self._exchange = ShareExchange(
             settings,
-            self._cluster,
+            self.cluster,
             self._locks,
             self._reader,
             member_id,
@@ -113,7 +113,7 @@ class ShareConsumer:
             report=self._publish_event,
         )
         self._member = ShareMembership(
-            self._cluster,
+            self.cluster,
             settings.group,
             self._topics,
             member_id,
@@ -147,12 +147,12 @@ class ShareConsumer:
             raise ConsumerClosedError("a consumer starts once: make a new one")
         self._started, self._loop = True, asyncio.get_running_loop()
         try:
-            await self._cluster.connect()
+            await self.cluster.connect()
         except BaseException:
             self._closed = True
-            await self._cluster.close()
+            await self.cluster.close()
             raise
-        self._cluster.refused = self._on_failure
+        self.cluster.refused = self._on_failure
         for job in (self._member.run(), self._exchange.run(), self._exchange.watch_topics()):
             task = asyncio.create_task(job, name=f"kohort share consumer {self.config.group}")
             task.add_done_callback(self._on_task_ended)
@@ -174,7 +174,8 @@ class ShareConsumer:
             await self._more.wait()
         if self._closed:
             return
-        self._closing, self._exchange.reads = True, False
+        self._closing = True
+        self.stop_fetching()
         self._more.fire()
         try:
             async with asyncio.timeout((drain_timeout_ms + timeout_ms) / 1000):
@@ -190,10 +191,14 @@ class ShareConsumer:
             self._closed = True
             for task in self._tasks:
                 task.cancel()
-            await self._cluster.close()
+            await self.cluster.close()
             self._locks.end(now_ms(), "the consumer was closed")
             self._more.fire()
             self.events.close()
+
+    def stop_fetching(self) -> None:
+        """Fetch nothing more. What is locked stays so."""
+        self._exchange.reads = False
 
     async def _give_back(self, drain_ms: float) -> None:
         """Release what was not delivered, and wait for what others work on."""
@@ -216,6 +221,19 @@ class ShareConsumer:
         self._topics = _check_topics(topics)
         self._member.subscribe(self._topics)
         self._exchange.assigned()
+
+    def pause(self, *where: TopicPartition | str) -> None:
+        """Fetch nothing of these partitions, or topics, until ``resume``. What is locked of them stays so."""
+        self._exchange.paused.update(where)
+
+    def resume(self, *where: TopicPartition | str) -> None:
+        """Fetch again what was paused."""
+        self._exchange.paused.difference_update(where)
+        self._exchange.wake()
+
+    def paused(self) -> frozenset[TopicPartition | str]:
+        """The partitions and topics that are paused."""
+        return frozenset(self._exchange.paused)
 
     # records
 

@@ -102,6 +102,8 @@ class ShareExchange:
     report: Callable[[Event], None]
     #: Whether to fetch: not any more while the consumer closes.
     reads: bool = True
+    #: Partitions and topics that are not fetched for now.
+    paused: set[TopicPartition | str] = field(default_factory=set)
     _peers: dict[int, _Peer] = field(default_factory=dict)
     _names: dict[PartitionId, TopicPartition] = field(default_factory=dict)
     #: Where the records that are held were acquired.
@@ -286,7 +288,10 @@ class ShareExchange:
         wanted = [
             place
             for place in places
-            if place in assigned and self._leader(place) == node and now >= self._failing_until(place)
+            if place in assigned
+            and self._leader(place) == node
+            and now >= self._failing_until(place)
+            and not self._is_paused(place)
         ]
         if session.is_open and self.locks.renew_at(places) <= now and await self._renew(node, peer, places):
             return True
@@ -338,6 +343,10 @@ class ShareExchange:
             *(until for until in retries if until > now),
         )
         return None if at == math.inf else max(1.0, at - now)
+
+    def _is_paused(self, place: PartitionId) -> bool:
+        name = self._names.get(place)
+        return name is not None and (name in self.paused or name.topic in self.paused)
 
     def _failing_until(self, place: PartitionId) -> float:
         failing = self._failing.get(place)

@@ -490,6 +490,7 @@ class Killed:
         if kill:
             engine = service._engine
             assert engine is not None
+            assert engine._consumer is not None
             await engine._consumer.parts.cluster.close()
             task.cancel()
         else:
@@ -581,6 +582,7 @@ async def until_reading(service: ConsumerService) -> None:
 def is_reading(service: ConsumerService) -> bool:
     if not service.ready or service._engine is None:
         return False
+    assert service._engine._consumer is not None
     positions = list(service._engine._consumer.parts.positions)
     return bool(positions) and all(position.phase is Phase.READING for position in positions)
 

@@ -68,6 +68,8 @@ ELSEWHERE: Final[dict[str, str]] = {
     "bootstrap": "every run has it",
     "group": "every run has it",
     "config": "tests/settings: a file with the others",
+    "group_type": "tests/service/test_share_services.py: another kind of group",
+    "hold_retries_ms": "tests/service/test_share_services.py: for share groups",
     "auto_done": "a feature: auto_done loops",
     "coordination": "tests/consumer/group/test_zookeeper.py: it takes a ZooKeeper",
     "dual_commit": "tests/consumer/group/test_zookeeper.py: it takes a ZooKeeper",

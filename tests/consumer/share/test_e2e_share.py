@@ -181,7 +181,7 @@ async def test_a_connection_that_breaks_ends_its_locks_and_its_records_come_agai
     await asyncio.to_thread(produce, topic, range(3))
     consumer = await member(topic, group=queue)
     records = await read(consumer, 3)
-    consumer._cluster.break_connections()
+    consumer.cluster.break_connections()
     again = await read(consumer, 3)
     assert [record.offset for record in again] == [0, 1, 2]
     assert all(record.lost for record in records)

@@ -236,6 +236,23 @@ def test_a_partition_that_is_refused_is_asked_for_less_often_and_holds_up_no_oth
     assert event.partition == TopicPartition("bills", 0)
 
 
+@pytest.mark.parametrize("where", ["orders", TopicPartition("orders", 0)])
+def test_what_is_paused_is_not_fetched_until_it_is_resumed(where: str | TopicPartition) -> None:
+    bench = Bench(FakeBroker(), ORDERS, BILLS)
+    bench.exchange.paused.add(where)
+
+    async def work() -> None:
+        await asyncio.sleep(1)
+        bench.exchange.paused.remove(where)
+        bench.exchange.wake()
+        await asyncio.sleep(1)
+
+    bench.run(work)
+    asked = [at for at, body in bench.broker.sent for topic in body.topics if topic.topic_id == ORDERS]
+    assert 1_000 <= min(asked) < 2_000
+    assert any(topic.topic_id == BILLS for topic in bench.broker.fetches[0].topics)
+
+
 def test_locks_are_renewed_while_their_records_are_in_hand() -> None:
     bench = Bench(FakeBroker(orders(2)), max_locked_records=2)
 

@@ -1,0 +1,341 @@
+"""Services of share groups on a broker: what is accepted, tried again, released and set aside, and the end.
+
+Covers: service/_share_source.py, service/_share_group.py, service/_deliveries.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from kohort.consumer import AsyncGroupConsumer, Record, ShareConsumer
+from kohort.consumer.share.records import ShareRecord
+from kohort.service import ConsumerService, FailedRecordsError, LockedRecord, Retry, read_dead_letter
+from tests.group_configs import set_group_configs
+from tests.waiting import until
+
+pytestmark = pytest.mark.kafka
+
+Name = Callable[[str], str]
+NewTopic = Callable[..., str]
+Produce = Callable[..., None]
+PATIENCE_S = 60.0
+
+
+@pytest.fixture
+def orders(new_topic: NewTopic, produce: Produce) -> str:
+    """A topic with the records 0 to 19 in one partition."""
+    topic = new_topic("orders", partitions=1)
+    produce(topic, range(20))
+    return topic
+
+
+@pytest.fixture
+def make(bootstrap: str, queue: str) -> Callable[..., ConsumerService]:
+    def make_service(**settings: Any) -> ConsumerService:
+        return ConsumerService(bootstrap=bootstrap, group=queue, group_type="share", **settings)
+
+    return make_service
+
+
+@asynccontextmanager
+async def serving(service: ConsumerService) -> AsyncIterator[asyncio.Task[None]]:
+    task = asyncio.create_task(service.serve())
+    try:
+        yield task
+    finally:
+        service.stop()
+        await asyncio.wait_for(task, PATIENCE_S)
+
+
+async def left_in(bootstrap: str, group: str, topic: str, count: int) -> list[tuple[int, int]]:
+    """Value and delivery count of the records that the group still gives; none comes after ``count``."""
+    found: list[ShareRecord] = []
+    async with ShareConsumer(topic, bootstrap=bootstrap, group=group) as consumer:
+        async with asyncio.timeout(PATIENCE_S):
+            while len(found) < count:
+                found += await consumer.getmany()
+        found += await consumer.getmany(timeout_ms=500)
+        consumer.accept(found)
+        await consumer.flush()
+    return sorted((number(record), record.delivery_count) for record in found)
+
+
+async def letters_in(bootstrap: str, group: str, topic: str, count: int) -> list[Record]:
+    found: list[Record] = []
+    async with AsyncGroupConsumer(
+        topic, bootstrap=bootstrap, group=group, auto_offset_reset="earliest"
+    ) as consumer:
+        async with asyncio.timeout(PATIENCE_S):
+            while len(found) < count:
+                found += await consumer.getmany(timeout_ms=100)
+        found += await consumer.getmany(timeout_ms=300)
+    return found
+
+
+def number(record: Any) -> int:
+    return int(record.value)
+
+
+async def test_each_record_of_several_topics_is_handled_once(
+    make: Callable[..., ConsumerService], bootstrap: str, queue: str, new_topic: NewTopic, produce: Produce
+) -> None:
+    topics = new_topic("orders", partitions=1), new_topic("bills", partitions=3)
+    for topic in topics:
+        await asyncio.to_thread(produce, topic, range(500))
+    handled: Counter[tuple[str, int]] = Counter()
+    service = make()
+
+    @service.handler(topics[0], concurrency=8)
+    async def bill(record: Record) -> None:
+        handled[record.topic, number(record)] += 1
+
+    @service.batch_handler(topics[1], max_records=20)
+    def book(records: list[Record]) -> None:
+        handled.update((record.topic, number(record)) for record in records)
+
+    async with serving(service):
+        await until(lambda: service.finished == 1000)
+    assert handled == Counter({(topic, nth): 1 for topic in topics for nth in range(500)})
+    assert await left_in(bootstrap, queue, topics[0], 0) == []
+    assert await left_in(bootstrap, queue, topics[1], 0) == []
+
+
+async def test_members_work_on_one_partition_together(
+    make: Callable[..., ConsumerService], bootstrap: str, queue: str, new_topic: NewTopic, produce: Produce
+) -> None:
+    topic = new_topic("orders", partitions=1)
+    handled: Counter[int] = Counter()
+    by: Counter[int] = Counter()
+    services = make(), make()
+    for place, service in enumerate(services):
+
+        @service.handler(topic, concurrency=4)
+        async def bill(record: Record, place: int = place) -> None:
+            await asyncio.sleep(0.01)
+            handled[number(record)] += 1
+            by[place] += 1
+
+    async with serving(services[0]), serving(services[1]):
+        await until(lambda: all(each._engine and each._engine.snapshot(True).assigned for each in services))
+        await asyncio.to_thread(produce, topic, range(200))
+        await until(lambda: handled.total() == 200)
+    assert handled == Counter(range(200))
+    assert set(by) == {0, 1}
+    assert await left_in(bootstrap, queue, topic, 0) == []
+
+
+async def test_a_record_stays_locked_until_its_next_try_and_others_go_on(
+    make: Callable[..., ConsumerService], bootstrap: str, queue: str, orders: str
+) -> None:
+    tries: list[tuple[int, int]] = []
+    service = make()
+
+    @service.handler(orders, retry=Retry(attempts=3, backoff_ms=100), concurrency=2)
+    async def bill(record: LockedRecord) -> None:
+        tries.append((number(record), record.delivery_count))
+        if number(record) == 3 and tries.count((3, 1)) < 3:
+            raise ConnectionError("the bank is closed")
+
+    async with serving(service):
+        await until(lambda: service.finished == 20)
+    assert Counter(tries) == Counter({(nth, 1): 3 if nth == 3 else 1 for nth in range(20)})
+    assert tries[-1] == (3, 1)
+    assert await left_in(bootstrap, queue, orders, 0) == []
+
+
+async def test_a_record_is_released_where_its_next_try_is_further_away_than_it_is_held(
+    make: Callable[..., ConsumerService], bootstrap: str, queue: str, orders: str
+) -> None:
+    tries: list[tuple[int, int]] = []
+    service = make(hold_retries_ms=0)
+
+    @service.handler(orders, retry=Retry(attempts=3, backoff_ms=10))
+    async def bill(record: LockedRecord) -> None:
+        tries.append((number(record), record.delivery_count))
+        if number(record) == 3 and record.delivery_count < 3:
+            raise ConnectionError("the bank is closed")
+
+    async with serving(service):
+        await until(lambda: (3, 3) in tries)
+        await until(lambda: len(tries) == 22)
+    assert Counter(tries) == Counter([(nth, 1) for nth in range(20)] + [(3, 2), (3, 3)])
+    assert await left_in(bootstrap, queue, orders, 0) == []
+
+
+async def test_what_fails_goes_to_the_dead_letter_topic_and_is_delivered_no_more(
+    make: Callable[..., ConsumerService],
+    bootstrap: str,
+    queue: str,
+    group: Name,
+    orders: str,
+    new_topic: NewTopic,
+) -> None:
+    def even(data: bytes) -> int:
+        if int(data) % 10 == 5:
+            raise ValueError("no number of ours")
+        return int(data)
+
+    graves = new_topic("graves", partitions=1)
+    tries: Counter[int] = Counter()
+    service = make()
+
+    @service.handler(orders, decode=even, retry=Retry(attempts=2, backoff_ms=1), dead_letter=graves)
+    def bill(value: int, record: Record) -> None:  # noqa: ARG001
+        tries[value] += 1
+        if value == 3:
+            raise ConnectionError("the bank is closed")
+
+    async with serving(service):
+        await until(lambda: service.finished == 20)
+    assert tries == Counter({nth: 2 if nth == 3 else 1 for nth in range(20) if nth % 10 != 5})
+    said = {
+        number(each): read_dead_letter(each) for each in await letters_in(bootstrap, group("x"), graves, 3)
+    }
+    assert {nth: letter and letter.attempts for nth, letter in said.items()} == {3: 2, 5: 1, 15: 1}
+    assert await left_in(bootstrap, queue, orders, 0) == []
+
+
+async def test_without_a_dead_letter_topic_a_record_is_tried_in_every_delivery_and_its_end_is_in_the_log(
+    make: Callable[..., ConsumerService],
+    bootstrap: str,
+    queue: str,
+    orders: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    set_group_configs(bootstrap, queue, share_delivery_count_limit="3")
+    counts: list[int] = []
+    service = make()
+
+    @service.handler(orders)
+    async def bill(record: LockedRecord) -> None:
+        if number(record) == 3:
+            counts.append(record.delivery_count)
+            raise ConnectionError("the bank is closed")
+
+    with caplog.at_level(logging.ERROR, "kohort.service"):
+        async with serving(service):
+            await until(lambda: len(counts) == 3)
+            await until(lambda: service.finished == 20)
+    assert counts == [1, 2, 3]
+    assert "bill failed" in caplog.text
+    assert "in its last delivery, and it has no dead-letter topic" in caplog.text
+    assert await left_in(bootstrap, queue, orders, 0) == []
+
+
+async def test_the_last_delivery_is_for_the_dead_letter_topic(
+    make: Callable[..., ConsumerService],
+    bootstrap: str,
+    queue: str,
+    group: Name,
+    orders: str,
+    new_topic: NewTopic,
+) -> None:
+    set_group_configs(bootstrap, queue, share_delivery_count_limit="3")
+    async with ShareConsumer(orders, bootstrap=bootstrap, group=queue) as killed:
+        for delivery in (1, 2):  # as members that die with the record
+            found: list[ShareRecord] = []
+            async with asyncio.timeout(PATIENCE_S):
+                while len(found) < (20 if delivery == 1 else 1):
+                    found += await killed.getmany()
+            if delivery == 2:
+                killed.stop_fetching()
+            killed.release([record for record in found if number(record) == 3])
+            killed.accept([record for record in found if number(record) != 3])
+            await killed.flush()
+    graves = new_topic("graves", partitions=1)
+    handled: list[int] = []
+    service = make()
+
+    @service.handler(orders, dead_letter=graves)
+    async def bill(record: Record) -> None:
+        handled.append(number(record))
+
+    async with serving(service):
+        (letter,) = await letters_in(bootstrap, group("x"), graves, 1)
+    assert number(letter) == 3
+    said = read_dead_letter(letter)
+    assert said is not None
+    assert said.error_class.endswith("LastDeliveryError")
+    assert handled == []
+    assert await left_in(bootstrap, queue, orders, 0) == []
+
+
+async def test_of_a_batch_only_the_records_that_failed_come_again(
+    make: Callable[..., ConsumerService], bootstrap: str, queue: str, orders: str
+) -> None:
+    seen: list[tuple[int, int]] = []
+    service = make()
+
+    @service.batch_handler(orders, max_records=10)
+    async def book(records: list[LockedRecord]) -> None:
+        seen.extend((number(record), record.delivery_count) for record in records)
+        failed = {r: ValueError("not yet") for r in records if number(r) in (3, 14) and r.delivery_count == 1}
+        if failed:
+            raise FailedRecordsError(failed)
+
+    async with serving(service):
+        await until(lambda: len(seen) == 22)
+    assert Counter(seen) == Counter([(nth, 1) for nth in range(20)] + [(3, 2), (14, 2)])
+    assert await left_in(bootstrap, queue, orders, 0) == []
+
+
+async def test_a_stop_finishes_what_runs_and_gives_back_the_rest(
+    make: Callable[..., ConsumerService], bootstrap: str, queue: str, orders: str
+) -> None:
+    begun: list[int] = []
+    go_on = asyncio.Event()
+    service = make()
+
+    @service.handler(orders, concurrency=2)
+    async def bill(record: Record) -> None:
+        begun.append(number(record))
+        await go_on.wait()
+
+    async with serving(service):
+        await until(lambda: len(begun) == 2)
+        service.stop()
+        await until(lambda: service._engine is not None and service._engine.ending)
+        given = asyncio.create_task(left_in(bootstrap, queue, orders, 18))  # before the two have ended
+        done, _ = await asyncio.wait([given], timeout=PATIENCE_S)
+        assert done
+        go_on.set()
+    assert [nth for nth, _ in await given] == [nth for nth in range(20) if nth not in begun]
+    assert len(begun) == 2
+    assert await left_in(bootstrap, queue, orders, 0) == []
+
+
+async def test_a_handler_that_hangs_loses_its_record_to_others_and_the_probes_say_so(
+    make: Callable[..., ConsumerService], bootstrap: str, queue: str, orders: str
+) -> None:
+    set_group_configs(bootstrap, queue, share_record_lock_duration_ms="15000")
+    seen: list[tuple[int, int]] = []
+    cancelled: list[int] = []
+    service = make(max_processing_ms=100)
+
+    @service.handler(orders)
+    async def bill(record: LockedRecord) -> None:
+        seen.append((number(record), record.delivery_count))
+        if (number(record), record.delivery_count) == (3, 1):
+            try:
+                await asyncio.Event().wait()
+            finally:
+                cancelled.append(number(record))
+
+    async with serving(service):
+        await until(lambda: (3, 2) in seen)
+        assert cancelled == [3]
+        assert service._engine is not None
+        (remark,) = service._engine.remarks()
+        assert "bill" in remark
+        assert "at offset 3" in remark
+        locks = service._engine.snapshot(True).locks
+        assert locks is not None
+        assert (locks.lost, locks.redelivered) == (1, 1)
+    assert await left_in(bootstrap, queue, orders, 0) == []
