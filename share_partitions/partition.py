@@ -347,6 +347,7 @@ class SharePartition:
                 if not work % _STEP:
                     yield
         changed: list[_InFlight] = []
+        batches: list[StateBatch] = []
         try:
             for each in ranges:
                 for first, last, kind in each.pieces():
@@ -361,10 +362,13 @@ class SharePartition:
                         else:
                             self._give_back(run, kind, limits)
                             changed.append(run)
+                            _add_batch(batches, run)
         except BaseException:
             self.undo(StateWrite((), self.start_offset, 0, changed))
             raise
-        return self._write(changed) if changed else None
+        if not changed:
+            return None
+        return StateWrite(batches, self.start_offset, self.done_count, changed)
 
     def take_back(self, member: str, ranges: Iterable[AcquiredRange]) -> None:
         """Take from a member what it was given in an answer that did not reach it: the delivery does not
@@ -536,11 +540,7 @@ class SharePartition:
     def _write(self, runs: Sequence[_InFlight]) -> StateWrite:
         batches: list[StateBatch] = []
         for run in runs:
-            stored = _STORED[run.state]
-            if batches and batches[-1][1:] == (run.first - 1, stored, run.delivery_count):
-                batches[-1] = batches[-1]._replace(last=run.last)
-            else:
-                batches.append(StateBatch(run.first, run.last, stored, run.delivery_count))
+            _add_batch(batches, run)
         return StateWrite(batches, self.start_offset, self.done_count, tuple(runs))
 
     def _advance(self) -> None:
@@ -660,6 +660,15 @@ class SharePartition:
             for each in self._split(first, last):
                 if each.state is _S.AVAILABLE:
                     yield each
+
+
+def _add_batch(batches: list[StateBatch], run: _InFlight) -> None:
+    """Add a run to what has to be stored; neighbours with equal state and count are one batch."""
+    stored = _STORED[run.state]
+    if batches and batches[-1][1:] == (run.first - 1, stored, run.delivery_count):
+        batches[-1] = batches[-1]._replace(last=run.last)
+    else:
+        batches.append(StateBatch(run.first, run.last, stored, run.delivery_count))
 
 
 def _refusal(message: str) -> KafkaError:

@@ -13,7 +13,7 @@ from ._sensors import Histogram
 from ._snapshot import SharePartitionFigures, TallyFigures
 
 #: Apache Kafka's words for the types of acknowledgements.
-_WORDS = {kind: kind.name.capitalize() for kind in AcknowledgeType}
+_WORDS = {int(kind): kind.name.capitalize() for kind in AcknowledgeType}
 
 #: Most groups that are counted by name; the rest share one, which no group that joins can have.
 MAX_GROUPS: Final = 1_000
@@ -99,9 +99,12 @@ class ShareCounters:
         self.acquire_times.rotate()
 
     def count_acknowledged(self, ranges: Iterable[AcknowledgedRange]) -> None:
-        for each in ranges:
-            for first, last, kind in each.pieces():
-                self.acknowledged[_WORDS[kind]] += last - first + 1
+        for first, last, types in ranges:
+            if len(types) == 1:
+                self.acknowledged[_WORDS[types[0]]] += last - first + 1
+            else:
+                for kind, count in Counter(types).items():
+                    self.acknowledged[_WORDS[kind]] += count
 
     def count_fetch(self, group: str, given: int, asked: int) -> None:
         """Count a fetch that asked for records of some partitions and was given some of so many."""
