@@ -60,10 +60,15 @@ class LongWork:
         """Run the steps and return the result. Work that takes less than a slice is done without a pause."""
         clock = SURROUNDINGS.get().work_clock
         begun_s = clock()
+        try:
+            work = next(steps)
+        except StopIteration as done:
+            # most work is a single step
+            at_once: Result = done.value
+            return at_once
         held = -1
         async with AsyncExitStack() as room:
             try:
-                work = next(steps)
                 while True:
                     if work is None:
                         begun_s = await _give_way(begun_s, clock)

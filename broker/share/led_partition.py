@@ -240,14 +240,19 @@ class LedPartition:
 
         Acquiring writes nothing that could be fenced: so nothing is given that a successor may have given.
         """
+        return self._find_wanted() is not None
+
+    def _find_wanted(self) -> int | None:
+        """Return the first offset that a fetch could acquire, if the log has it."""
         self.check()
-        if self.records is None or self._leader.may_be_replaced(self.partition):
-            return False
-        if self.records.follow_log_start(self.partition.log_start_offset):
+        records = self.records
+        if records is None or self._leader.may_be_replaced(self.partition):
+            return None
+        if records.follow_log_start(self.partition.log_start_offset):
             self.offer()
         rules = self.rules
-        wanted = self.records.next_wanted(self.records.start_offset, rules.limits)
-        return wanted is not None and wanted < self._end(rules)
+        wanted = records.next_wanted(records.start_offset, rules.limits)
+        return wanted if wanted is not None and wanted < self._end(rules) else None
 
     def _end(self, rules: ShareRules) -> int:
         return self.partition.last_stable_offset if rules.committed else self.partition.high_watermark
@@ -264,13 +269,14 @@ class LedPartition:
         return given
 
     def _acquire(self, asking: Asking) -> Given | None:
-        while self.has_news():
+        while (wanted := self._find_wanted()) is not None:
             rules, records = self.rules, self.records
             assert records is not None, "it is loaded"
             read = read_wanted(
                 self.partition,
                 records,
                 rules.limits,
+                wanted,
                 most_records=asking.most_records,
                 most_bytes=asking.most_bytes,
                 at_least_one=asking.at_least_one,

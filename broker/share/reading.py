@@ -75,6 +75,7 @@ def read_wanted(
     log: Partition,
     records: SharePartition,
     limits: ShareLimits,
+    first_wanted: int,
     *,
     most_records: int,
     most_bytes: int,
@@ -82,8 +83,8 @@ def read_wanted(
     committed: bool,
     kept: KeptBatch | None = None,
 ) -> ReadBatches:
-    """Read what a fetch could acquire, in order, until it is ``most_records`` or ``most_bytes``; what is
-    ``kept`` is not read again.
+    """Read what a fetch could acquire, from ``first_wanted`` on and in order, until it is ``most_records`` or
+    ``most_bytes``; what is ``kept`` is not read again.
 
     With ``at_least_one`` the first record batch is read whatever its size. ``committed``: up to the last
     stable offset. Raises KafkaError as ``Partition.read``.
@@ -91,8 +92,8 @@ def read_wanted(
     read = ReadBatches(committed=committed)
     size = count = 0
     piece_bytes = min(_FIRST_BYTES, most_records * _RECORD_BYTES)
-    offset = records.next_wanted(records.start_offset, limits)
-    if kept is not None and offset is not None and _begins_in(offset, kept, committed=committed):
+    offset: int | None = first_wanted
+    if kept is not None and _begins_in(first_wanted, kept, committed=committed):
         size = len(kept.data)
         if size > most_bytes and not at_least_one:
             return read
@@ -100,7 +101,7 @@ def read_wanted(
         read.data.append(kept.data)
         if kept.aborted:
             read.aborted.append(kept.offsets)
-        count = records.count_wanted(offset, kept.offsets.last)
+        count = records.count_wanted(first_wanted, kept.offsets.last)
         offset = records.next_wanted(kept.offsets.last + 1, limits)
     while offset is not None and count < most_records and size < max(most_bytes, 1):
         info = log.read(

@@ -99,11 +99,11 @@ def test_what_others_have_is_not_read() -> None:
         assert led.records is not None
         wanted = {"most_bytes": 1 << 20, "at_least_one": True, "committed": False}
         # one read holds what follows, too; the next begins where something is free again
-        read = read_wanted(world.partition, led.records, LIMITS, most_records=2, **wanted)  # type: ignore[arg-type]
+        read = read_wanted(world.partition, led.records, LIMITS, 12, most_records=2, **wanted)  # type: ignore[arg-type]
         assert read.offsets[0] == (10, 19)
         size = len(batch(10))
         wanted["most_bytes"] = 2 * size
-        few = read_wanted(world.partition, led.records, LIMITS, most_records=50, **wanted)  # type: ignore[arg-type]
+        few = read_wanted(world.partition, led.records, LIMITS, 12, most_records=50, **wanted)  # type: ignore[arg-type]
         assert few.offsets == [(10, 19), (20, 29)]
 
     on_broker(body)
