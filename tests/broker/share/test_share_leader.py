@@ -596,9 +596,11 @@ def test_what_members_said_is_counted() -> None:
         world.write(4)
         led = await world.load()
         take(led, "m")
-        await say(led, "m", 0, 1, ACCEPT)
+        stored = await led.acknowledge("m", [AcknowledgedRange(0, 1, [ACCEPT, REJECT])])
+        assert stored is not None
+        assert await stored is None
         await say(led, "m", 2, 3, RELEASE)
-        assert world.leader.counters.acknowledged == {"Accept": 2, "Release": 2}
+        assert world.leader.counters.acknowledged == {"Accept": 1, "Reject": 1, "Release": 2}
         figures = world.leader.figures()
         assert (figures.sessions, figures.session_partitions, figures.load_times.count) == (1, 1, 1)
         assert [tuple(each)[:6] for each in figures.partitions] == [("g", "t", 0, 1, 2, 0)]
