@@ -18,8 +18,8 @@ _AT_LEADER = (
     _Bug(
         "an acknowledgement is answered before it is stored",
         "broker.apis._share:MemberRequest.acknowledge",
-        "if writes:",
-        "if False:",
+        "told[place] = await write",
+        "pass",
     ),
     _Bug(
         "what a write that failed has changed stays under way",
@@ -35,7 +35,7 @@ _AT_LEADER = (
     ),
     _Bug(
         "whatever is done with records is stored as available",
-        "share_partitions.partition:SharePartition._write",
+        "share_partitions.partition:_add_batch",
         "stored = _STORED[run.state]",
         "stored = StoredState.AVAILABLE",
     ),
