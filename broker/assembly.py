@@ -201,7 +201,10 @@ class BrokerAssembly:
             on_event=self._event_logs[0],
             fsync=settings.kohort_offsets_ack_flush,
             replicas=self._moving.get(OFFSETS_TOPIC),
-            workers=share_workers(lambda: share_state_client(self.node)),
+            workers=share_workers(
+                lambda: share_state_client(self.node),
+                lambda index: topics.logs.partition(OFFSETS_TOPIC, index).leader_epoch,
+            ),
         )
         quotas = ClientQuotas(
             table,

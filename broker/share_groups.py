@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
+from itertools import count
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
@@ -35,20 +36,28 @@ if TYPE_CHECKING:
 
 #: How long another broker may take to tell where its partitions end, in milliseconds.
 _ASK_MS: Final = 10_000
+#: More than a coordinator gives in one epoch.
+_COMMANDS_OF_EPOCH: Final = 1 << 32
 _LATEST, _NO_REPLICA, _UNKNOWN = -1, -1, -1
 
 
-def share_workers(client: Callable[[], ShareStateClient]) -> Mapping[type[Command], CommandWorker]:
-    """What carries out the commands of share groups, with a client that is made for the first one."""
-    worker = ShareStateWorker(client)
+def share_workers(
+    client: Callable[[], ShareStateClient], epoch_of: Callable[[int], int]
+) -> Mapping[type[Command], CommandWorker]:
+    """What carries out the commands of share groups, with a client that is made for the first one.
+    ``epoch_of`` returns the leader epoch of a partition of ``__consumer_offsets``.
+    """
+    worker = ShareStateWorker(client, epoch_of)
     return {InitializeShareState: worker, DeleteShareState: worker}
 
 
 class ShareStateWorker:
     """Has share coordinators carry out the commands of share groups."""
 
-    def __init__(self, client: Callable[[], ShareStateClient]) -> None:
+    def __init__(self, client: Callable[[], ShareStateClient], epoch_of: Callable[[int], int]) -> None:
         self._client = client
+        self._epoch_of = epoch_of
+        self._commands = count()
         self._tasks: set[asyncio.Task[None]] = set()
 
     def __repr__(self) -> str:
@@ -58,7 +67,9 @@ class ShareStateWorker:
         self, runner: ShardRunner[Groups], command: InitializeShareState | DeleteShareState
     ) -> None:
         """Have a command carried out, and report what became of it."""
-        task = asyncio.get_running_loop().create_task(self._carry_out_command(runner, command))
+        # the coordinator that follows has a higher epoch
+        order = max(self._epoch_of(runner.partition), 0) * _COMMANDS_OF_EPOCH + next(self._commands)
+        task = asyncio.get_running_loop().create_task(self._carry_out_command(runner, command, order))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -69,22 +80,24 @@ class ShareStateWorker:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _carry_out_command(
-        self, runner: ShardRunner[Groups], command: InitializeShareState | DeleteShareState
+        self, runner: ShardRunner[Groups], command: InitializeShareState | DeleteShareState, order: int
     ) -> None:
         try:
-            errors = await self._ask_coordinators(command)
+            errors = await self._ask_coordinators(command, order)
         except Exception as error:  # whatever it is, requests wait for a result
             errors = command.failed(KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, repr(error)))
         runner.steer(result_step(command, errors))
 
-    async def _ask_coordinators(self, command: InitializeShareState | DeleteShareState) -> StateErrors:
+    async def _ask_coordinators(
+        self, command: InitializeShareState | DeleteShareState, order: int
+    ) -> StateErrors:
         client, told = self._client(), {}
         if isinstance(command, InitializeShareState):
             initialized = await client.initialize_state(
                 command.group_id,
                 {
                     topic_id: [
-                        initialize_share_group_state.PartitionData(number, command.state_epoch, start)
+                        initialize_share_group_state.PartitionData(number, command.state_epoch, start, order)
                         for number, start in row.items()
                     ]
                     for topic_id, row in command.topics.items()
@@ -95,7 +108,7 @@ class ShareStateWorker:
             deleted = await client.delete_state(
                 command.group_id,
                 {
-                    topic_id: [delete_share_group_state.PartitionData(number) for number in numbers]
+                    topic_id: [delete_share_group_state.PartitionData(number, order) for number in numbers]
                     for topic_id, numbers in command.topics.items()
                 },
             )

@@ -12,11 +12,14 @@ from ..coordinator import CoordinatorEvent
 from ..coordinator.engine.effects import Command, Request
 from ..coordinator.engine.runner import Call, CoordinatorLog, ShardReplicas, ShardRunner
 from ..coordinator.engine.runtime import ShardRuntime
-from ..protocol import ApiKey, ErrorCode, RequestContext, SharePartitionKey
+from ..protocol import ApiKey, ErrorCode, RequestContext, SharePartitionKey, messages_of
+from .order import StateOrder, Turn
 from .settings import ShareCoordinatorSettings
 from .shards import MAX_BYTES, SHARE_STATE_TOPIC, PruneLog, ShareRequest, ShareStates, delete_topics
 
 _READS = frozenset({ApiKey.READ_SHARE_GROUP_STATE, ApiKey.READ_SHARE_GROUP_STATE_SUMMARY})
+#: What replaces a state, or deletes it.
+_IN_ORDER = frozenset({ApiKey.INITIALIZE_SHARE_GROUP_STATE, ApiKey.DELETE_SHARE_GROUP_STATE})
 _NOBODY = RequestContext()
 
 
@@ -50,6 +53,7 @@ class ShareCoordinator:
         self._on_write = on_write
         self._fsync = fsync
         self._shards: ShardRuntime[ShareStates] | None = None
+        self._order = StateOrder()
 
     def __repr__(self) -> str:
         return f"<ShareCoordinator: {self._shards or 'not started'!r}>"
@@ -93,6 +97,8 @@ class ShareCoordinator:
             for key, row, call in ((key, row, Call()) for key, row in rows)
         ]
         requests = [request for request, _ in calls]
+        if api_key in _IN_ORDER:
+            requests = [request for request in requests if self._is_in_order(request)]
         began = time.perf_counter()
         if self._shards is None:
             for request in requests:
@@ -101,6 +107,10 @@ class ShareCoordinator:
             reads = api_key in _READS
             await self._shards.submit_all(requests, reads=reads, exact=reads)
         answers = [await call.answer() for _, call in calls]
+        if api_key in _IN_ORDER:
+            for request, call in calls:
+                if not call.body.error_code:
+                    self._order.carried_out(request.body.key, request.body.row.order)
         if api_key is ApiKey.WRITE_SHARE_GROUP_STATE:
             for _ in answers:
                 self._on_write(time.perf_counter() - began)
@@ -118,6 +128,15 @@ class ShareCoordinator:
         if api_key is ApiKey.WRITE_SHARE_GROUP_STATE:
             self._on_write(time.perf_counter() - began)
         return answer
+
+    def _is_in_order(self, request: Request) -> bool:
+        """Return whether a change of a whole state is to be carried out; otherwise it is answered."""
+        turn = self._order.admit(request.body.key, request.body.row.order)
+        if turn is Turn.LATE:
+            request.handle.set(SHARE_STATE_TOPIC.refusal(request, ErrorCode.FENCED_STATE_EPOCH))
+        elif turn is Turn.REPEATED:
+            request.handle.set(messages_of(request.api_key).PartitionResult(request.body.key.partition))
+        return turn is Turn.NEXT
 
     def pruned_offsets(self) -> dict[int, int]:
         """The offsets below which partitions of the topic were cut in this run, by partition."""

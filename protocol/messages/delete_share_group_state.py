@@ -11,24 +11,28 @@ from .wire import (
     NO_UUID,
     NamedTuple,
     _new,
+    malformed,
     null_in,
     read_compact_count,
     read_compact_string,
+    read_tags,
     read_uuid,
     skip_tags,
     write_compact_count,
     write_compact_string,
+    write_tags,
 )
 
 _I = Struct(">i")
 _IH = Struct(">ih")
-_IX = Struct(">ix")
+_Q = Struct(">q")
 
 
 class PartitionData(NamedTuple):
     """PartitionData of DeleteShareGroupState."""
 
     partition: int = 0
+    order: int = -1
 
 
 class DeleteStateData(NamedTuple):
@@ -93,11 +97,20 @@ def _read_request_flexible(
         for _ in range(size):
             (partition_7,) = _I.unpack_from(data, at)
             at += 4
+            order_8: Any = -1
             if data[at]:
-                at = skip_tags(data, at)
+                tags, at = read_tags(data, at)
+                for tag9, start, stop in tags:
+                    if tag9 == 10000:
+                        at = start
+                        (order_8,) = _Q.unpack_from(data, at)
+                        at += 8
+                        if at != stop:
+                            raise malformed("a tagged field of another length than it says")
+                    at = stop
             else:
                 at += 1
-            item6 = _new(PartitionData, (partition_7,))
+            item6 = _new(PartitionData, (partition_7, order_8))
             partitions_5.append(item6)
         if partitions_5 is None:
             raise null_in("DeleteShareGroupStateRequest.partitions")
@@ -127,7 +140,15 @@ def _write_request_flexible(out: bytearray, body: Any, version: int) -> None:
         partitions_3 = item2.partitions
         write_compact_count(out, partitions_3)
         for item4 in partitions_3 or ():
-            out += _IX.pack(item4.partition)
+            out += _I.pack(item4.partition)
+            tags5 = []
+            order_6 = getattr(item4, "order", -1)
+            if order_6 != -1:
+                whole7, out = out, bytearray()
+                out += _Q.pack(order_6)
+                tags5.append((10000, out))
+                out = whole7
+            write_tags(out, tags5)
         out.append(0)
     out.append(0)
 

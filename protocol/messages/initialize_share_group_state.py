@@ -11,18 +11,21 @@ from .wire import (
     NO_UUID,
     NamedTuple,
     _new,
+    malformed,
     null_in,
     read_compact_count,
     read_compact_string,
+    read_tags,
     read_uuid,
     skip_tags,
     write_compact_count,
     write_compact_string,
+    write_tags,
 )
 
 _IH = Struct(">ih")
 _IIQ = Struct(">iiq")
-_IIQX = Struct(">iiqx")
+_Q = Struct(">q")
 
 
 class PartitionData(NamedTuple):
@@ -31,6 +34,7 @@ class PartitionData(NamedTuple):
     partition: int = 0
     state_epoch: int = 0
     start_offset: int = 0
+    order: int = -1
 
 
 class InitializeStateData(NamedTuple):
@@ -95,11 +99,20 @@ def _read_request_flexible(
         for _ in range(size):
             partition_7, state_epoch_8, start_offset_9 = _IIQ.unpack_from(data, at)
             at += 16
+            order_10: Any = -1
             if data[at]:
-                at = skip_tags(data, at)
+                tags, at = read_tags(data, at)
+                for tag11, start, stop in tags:
+                    if tag11 == 10000:
+                        at = start
+                        (order_10,) = _Q.unpack_from(data, at)
+                        at += 8
+                        if at != stop:
+                            raise malformed("a tagged field of another length than it says")
+                    at = stop
             else:
                 at += 1
-            item6 = _new(PartitionData, (partition_7, state_epoch_8, start_offset_9))
+            item6 = _new(PartitionData, (partition_7, state_epoch_8, start_offset_9, order_10))
             partitions_5.append(item6)
         if partitions_5 is None:
             raise null_in("InitializeShareGroupStateRequest.partitions")
@@ -129,7 +142,15 @@ def _write_request_flexible(out: bytearray, body: Any, version: int) -> None:
         partitions_3 = item2.partitions
         write_compact_count(out, partitions_3)
         for item4 in partitions_3 or ():
-            out += _IIQX.pack(item4.partition, item4.state_epoch, item4.start_offset)
+            out += _IIQ.pack(item4.partition, item4.state_epoch, item4.start_offset)
+            tags5 = []
+            order_6 = getattr(item4, "order", -1)
+            if order_6 != -1:
+                whole7, out = out, bytearray()
+                out += _Q.pack(order_6)
+                tags5.append((10000, out))
+                out = whole7
+            write_tags(out, tags5)
         out.append(0)
     out.append(0)
 

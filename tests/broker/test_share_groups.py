@@ -18,6 +18,8 @@ from tests.broker.clusters import cluster
 from tests.coordinator.share_groups.share_world import ShareWorld
 
 TOPIC = uuid.uuid4()
+#: The number of the first command of a coordinator in the epoch that these tests give it.
+FIRST = 12 << 32
 
 
 class Coordinators:
@@ -61,8 +63,8 @@ def carried_out(coordinators: Coordinators, command: Any) -> ShareWorld:
             world._carry_out()
             is_done.set()
 
-        worker = ShareStateWorker(coordinators.client)
-        worker.carry_out(SimpleNamespace(steer=steer), command)  # type: ignore[arg-type]
+        worker = ShareStateWorker(coordinators.client, lambda partition: 10 + partition)
+        worker.carry_out(SimpleNamespace(steer=steer, partition=2), command)  # type: ignore[arg-type]
         assert repr(worker) == "<ShareStateWorker: 1 at work>"
         await is_done.wait()
         await worker.stop()
@@ -75,7 +77,7 @@ def test_state_is_initialized_with_its_epoch_and_offsets_and_what_failed_is_aske
     coordinators = Coordinators({1: ErrorCode.FENCED_STATE_EPOCH})
     world = carried_out(coordinators, InitializeShareState("g", 2, {TOPIC: {0: -1, 1: 7}}, 0))
     (body,) = coordinators.asked
-    assert [tuple(row) for row in body.topics[0].partitions] == [(0, 2, -1), (1, 2, 7)]
+    assert [tuple(row) for row in body.topics[0].partitions] == [(0, 2, -1, FIRST), (1, 2, 7, FIRST)]
     kept = world.share_group().kept
     assert (kept.initialized[TOPIC].partitions, kept.initializing[TOPIC].partitions) == ((0,), (1,))
 
@@ -85,7 +87,25 @@ def test_state_is_deleted() -> None:
     carried_out(coordinators, DeleteShareState("g", {TOPIC: (0, 1)}))
     (body,) = coordinators.asked
     assert body.API_KEY == ApiKey.DELETE_SHARE_GROUP_STATE
-    assert [row.partition for row in body.topics[0].partitions] == [0, 1]
+    assert [tuple(row) for row in body.topics[0].partitions] == [(0, FIRST), (1, FIRST)]
+
+
+async def test_commands_are_numbered_and_those_of_the_coordinator_that_follows_are_higher() -> None:
+    coordinators, epochs = Coordinators({}), [1]
+    worker = ShareStateWorker(coordinators.client, lambda _partition: epochs[0])
+    runner: Any = SimpleNamespace(steer=lambda _step: None, partition=0)
+    command = DeleteShareState("g", {TOPIC: (0,)})
+    for epoch in (1, 1, 2):
+        epochs[0] = epoch
+        worker.carry_out(runner, command)
+    await asyncio.gather(*worker._tasks)
+    orders = [body.topics[0].partitions[0].order for body in coordinators.asked]
+    assert orders == sorted(set(orders))
+    # another process has the next epoch
+    other = ShareStateWorker(coordinators.client, lambda _partition: 3)
+    other.carry_out(runner, command)
+    await asyncio.gather(*other._tasks)
+    assert coordinators.asked[-1].topics[0].partitions[0].order > orders[-1]
 
 
 def test_whatever_goes_wrong_is_a_result() -> None:
@@ -98,11 +118,11 @@ def test_whatever_goes_wrong_is_a_result() -> None:
 
 def test_one_worker_has_both_commands_and_ends_with_its_tasks() -> None:
     async def run() -> None:
-        workers = share_workers(lambda: ShareStateClient(never, never))
+        workers = share_workers(lambda: ShareStateClient(never, never), lambda _partition: 0)
         worker, same = workers[InitializeShareState], workers[DeleteShareState]
         assert worker is same
         steps: list[Any] = []
-        runner: Any = SimpleNamespace(steer=steps.append)
+        runner: Any = SimpleNamespace(steer=steps.append, partition=0)
         worker.carry_out(runner, DeleteShareState("g", {TOPIC: (0,)}))
         await asyncio.sleep(0)
         await worker.stop()
