@@ -48,6 +48,7 @@ def request_missing(changes: ShareChanges) -> None:
     found = group.subscribed_topics()
     if group.complete[0] is found and group.complete[1] is group.kept:
         return
+    _forget_settled(changes)
     retry_ms = changes.shard.state.settings.group_share_initialize_retry_interval_ms
     missing: dict[UUID, ShareTopic] = {}
     waits = False
@@ -81,6 +82,23 @@ def request_missing(changes: ShareChanges) -> None:
                 )
             )
         group.complete = found, group.kept
+
+
+def _forget_settled(changes: ShareChanges) -> None:
+    """Forget that states were to be replaced, if whoever began that can not tell what came of it: they are
+    there, before or after.
+    """
+    group, kept = changes.group, changes.group.kept
+    settled = [
+        topic_id
+        for topic_id, row in kept.initializing.items()
+        if topic_id not in group.under_way
+        and topic_id in kept.initialized
+        and set(row.partitions).issubset(kept.initialized[topic_id].partitions)
+    ]
+    _put_kept(
+        changes, ShareTopics(_without_topics(kept.initializing, settled), kept.initialized, kept.deleting)
+    )
 
 
 def _leave_out(group: ShareGroup, missing: dict[UUID, ShareTopic]) -> int:

@@ -22,6 +22,11 @@ from kohort.coordinator.share_groups.kept import (
 )
 from kohort.offsets_topic import ShareTopic
 from kohort.protocol import ApiKey, ErrorCode, KafkaError
+from kohort.protocol.messages.alter_share_group_offsets import (
+    AlterShareGroupOffsetsRequest,
+    AlterShareGroupOffsetsRequestPartition,
+    AlterShareGroupOffsetsRequestTopic,
+)
 from tests.coordinator.share_groups.share_world import ShareWorld
 
 E = ErrorCode
@@ -227,6 +232,23 @@ def test_the_state_of_deleted_topics_is_forgotten_in_every_group() -> None:
     remove_deleted_topics(world.shard, {"u"}, world.now_ms)
     world._carry_out()
     assert world.share_group().kept.initialized == {world.ids["u"]: other}, "a topic of that name exists"
+
+
+def test_an_alteration_whose_coordinator_was_lost_is_not_kept_for_ever() -> None:
+    world = ShareWorld({"t": 2})
+    world.share_join("a", "t")
+    world.share_beat("a", -1)
+    body = AlterShareGroupOffsetsRequest(
+        "g",
+        [AlterShareGroupOffsetsRequestTopic("t", [AlterShareGroupOffsetsRequestPartition(1, 7)])],
+    )
+    world.begin(ApiKey.ALTER_SHARE_GROUP_OFFSETS, 0, body)
+    assert kept(world) == {"initialized": {"t": (0, 1)}, "initializing": {"t": (1,)}}
+    world.restart()
+    world.events.clear()
+    world.share_beat("b", 0, "t")
+    assert kept(world) == {"initialized": {"t": (0, 1)}}
+    assert world.commands == [], "the state is there"
 
 
 def test_topics_that_were_deleted_while_nobody_led_the_group_are_forgotten_after_a_load() -> None:
