@@ -394,6 +394,10 @@ class SharePartition:
         """Take from a member whatever it has, as when its session ends. None if it has nothing."""
         return self._release([run for run in self._runs if run.member == member], limits)
 
+    def write_start(self) -> StateWrite:
+        """Return what has to be stored where the start offset alone has moved."""
+        return self._write(())
+
     def expire(self, limits: ShareLimits, now_ms: int) -> StateWrite | None:
         """Take from members the records whose locks have ended. None if there are none."""
         late: dict[int, _InFlight] = {}

@@ -409,6 +409,9 @@ class LedPartition:
         if self.error is None:
             self._leader.counters.load_times.record(clock() - begun_s)
             self.records, self._state_epoch = records, stored.state_epoch
+            if records.start_offset > stored.start_offset >= 0 and not records.in_flight[1]:
+                # a write that failed for who led before may be stored, and not counted: no other one follows
+                self._store(records.write_start())
             self.offer()
             self._leader.forget_idle(self.key.group)
 
@@ -456,7 +459,7 @@ class LedPartition:
         assert records is not None, "it is loaded"
         batches = sorted(batch for write, _ in written for batch in write.batches)
         try:
-            for first in range(0, len(batches), _MOST_BATCHES):
+            for first in range(0, len(batches) or 1, _MOST_BATCHES):
                 # the start as it is before these writes count, and what is done above it with all of them
                 await self._leader.persister.write(
                     self.key,

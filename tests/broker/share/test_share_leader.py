@@ -113,6 +113,31 @@ def ask(member: str, most: int = 500, **more: object) -> Asking:
     return Asking(member, most, **fields | more)  # type: ignore[arg-type]
 
 
+def test_a_leader_that_finds_all_done_stores_where_the_group_is_by_then() -> None:
+    async def body(world: World) -> None:
+        world.write(3)
+        batches = [StateBatch(1, 2, StoredState.ACKNOWLEDGED, 1)]
+        world.persister.states[world.key] = StoredPartition(1, 1, batches)
+        led = await world.load()
+        await until(lambda: bool(world.persister.writes))
+        assert world.persister.writes == [(world.key, 3, 0, [])]
+        assert led.records is not None
+        assert led.records.start_offset == 3
+
+    on_broker(body)
+
+
+@pytest.mark.parametrize("stored", [StoredPartition(1, -1, ()), StoredPartition(1, 1, ())])
+def test_a_leader_that_takes_over_has_nothing_else_to_store(stored: StoredPartition) -> None:
+    async def body(world: World) -> None:
+        world.write(3)
+        world.persister.states[world.key] = stored
+        led = await world.load()
+        assert led.is_idle
+
+    on_broker(body)
+
+
 def take(led: LedPartition, member: str, most: int = 500, **more: object) -> list[tuple[int, int, int]]:
     """Have a member fetch; return what it was given."""
     given = led.acquire(ask(member, most, **more))
