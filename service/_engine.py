@@ -70,6 +70,7 @@ class Engine:
         output: KafkaOutput | None = None,
         tracing: bool = False,
         hold_retries_ms: int | None = None,
+        letters_of: str | None = None,
     ) -> None:
         self._consumed: dict[str, int] = dict.fromkeys((t for h in handlers for t in h.all_topics), 0)
         self._stored: StoredOffsets | None = None
@@ -96,7 +97,8 @@ class Engine:
         #: Partitions revoked while a poll's records were being prepared.
         self._released: set[TopicPartition] = set()
         self._repeated = ServiceLog(line_of if self._share is None else line_of_share)
-        self._dead_letters = DeadLetters(lambda: self._source.config, group)
+        letters_of = letters_of or group  # the group in their headers
+        self._dead_letters = DeadLetters(lambda: self._source.config, letters_of)
         for handler in handlers:
             handler.output = None if self._output is None else self._output.add
             handler.encoders = None if output is None else output.encoders
@@ -111,7 +113,7 @@ class Engine:
         self._source.events.listen(self._on_event)
         spans = self._make_tracing() if tracing else None
         for handler in handlers:
-            handler.group, handler.tracing, handler.once = group, spans, once
+            handler.group, handler.tracing, handler.once = letters_of, spans, once
 
     def _make_consumer(
         self,

@@ -145,6 +145,8 @@ class Handler:
     takes_batches: bool = False
     retry_after_ms: Sequence[int] = ()
     middlewares: tuple[Middleware, ...] = ()
+    #: Whether this run reads its retry topics.
+    reads_retries: bool = True
     #: Whether it is paused.
     held: bool = False
     counters: Counters = field(default_factory=Counters)
@@ -201,7 +203,7 @@ class Handler:
     @property
     def all_topics(self) -> tuple[str, ...]:
         """All topics that it reads."""
-        return (*self.topics, *self.retry_topics)
+        return (*self.topics, *self.retry_topics) if self.reads_retries else self.topics
 
     @property
     def key_of(self) -> Callable[[object], Hashable] | None:

@@ -80,10 +80,10 @@ def _check_shared(handler: Handler) -> None:
             "records of one partition, and of one key, go to several members at the same time. Leave lanes "
             "out, or take a consumer group"
         )
-    if handler.retry_after_ms:
+    if handler.retry_after_ms and handler.dead_letter is None:
         raise ConfigError(
-            f"handler {handler.name}: retry_after_ms is for consumer groups: in a share group a record that "
-            "waits in a retry topic would be locked for all that time"
+            f"handler {handler.name}: retry_after_ms needs a dead_letter in a share group: retry topics are "
+            "read in order by a consumer group, which would stop at a record that has no try left"
         )
 
 

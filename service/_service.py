@@ -36,6 +36,7 @@ from ._sinks import Sink
 if TYPE_CHECKING:
     from typing import Unpack
 
+    from ._share_retries import SharedAndRetries
     from .typed_settings import ServiceSettings
 
 F = TypeVar("F", bound=HandlerFunction)
@@ -81,6 +82,8 @@ class ConsumerService:
         self._provided: dict[type, object] = {}
         self._once: Once | None = None
         self._output: KafkaOutput | None = None
+        self._run: Engine | SharedAndRetries | None = None
+        #: What reads the group's own topics, for who looks inside.
         self._engine: Engine | None = None
         #: Bounds the start; a stop ends it.
         self._starting: asyncio.Timeout | None = None
@@ -233,8 +236,8 @@ class ConsumerService:
                     self._loop.call_soon_threadsafe(self._hold_now, handler)
 
     def _hold_now(self, handler: Handler) -> None:
-        if self._engine is not None:
-            self._engine.hold(handler.function, handler.held)
+        if self._run is not None:
+            self._run.hold(handler.function, handler.held)
 
     # -- what handlers work with ----------------------------------------------------------------------------
 
@@ -332,7 +335,7 @@ class ConsumerService:
             await self._serve_handlers(handlers)
         except Exception as error:
             self._failure = error
-            told = self._engine is not None and error is self._engine.failure
+            told = self._run is not None and error is self._run.failure
             if not told and not isinstance(error, ConfigError):
                 shown = None if isinstance(error, KohortError) else error
                 log.error(
@@ -341,7 +344,9 @@ class ConsumerService:
             raise
         finally:
             self._over = True
-            self._loop = self._engine = self._starting = self._stop_reason = self.health_port = None
+            self._loop = self._run = self._engine = self._starting = self._stop_reason = self.health_port = (
+                None
+            )
 
     @asynccontextmanager
     async def keep_serving(self) -> AsyncIterator[None]:
@@ -356,20 +361,7 @@ class ConsumerService:
             yield
 
     async def _serve_handlers(self, handlers: list[Handler]) -> None:
-        progress = HandlingProgress(self._own.stalled_after_ms)
-        progress.observe(asyncio.get_running_loop().time(), finished=0, waiting=0)
-        self._engine = engine = Engine(
-            handlers,
-            config=self._config,
-            drain_timeout_ms=self._drain_timeout_ms,
-            backlog_max_bytes=self._own.backlog_max_bytes,
-            progress=progress,
-            fail_probes_on_hanging_call=self._own.fail_probes_on_hanging_call,
-            once=self._once,
-            output=self._output,
-            tracing=self._own.tracing,
-            hold_retries_ms=self._own.hold_retries_ms if self._in_share else None,
-        )
+        self._run = engine = self._make_run(handlers)
         if self._stop_reason is not None:
             return
         async with AsyncExitStack() as stack:
@@ -378,7 +370,45 @@ class ConsumerService:
             if engine.started:
                 await engine.run()
 
-    async def _start(self, stack: AsyncExitStack, engine: Engine, handlers: list[Handler]) -> None:
+    def _make_run(self, handlers: list[Handler]) -> Engine | SharedAndRetries:
+        hold_ms = self._own.hold_retries_ms if self._in_share else None
+        if not self._in_share or not any(handler.retry_topics for handler in handlers):
+            self._engine = self._make_engine(handlers, self._config, hold_retries_ms=hold_ms)
+            return self._engine
+        from ._share_retries import SharedAndRetries, retries_config, split_handlers
+
+        shared, retries = split_handlers(handlers)
+        config = retries_config(self._config, self.group)
+        self._engine = self._make_engine(shared, self._config, hold_retries_ms=hold_ms)
+        return SharedAndRetries(self._engine, self._make_engine(retries, config, letters_of=self.group))
+
+    def _make_engine(
+        self,
+        handlers: list[Handler],
+        config: dict[str, object],
+        *,
+        hold_retries_ms: int | None = None,
+        letters_of: str | None = None,
+    ) -> Engine:
+        progress = HandlingProgress(self._own.stalled_after_ms)
+        progress.observe(asyncio.get_running_loop().time(), finished=0, waiting=0)
+        return Engine(
+            handlers,
+            config=config,
+            drain_timeout_ms=self._drain_timeout_ms,
+            backlog_max_bytes=self._own.backlog_max_bytes,
+            progress=progress,
+            fail_probes_on_hanging_call=self._own.fail_probes_on_hanging_call,
+            once=self._once,
+            output=self._output,
+            tracing=self._own.tracing,
+            hold_retries_ms=hold_retries_ms,
+            letters_of=letters_of,
+        )
+
+    async def _start(
+        self, stack: AsyncExitStack, engine: Engine | SharedAndRetries, handlers: list[Handler]
+    ) -> None:
         """Start everything that is needed before records come; the stack closes it again."""
         values = await enter_lifespans(stack, self._lifespans, self._provided)
         for handler in handlers:
@@ -436,7 +466,7 @@ class ConsumerService:
     @property
     def probed(self) -> Probed | None:
         """The run that the probes cover; None while the service does not run."""
-        return self._engine
+        return self._run
 
     @property
     def topics(self) -> list[str]:
@@ -456,20 +486,20 @@ class ConsumerService:
     @property
     def finished(self) -> int:
         """Number of records finished in this run, without those that come again; 0 while it does not run."""
-        return 0 if self._engine is None else self._engine.finished - self._engine.postponed
+        return 0 if self._run is None else self._run.finished - self._run.postponed
 
     @property
     def ready(self) -> bool:
         """Return whether the member has joined its group and is not stopping."""
-        return self._engine is not None and self._engine.unready() is None
+        return self._run is not None and self._run.unready() is None
 
     def complaint(self) -> str | None:
         """Why this service is not alive, as /healthz says it; None while it is.
 
         For a route of the application whose event loop the service runs on; call it on that loop.
         """
-        if self._engine is not None:
-            return self._engine.complaint()
+        if self._run is not None:
+            return self._run.complaint()
         if self._failure is not None:
             return f"the service has ended: {short_text(self._failure)}"
         return "the service does not run"
@@ -487,6 +517,6 @@ class ConsumerService:
                 loop.call_soon_threadsafe(self._stop_now, reason)
 
     def _stop_now(self, reason: str) -> None:
-        if self._engine is not None:
-            self._engine.stop(reason)
+        if self._run is not None:
+            self._run.stop(reason)
             self._leave_start()

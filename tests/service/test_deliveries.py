@@ -191,7 +191,7 @@ async def test_a_changed_copy_knows_its_delivery() -> None:
     [
         ({"lanes": "key"}, "records of one partition, and of one key, go to several members"),
         ({"lanes": "partition"}, "records of one partition, and of one key, go to several members"),
-        ({"retry_after_ms": [100]}, "would be locked for all that time"),
+        ({"retry_after_ms": [100]}, "retry_after_ms needs a dead_letter in a share group"),
     ],
 )
 def test_what_a_share_group_cannot_do_is_refused_with_the_reason(

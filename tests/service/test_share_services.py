@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from kafka import KafkaAdminClient
 
 from kohort.consumer import AsyncGroupConsumer, Record, ShareConsumer
 from kohort.consumer.share.records import ShareRecord
@@ -226,6 +227,46 @@ async def test_without_a_dead_letter_topic_a_record_is_tried_in_every_delivery_a
     assert counts == [1, 2, 3]
     assert "bill failed" in caplog.text
     assert "in its last delivery, and it has no dead-letter topic" in caplog.text
+    assert await left_in(bootstrap, queue, orders, 0) == []
+
+
+async def test_delays_that_are_too_long_for_a_lock_are_kept_by_retry_topics(
+    make: Callable[..., ConsumerService],
+    bootstrap: str,
+    queue: str,
+    group: Name,
+    orders: str,
+    new_topic: NewTopic,
+) -> None:
+    graves = new_topic("graves", partitions=1)
+    with KafkaAdminClient(bootstrap_servers=bootstrap) as admin:
+        retries = f"{orders}.retry.1", f"{orders}.retry.2"
+        admin.create_topics({name: {"num_partitions": 1, "replication_factor": 1} for name in retries})
+    tries: list[tuple[str, int]] = []
+    service = make()
+
+    @service.handler(orders, retry_after_ms=[200, 100], dead_letter=graves)
+    async def bill(record: Record) -> None:
+        tries.append((record.topic, number(record)))
+        if number(record) == 7 or (number(record) == 3 and tries.count((orders, 3)) < 3):
+            raise ConnectionError("the bank is closed")
+
+    async with serving(service):
+        await until(lambda: service.finished == 20)
+        assert service._run is not None
+        now = service._run.snapshot(True)
+        assert {topic: now.consumed[topic] for topic in (orders, *retries)} == {
+            orders: 20,
+            retries[0]: 2,
+            retries[1]: 2,
+        }
+        (counters,) = [each.handler.counters for each in now.handlers]
+        assert (counters.postponed, counters.dead_letters, counters.handled) == (4, 1, 19)
+    assert Counter(tries) == Counter({(orders, nth): 3 if nth in (3, 7) else 1 for nth in range(20)})
+    (letter,) = await letters_in(bootstrap, group("x"), graves, 1)
+    said = read_dead_letter(letter)
+    assert said is not None
+    assert (said.topic, said.group, said.attempts) == (orders, queue, 3)
     assert await left_in(bootstrap, queue, orders, 0) == []
 
 
