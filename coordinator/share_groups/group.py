@@ -98,7 +98,7 @@ class ShareGroup:
     topics: TopicDirectory
     epoch: int = FIRST_EPOCH
     metadata_hash: int = 0
-    target_epoch: int = 0
+    target_epoch: int = FIRST_EPOCH
     target_ms: int = 0
     members: dict[str, ShareMember] = field(default_factory=dict)
     targets: dict[str, Partitions] = field(default_factory=dict)

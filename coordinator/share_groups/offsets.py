@@ -7,11 +7,11 @@ read, a change goes there as a command, and is answered when that is done.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 from uuid import UUID
 
-from ...offsets_topic import ShareTopic
+from ...offsets_topic import ShareEpoch, ShareRecordType, ShareTopic
 from ...protocol import ErrorCode, KafkaError
 from ...protocol.messages.alter_share_group_offsets import (
     AlterShareGroupOffsetsRequest,
@@ -109,13 +109,15 @@ def handle_describe_offsets(shard: GroupShard, request: Request, _now_ms: int) -
             if known.topic_of_id(topic_id) is not None
         ]
     else:
-        asked = []
+        named: dict[str, dict[int, None]] = {}
         for topic in request.body.topics:
-            topic_id = known.id_of_topic(topic.topic_name)
+            named.setdefault(topic.topic_name, {}).update(dict.fromkeys(topic.partitions))
+        asked = []
+        for name, numbers in named.items():
+            topic_id = known.id_of_topic(name)
             has = kept.get(topic_id) if topic_id is not None else None
-            numbers = tuple(dict.fromkeys(topic.partitions))
             there = frozenset() if has is None else frozenset(has.partitions).intersection(numbers)
-            asked.append(AskedTopic(topic.topic_name, topic_id, numbers, there))
+            asked.append(AskedTopic(name, topic_id, tuple(numbers), there))
     shard.reply(request, AskedOffsets(request.body.group_id, tuple(asked)))
 
 
@@ -154,6 +156,9 @@ def handle_alter(shard: GroupShard, request: Request, now_ms: int) -> None:
         shard.reply(request, alter_refusal(request, _E.INVALID_REQUEST)._replace(error_message=text))
         return
     changes = ShareChanges(shard, group, now_ms)
+    if any(_begins_where_the_rule_says(group, topic_id, row) for topic_id, (_, row) in topics.items()):
+        # at an epoch that it knows, a share coordinator takes this for a first initialization that comes late
+        changes.put(ShareRecordType.EPOCH, "", ShareEpoch(group.epoch + 1, group.metadata_hash))
     command = initialize_state(
         changes,
         {topic_id: ShareTopic(name, tuple(sorted(row))) for topic_id, (name, row) in topics.items()},
@@ -161,6 +166,12 @@ def handle_alter(shard: GroupShard, request: Request, now_ms: int) -> None:
     )
     state_of(shard).pending[command] = PendingRequest(request, finish)
     changes.commit()
+
+
+def _begins_where_the_rule_says(group: ShareGroup, topic_id: UUID, row: Mapping[int, int]) -> bool:
+    """Return whether partitions that have state are to begin where the group's reset rule says."""
+    has = group.kept.initialized.get(topic_id)
+    return has is not None and any(row.get(number, 0) < 0 for number in has.partitions)
 
 
 def _size_with(group: ShareGroup, changed: _Changed) -> int:

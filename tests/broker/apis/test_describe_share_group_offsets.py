@@ -89,6 +89,15 @@ def test_a_group_made_by_altering_is_described_with_its_lag(share: Wire, name: s
     assert (answer.member_epoch, list(topic.partitions)) == (2, [0])
 
 
+def test_a_partition_may_be_altered_to_begin_where_the_rule_says(share: Wire, name: str) -> None:
+    assert alter(share, name, name, (0, 4), (1, 2)) == [(0, 0, None), (1, 0, None)]
+    assert alter(share, name, name, (0, -1)) == [(0, 0, None)]
+    assert described(share, name) == {(name, 0): (-1, 0, -1), (name, 1): (2, 0, -2)}
+    # again: it has begun nowhere yet
+    assert alter(share, name, name, (0, -1)) == [(0, 0, None)]
+    assert described(share, name)[name, 0] == (-1, 0, -1)
+
+
 def test_deleted_offsets_are_gone(share: Wire, name: str) -> None:
     alter(share, name, name, (0, 0), (1, 0))
     answer = share.call(ApiKey.DELETE_SHARE_GROUP_OFFSETS, 0, group_id=name, topics=[name])

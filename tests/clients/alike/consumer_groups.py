@@ -49,6 +49,8 @@ class Side:
         self.classic: dict[str, str] = {}
         self.generations: dict[str, int] = {}
         self.owned: dict[str, Any] = {}
+        # topics that members of a share group read
+        self.subscribed: dict[str, set[str]] = {}
 
     def told(self, value: Any) -> Any:
         """An answer in words that both brokers have in common."""

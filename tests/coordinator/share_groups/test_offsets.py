@@ -100,12 +100,27 @@ def test_altering_makes_a_group_which_can_be_joined_and_goes_on_from_there() -> 
     world.finish()
     assert altered(answers) == {("t", 1): (0, None)}
     group = world.share_group()
-    assert (group.state_name, group.epoch, group.target_epoch) == ("Empty", 1, 0)
+    assert (group.state_name, group.epoch, group.target_epoch) == ("Empty", 1, 1)
     world.restart()
     assert world.share_group().epoch == 1
     answer = world.share_beat("a", 0, "t")
     assert (answer.member_epoch, world.share_told(answer)) == (2, {"t": (1,)})
     assert world.finish().topics == {world.ids["t"]: {0: -1}}
+
+
+def test_a_start_where_the_rule_says_raises_the_epoch_of_state_that_there_is() -> None:
+    """Share coordinators take -1 of an epoch that they know for a first initialization that comes late."""
+    world = emptied()
+    epoch = world.share_group().epoch
+    answers = alter(world, ("t", [(0, -1), (1, 3)]))
+    command = world.finish()
+    assert (command.topics, command.state_epoch) == ({world.ids["t"]: {0: -1, 1: 3}}, epoch + 1)
+    assert altered(answers) == {("t", 0): (0, None), ("t", 1): (0, None)}
+    world.restart()
+    group = world.share_group()
+    assert (group.epoch, group.state_name) == (epoch + 1, "Empty")
+    alter(world, ("t", [(0, -1)]), group="new")
+    assert world.finish().state_epoch == 1
 
 
 def test_nothing_to_alter_makes_no_group() -> None:
