@@ -354,8 +354,7 @@ class ShareConsumer:
 
     def acknowledge(self, record: ShareRecord, verdict: AcknowledgeType) -> None:
         """Queue what a record says of itself."""
-        self._require_own_loop()
-        self._locks.acknowledge(record, verdict, now_ms())
+        self._locks.acknowledge(record, verdict, self._require_own_loop().time() * 1000)
 
     def take_verdicts(self, judge: Judge) -> None:
         """Have records tell another judge, in another thread, what becomes of them."""
@@ -430,19 +429,23 @@ class ShareConsumer:
             raise ConsumerClosedError(f"this consumer {state}")
         self._require_own_loop()
 
-    def _require_own_loop(self) -> None:
-        """Raise WrongConsumerError in other threads and loops, in which nothing here is safe."""
+    def _require_own_loop(self) -> asyncio.AbstractEventLoop:
+        """Return the loop. Raises WrongConsumerError in other threads and loops, where nothing is safe, and
+        ForkedError in a forked child.
+        """
         try:
+            # in a forked child none runs
             loop = asyncio.get_running_loop()
         except RuntimeError:
             loop = None
-        if loop is None or self._loop not in (None, loop):
-            raise WrongConsumerError(
-                "a ShareConsumer and its records are used on its event loop: elsewhere hand the call over "
-                "with loop.call_soon_threadsafe(record.accept), or take a BlockingShareConsumer"
-            )
+        if loop is not None and self._loop in (None, loop):
+            return loop
         if os.getpid() != self._process:
             raise ForkedError
+        raise WrongConsumerError(
+            "a ShareConsumer and its records are used on its event loop: elsewhere hand the call over "
+            "with loop.call_soon_threadsafe(record.accept), or take a BlockingShareConsumer"
+        )
 
     def _publish_event(self, event: Event) -> None:
         self.events.publish(event)

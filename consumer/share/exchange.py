@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from uuid import UUID
 
@@ -619,7 +619,13 @@ class ShareExchange:
 
 
 def _ranges(taken: Mapping[PartitionId, list[Said]]) -> dict[PartitionId, list[Range]]:
-    return {place: ranges_of((said.offset, said.verdict) for said in part) for place, part in taken.items()}
+    return {place: ranges_of(_verdicts(part)) for place, part in taken.items()}
+
+
+def _verdicts(part: Iterable[Said]) -> Iterator[tuple[int, AcknowledgeType]]:
+    for said in part:
+        assert said.verdict is not None, "something was said of it"
+        yield said.offset, said.verdict
 
 
 def _place_of(topic_id: UUID | None, number: int) -> PartitionId:

@@ -16,7 +16,7 @@ from ...protocol.messages.share_fetch import AcquiredRecords
 from ..errors import BatchTooLargeError
 from ..reading.fetched_records import ChunkReader
 from ..record import RecordBatch
-from .locks import Said
+from .locks import Gap
 from .records import Judge, PartitionId, RecordLock, ShareRecord
 
 #: More offsets are not acquired at a time: brokers lock far fewer.
@@ -30,7 +30,7 @@ class Acquired:
     """
 
     records: list[ShareRecord] = field(default_factory=list)
-    rest: list[Said] = field(default_factory=list)
+    rest: list[Gap] = field(default_factory=list)
     damage: CorruptBatchError | BatchTooLargeError | None = None
 
 
@@ -81,7 +81,7 @@ class ShareReader:
                             count,
                         )
                     )
-        found.rest += [Said(offset, AcknowledgeType.GAP, None, lock.deadline_ms) for offset in counts]
+        found.rest += [Gap(offset, AcknowledgeType.GAP, lock.deadline_ms) for offset in counts]
         return found
 
     def _batches(
@@ -104,7 +104,7 @@ class ShareReader:
             try:
                 header = parse_batch_header(rest, 0)
             except CorruptBatchError:
-                found.rest += [Said(offset, AcknowledgeType.RELEASE, None, 0.0) for offset in counts]
+                found.rest += [Gap(offset, AcknowledgeType.RELEASE, 0.0) for offset in counts]
                 counts.clear()
                 return
             one, rest = rest[: header.size], rest[header.size :]
@@ -114,7 +114,7 @@ class ShareReader:
                 damaged = [at for at in counts if header.base_offset <= at <= header.last_offset]
                 for offset in damaged:
                     del counts[offset]
-                found.rest += [Said(offset, AcknowledgeType.RELEASE, None, 0.0) for offset in damaged]
+                found.rest += [Gap(offset, AcknowledgeType.RELEASE, 0.0) for offset in damaged]
                 continue
             if batch is not None:
                 yield batch

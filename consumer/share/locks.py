@@ -6,7 +6,7 @@ import math
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from ...protocol import AcknowledgeType, ErrorCode, KafkaError, KohortError
 from ..events import Event
@@ -28,15 +28,16 @@ _LATE_MS = 5_000.0
 NOT_LOCKED = frozenset({ErrorCode.INVALID_RECORD_STATE, ErrorCode.INVALID_REQUEST})
 
 
-class Said(NamedTuple):
-    """A verdict on its way. ``record`` is None for an offset without one; the time is that of its lock's
-    end.
-    """
+class Gap(NamedTuple):
+    """A verdict on an offset without a record to deliver; the time is that of its lock's end."""
 
     offset: int
     verdict: AcknowledgeType
-    record: ShareRecord | None
     deadline_ms: float
+
+
+#: A verdict on its way. A record has its own, so that saying it makes no object.
+Said: TypeAlias = ShareRecord | Gap
 
 
 @dataclass(slots=True, eq=False)
@@ -77,14 +78,14 @@ class Locks:
     # what was acquired
 
     def take(
-        self, place: PartitionId, records: Iterable[ShareRecord], gaps: Iterable[Said], now: float
+        self, place: PartitionId, records: Iterable[ShareRecord], gaps: Iterable[Gap], now: float
     ) -> None:
         """Take in what was acquired. What was held or said of these offsets before has lost its lock."""
         held, fresh = self.held[place], {record.offset: record for record in records}
         gone = [held[offset] for offset in fresh if offset in held]
         held |= fresh
         if void := [said for part in self._waiting.get(place, ()) for said in part if said.offset in fresh]:
-            gone += [said.record for said in void if said.record is not None]
+            gone += _records_in(void)
             kept = ([said for said in part if said.offset not in fresh] for part in self._waiting[place])
             self._keep_waiting(place, deque(part for part in kept if part))
         self._lose(gone, now, "it was delivered again")
@@ -114,7 +115,7 @@ class Locks:
         held = self.held.pop(place, {})
         waiting = self._waiting.pop(place, ())
         self._since.pop(place, None)
-        said = [each.record for part in waiting for each in part if each.record is not None]
+        said = [record for part in waiting for record in _records_in(part)]
         self._lose([*said, *held.values()], now, reason)
 
     def give_back(self, place: PartitionId, now: float, reason: str) -> None:
@@ -123,7 +124,7 @@ class Locks:
         """
         held = self.held.pop(place, {})
         if held:
-            self._waiting[place].append([Said(offset, AcknowledgeType.RELEASE, None, now) for offset in held])
+            self._waiting[place].append([Gap(offset, AcknowledgeType.RELEASE, now) for offset in held])
             self._since.setdefault(place, now)
         self._lose(list(held.values()), now, reason)
 
@@ -168,7 +169,7 @@ class Locks:
             late_ms = 0.0
             if record.verdict is not None:
                 late_ms = 0.0 if lock is None else max(0.0, now - lock.deadline_ms)
-                self._answer(record, LockLostError(f"{_name(record)}: {reason}", late_ms))
+                self._answer([record], LockLostError(f"{_name(record)}: {reason}", late_ms))
             self.report(LockLost(record, record.verdict, late_ms, reason))
 
     # what is said
@@ -184,7 +185,7 @@ class Locks:
             return
         del self.held[record.place][record.offset]
         self._unanswered.add(record)
-        self._append(record.place, Said(record.offset, record.verdict, record, record.lock.deadline_ms), now)
+        self._append(record.place, record, now)
         self.changed()
 
     def _append(self, place: PartitionId, said: Said, now: float) -> None:
@@ -225,37 +226,33 @@ class Locks:
     def on_answered(self, place: PartitionId, part: list[Said], error: KafkaError | None, now: float) -> None:
         """A broker has answered what was said of a partition: all of it counts, or nothing does."""
         if error is None:
-            for said in part:
-                if said.record is not None:
-                    said.record.lock = None
-                    self._answer(said.record, None)
-        elif error.code in NOT_LOCKED and len(part) > 1 and any(said.record is not None for said in part):
+            self.on_unanswered(part, None)
+        elif error.code in NOT_LOCKED and len(part) > 1 and _records_in(part):
             # the lock of one has ended: most likely of one that came late
-            late = [said for said in part if said.deadline_ms < now]
-            rest = [said for said in part if said.deadline_ms >= now]
+            late = [said for said in part if _end_of(said) < now]
+            rest = [said for said in part if _end_of(said) >= now]
             halves = [late, rest] if late and rest else [part[: len(part) // 2], part[len(part) // 2 :]]
             self._waiting[place].extendleft(reversed(halves))
             self._since[place] = -math.inf
             self.changed()
         else:
-            records = [said.record for said in part if said.record is not None]
-            self._lose(records, now, str(error))
+            self._lose(_records_in(part), now, str(error))
 
-    def on_unanswered(self, part: list[Said], error: KohortError) -> None:
+    def on_unanswered(self, part: list[Said], error: KohortError | None) -> None:
         """No answer came, so it may count or not; it cannot be said again, since the locks are gone."""
-        for said in part:
-            if said.record is not None:
-                said.record.lock = None
-                self._answer(said.record, error)
+        records = _records_in(part)
+        for record in records:
+            record.lock = None
+        self._answer(records, error)
 
-    def _answer(self, record: ShareRecord, error: KohortError | None) -> None:
-        self._unanswered.discard(record)
+    def _answer(self, records: Sequence[ShareRecord], error: KohortError | None) -> None:
+        self._unanswered.difference_update(records)
         for flush in self.flushes:
-            if record in flush.left:
-                flush.left.remove(record)
-                flush.answers[record] = error
-                if not flush.left:
-                    self.changed()
+            answered = flush.left.intersection(records)
+            flush.answers.update(dict.fromkeys(answered, error))
+            flush.left -= answered
+            if answered and not flush.left:
+                self.changed()
 
     def begin_flush(self) -> PendingFlush:
         """Begin to wait for the answers to what has been said until now."""
@@ -321,6 +318,17 @@ class Locks:
         if self.held.get(record.place, {}).get(record.offset) is record:
             del self.held[record.place][record.offset]
             self._lose([record], now, str(error))
+
+
+def _records_in(part: Iterable[Said]) -> list[ShareRecord]:
+    return [said for said in part if isinstance(said, ShareRecord)]
+
+
+def _end_of(said: Said) -> float:
+    """When the lock ends, or has ended."""
+    if isinstance(said, Gap):
+        return said.deadline_ms
+    return -math.inf if said.lock is None else said.lock.deadline_ms
 
 
 def say_once(record: ShareRecord, verdict: AcknowledgeType) -> None:

@@ -13,6 +13,7 @@ import pytest
 from kohort.client import ConfigError, ConsumerClosedError
 from kohort.client.waiting import now_ms
 from kohort.consumer import ShareConsumer
+from kohort.consumer.errors import ForkedError
 from kohort.consumer.share.records import RecordLock, ShareRecord, WrongConsumerError
 from kohort.protocol import AcknowledgeType
 from tests.consumer.share.records import PLACE
@@ -64,6 +65,13 @@ async def test_what_is_said_beside_the_event_loop_is_refused_in_words_and_can_be
             await asyncio.to_thread(asyncio.run, work())
     record.accept()
     assert consumer.state.unanswered == 1
+
+
+def test_in_a_forked_child_the_fork_is_named() -> None:
+    consumer = consumer_of("orders")
+    consumer._process -= 1
+    with pytest.raises(ForkedError):
+        consumer.accept([])
 
 
 async def test_records_of_another_consumer_are_refused_before_anything_is_said() -> None:

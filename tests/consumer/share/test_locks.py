@@ -275,7 +275,7 @@ def test_each_verdict_is_answered_once_and_counts_only_if_the_broker_had_the_rec
 
     def send() -> None:
         for place, part in desk.locks.take_waiting([PLACE]).items():
-            records = [each.record for each in part if each.record is not None]
+            records = [each for each in part if isinstance(each, ShareRecord)]
             fine = all(locked.get(record.offset) is record for record in records)
             if fine:
                 counted.update(records)
