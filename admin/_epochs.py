@@ -37,6 +37,7 @@ _STABLE: Final = AssignmentState.STABLE.value
 _FIRST_EPOCH: Final = 2
 #: Epoch of a static member that is away: nobody waits for it.
 _AWAY: Final = -2
+#: Changes of one generation that are named; the others are counted.
 _CAUSES_SHOWN: Final = 5
 
 

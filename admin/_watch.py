@@ -24,6 +24,7 @@ from .group_admin import GroupAdmin
 from .results import SHARE, GroupDescription, HistoryEntry
 from .screen import Screen, plain
 
+#: Events and differences that stay on the screen.
 _NEWS_KEPT: Final = 12
 
 

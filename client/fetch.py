@@ -34,6 +34,7 @@ _LAST_BY_NAME, _LAST_BY_ID = 12, 16
 
 _NO_SESSION = 0
 _FIRST_EPOCH = 0
+#: After it comes 1: 0 begins a session (KIP-227).
 _LAST_EPOCH = 2_147_483_647
 
 #: Errors of a session that the broker does not have, or not in this state: start another one.

@@ -16,6 +16,7 @@ from contextlib import suppress
 from ._store import ConflictError, Create, MetadataStore, Put
 from .layout import PRODUCER_IDS
 
+#: Ids that one write to the store reserves, as in Apache Kafka: a producer seldom waits for a write.
 BLOCK_SIZE = 1_000
 
 

@@ -243,6 +243,7 @@ def _parse_offsets(told: object) -> Offsets | None:
         return None
 
 
+#: First and longest pause between attempts to commit.
 _FIRST_WAIT_SECONDS = 0.05
 _LONGEST_WAIT_SECONDS = 1.0
 

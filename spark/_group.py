@@ -39,6 +39,7 @@ REFUSALS = frozenset(
 #: Errors of an exclusive driver that the coordinator has removed from the group.
 _FENCED = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, ErrorCode.FENCED_INSTANCE_ID})
 
+#: First and longest pause between attempts to commit.
 _FIRST_WAIT_SECONDS = 0.05
 _LONGEST_WAIT_SECONDS = 1.0
 _SECONDS_BETWEEN_WARNINGS = 10.0

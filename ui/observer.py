@@ -33,6 +33,7 @@ FIRST_LOOK_S: Final = 3.0
 _FRESH_S: Final = 1.0
 #: Longest pause between two attempts to reach a cluster that does not respond.
 _MOST_PAUSE_S: Final = 5.0
+#: A stream without news sends a comment as often: proxies end connections on which nothing is said.
 _KEEP_ALIVE_S: Final = 15.0
 
 _log = logging.getLogger(__name__)

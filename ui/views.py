@@ -31,6 +31,7 @@ _GENERATIONS: Final = 60
 _MOST_SHOWN: Final = 200
 #: Most members of a group, former ones included, whose names are kept.
 _MOST_PEOPLE: Final = 5_000
+#: How long groups that a page has shown are asked about, and how many at once.
 _SHOWN_FOR_S: Final = 30.0
 _AT_ONCE: Final = 8
 #: Most offsets of __consumer_offsets that are read at first, after a change, and for a row of the list.

@@ -18,6 +18,7 @@ from ._api import Request, ServedApi
 from ._errors import at_top
 from ._guards import whole
 
+#: Version in which each in-sync replica comes with the epoch of its broker (KIP-903).
 _EPOCHS_FROM = 3
 
 

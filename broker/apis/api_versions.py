@@ -21,6 +21,7 @@ from ..node import Node
 from ._api import AnyApi, Request, ServedApi
 from ._guards import OPEN_TO_ALL
 
+#: Version from which clients say which software they are (KIP-511).
 _SOFTWARE_FROM = 3
 #: Version from which a feature whose lowest level is 0 can be listed; all features here have that level.
 _FROM_ZERO_FROM = 4

@@ -28,7 +28,9 @@ from ._guards import each
 #: Most partitions one request may ask for, as in Apache Kafka.
 MAX_PARTITIONS_IN_REQUEST = 10_000
 
+#: Stands for the broker's default, of partitions and of replicas (KIP-464).
 _DEFAULT = -1
+#: Version from which the response has the topic's configs (KIP-525).
 _CONFIGS_FROM = 5
 
 

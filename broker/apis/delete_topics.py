@@ -22,6 +22,7 @@ from ._errors import ErrorShape, Level, same_fields
 from ._guards import append_elements, each, topic_name
 from ._lookup import find_topic
 
+#: Version from which topics may be named by id (KIP-516).
 _IDS_FROM = 6
 
 

@@ -42,9 +42,10 @@ if TYPE_CHECKING:
 #: Records of this many bytes or more are not read here: they may be sent from the file to the socket.
 RANGE_BYTES = 262_144
 
+#: Versions from which topics go by id (KIP-516), and from which there are sessions (KIP-227), and with them
+#: errors of the whole response.
 _TOPIC_IDS_FROM = 13
 _ERROR_FROM = 7
-_REPLICA_STATE_FROM = 15
 #: Clients of this version read from any replica.
 _RACKS_FROM = 11
 _READ_UNCOMMITTED, _READ_COMMITTED = 0, 1

@@ -48,12 +48,14 @@ from ._lookup import find_partition
 from ._transactions import written_name
 
 _ACKS = (-1, 0, 1)
+#: Version from which topics go by id (KIP-516).
 _TOPIC_IDS_FROM = 13
 _MAGIC = 2
 _MAGIC_AT = 16
 _LENGTH_AT, _ATTRIBUTES_END = 8, 23
 #: Bytes of a message of magic 0 after its length: a message of any magic has at least as many.
 _LEAST_LENGTH = 14
+#: The codec, and the version from which it may be used (KIP-110).
 _ZSTD = 4
 _ZSTD_FROM = 7
 

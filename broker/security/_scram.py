@@ -15,6 +15,7 @@ from ._errors import LoginFailedError
 from ._exchange import NOT_RIGHT, Exchange
 from ._scram_users import HASHES, ScramCredential, ScramUsers
 
+#: No two logins have one nonce, so a proof that was overheard proves nothing later. Base64 needs no padding.
 _NONCE_BYTES = 24
 
 

@@ -26,6 +26,7 @@ MIN_ITERATIONS, MAX_ITERATIONS = 4_096, 16_384
 #: The hash behind each mechanism.
 HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 
+#: So long that nobody can prepare a table of passwords for every salt.
 _SALT_BYTES = 32
 
 #: Fields of a credential that are written in base64.

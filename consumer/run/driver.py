@@ -52,6 +52,7 @@ from .watchdogs import PollWatch
 
 #: Interval of metadata requests while a topic is missing; otherwise ``metadata_max_age_ms``.
 MISSING_TOPIC_MS = 1_000
+#: A reader counts as idle when so many looks in a row find it so.
 _IDLE_LOOKS = 3
 _NOT_FOR_US = frozenset({ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.INVALID_TOPIC_EXCEPTION})
 

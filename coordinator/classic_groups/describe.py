@@ -22,6 +22,7 @@ from ..groups.groups import GroupShard
 from ..replies import GROUP_OPERATIONS
 from .group import find_classic
 
+#: Version from which a missing group is an error; before, it is "Dead" (KIP-1043).
 _NOT_FOUND_VERSION: Final = 6
 
 

@@ -57,6 +57,7 @@ LEAVING, AWAY = -1, -2
 
 _TYPES = GroupRecordType
 _UNRELEASED: Final = AssignmentState.UNRELEASED_PARTITIONS.value
+# older clients cannot say the epoch of a member that the coordinator assigns
 _OFFSET_COMMIT_WITH_EPOCHS: Final = 9
 _NOTHING: Final[Partitions] = {}
 # most partitions of a target for which an event lists moves

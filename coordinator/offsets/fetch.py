@@ -24,6 +24,8 @@ from ..engine.effects import Request
 from ..groups.groups import GroupShard, TopicDirectory
 from ..replies import NO_TOPIC_ID
 
+#: Versions from which a request has many groups (KIP-709), says which member sends it, and has topics by id
+#: (both KIP-848).
 _BATCH_VERSION: Final = 8
 _MEMBER_EPOCH_VERSION: Final = 9
 _TOPIC_ID_VERSION: Final = 10
