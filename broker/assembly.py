@@ -7,9 +7,10 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from copy import copy
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from ..cluster import Document, FolderStore, MetadataStore, ProducerIds, TopicImage
 from ..coordinator import CoordinatorEvent, GroupCoordinator
@@ -67,11 +68,41 @@ def _now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
+class _Coordinator(Protocol):
+    """A coordinator whose shards come and go with the leadership of their partitions."""
+
+    async def load(self, partition: int, /) -> None: ...
+    def unload(self, partition: int, /) -> None: ...
+
+
+@dataclass(slots=True)
+class _Opened:
+    """What the metadata of a broker hold, in its folder or in its cluster."""
+
+    settings: BrokerSettings
+    metadata: MetadataStore
+    live: LiveSettings
+    topics: Topics
+    producer_ids: ProducerIds
+    quotas_file: Document
+    quotas: QuotaTable
+    authorizer: Authorizer | None
+    group_configs: GroupConfigs
+    features: Features
+    #: Of a broker of a cluster, and of one that is alone.
+    cluster: ClusterNode | None
+    lone: LoneControl | None
+
+
 class BrokerAssembly:
     """``store`` is a session with the metadata of the cluster ``cluster_id``; None for a single broker, whose
     metadata is in its folder. ``fs``, ``make_store`` and ``now_ms`` are the disk, the metadata store of a
     folder and the wall clock.
     """
+
+    coordinator: GroupCoordinator
+    transactions: TransactionCoordinator
+    share_states: ShareCoordinator
 
     def __init__(
         self,
@@ -89,102 +120,148 @@ class BrokerAssembly:
         now_ms: Callable[[], int] = _now_ms,
     ) -> None:
         settings = copy(settings)  # a copy: the caller's settings are not changed
-        metrics = BrokerMetrics(on_event)
-        users = ScramUsers()
+        metrics, users = BrokerMetrics(on_event), ScramUsers()
         self.server = Server(settings, users, metrics.clients, *address)
+        # first of all that is on the disk: it locks the folder
         self._folder = DataFolder.open(data, node_id=settings.node_id, cluster_id=cluster_id, fs=fs)
-        cluster: ClusterNode | None = None
-        self._lone: LoneControl | None = None
         try:
-            metadata = self._metadata = make_store(self._folder.path) if store is None else store
-            users.open(Document(metadata, "scram-users"))
-            if store is None:
-                users.add_missing(settings.kohort_scram_users)
-            live = LiveSettings(
-                settings,
-                Document(metadata, "settings") if store is None else SharedSettings(store, settings.node_id),
-                [lambda: self.server.quotas.reconfigure(settings)],
+            opened = self._open_metadata(
+                make_store(self._folder.path) if store is None else store, settings, users, metrics, now_ms
             )
-            live.load()
-            topics = Topics(self._folder, settings, now_ms, metrics.flush_times, replicated=store is not None)
-            if store is None:
-                assert isinstance(metadata, FolderStore)
-                self._lone = LoneControl(topics, metadata, settings)
-                self._lone.open()
-                producer_ids = ProducerIds(metadata)
-            else:
-                from .metadata.cluster_node import ClusterNode
-                from .metadata.producer_id_note import ProducerIdNote
-
-                cluster = ClusterNode(store, settings, now_ms, self._folder)
-                topics.control = cluster.control
-                topics.logs.take_in_replicas()
-                note = ProducerIdNote(self._folder)
-                producer_ids = ProducerIds(metadata, note.read(), note.write)
-            live.on_change.append(topics.settings_changed)
-            kept_quotas = Document(metadata, "client-quotas")
-            table = kept_quotas.load(QuotaTable.parse) or QuotaTable()
-            authorizer = _make_authorizer(metadata, settings)
-            group_configs = GroupConfigs(settings, Document(metadata, "groups"))
-            group_configs.load()
-            features = Features(settings.node_id, Document(metadata, "features"))
-            features.load()
         except BaseException:
             self._folder.close(clean=False)
             raise
+        self._metadata, self._lone = opened.metadata, opened.lone
         fetch_sessions = FetchSessions(settings.max_incremental_fetch_session_cache_slots)
         self._moving: dict[str, MovingShards] = {}
         self._replicas: Replicas | None = None
-        may_be_replaced = _is_alone
-        if cluster is None:
-            offsets = topics.logs.topic(OFFSETS_TOPIC)
-            assert offsets is not None, "LoneControl.open creates it"
-            offsets_log = OffsetsStore(offsets.partitions, load_bytes=settings.offsets_load_buffer_size)
+        may_be_replaced: Callable[[Partition], bool] = _is_alone
+        if opened.cluster is None:
+            offsets_log = _lone_offsets(opened)
         else:
-            from .replicas.replicas import LeaderDoubts, MovingShards, Replicas, replicated_log
-
-            loop = asyncio.get_running_loop()
-            doubts = LeaderDoubts(cluster.hears_of_leaders, settings, fetch_sessions)
-            may_be_replaced = doubts.may_be_replaced
-            self._moving = {
-                OFFSETS_TOPIC: MovingShards(
-                    OFFSETS_TOPIC,
-                    topics.logs,
-                    doubts,
-                    lambda partition: self.coordinator.load(partition),
-                    lambda partition: self.coordinator.unload(partition),
-                    timeout_ms=settings.offsets_commit_timeout_ms,
-                ),
-                TRANSACTIONS_TOPIC: MovingShards(
-                    TRANSACTIONS_TOPIC,
-                    topics.logs,
-                    doubts,
-                    lambda partition: self.transactions.load(partition),
-                    lambda partition: self.transactions.unload(partition),
-                    timeout_ms=settings.offsets_commit_timeout_ms,
-                ),
-                SHARE_STATE_TOPIC: MovingShards(
-                    SHARE_STATE_TOPIC,
-                    topics.logs,
-                    doubts,
-                    lambda partition: self.share_states.load(partition),
-                    lambda partition: self.share_states.unload(partition),
-                    timeout_ms=settings.share_coordinator_write_timeout_ms,
-                ),
-            }
-            self._replicas = Replicas(
-                cluster,
-                topics,
-                settings,
-                now_ms,
-                lambda: int(loop.time() * 1_000),
-                self._moving,
-            )
-            cluster.follow = self._replicas.follow
-            cluster.follow_in_slices = self._replicas.follow_in_slices
-            offsets_log = replicated_log(OFFSETS_TOPIC, topics, settings)
+            offsets_log, may_be_replaced = self._open_replicas(opened, opened.cluster, fetch_sessions, now_ms)
         later = partial(asyncio.get_running_loop().call_later, WAIT_S)
         self._event_logs = EventLogWriter(metrics.groups.count_event, later), EventLogWriter(later=later)
+        self._make_coordinators(opened, offsets_log, metrics, clock_ms, now_ms)
+        opened.topics.on_deleted = self._on_deleted
+        self.node = self._make_node(opened, users, metrics, fetch_sessions, now_ms)
+        # it asks the coordinators, which ask the node
+        self.node.shares = ShareLeader(
+            StatePersister(share_state_client(self.node), self.share_states),
+            RulesOfGroups(opened.group_configs),
+            self.node.long_work.run,
+            now_ms,
+            metrics.shares,
+            may_be_replaced,
+            ShareHistory(settings.kohort_group_history_size, now_ms, self.coordinator.pass_on),
+        )
+        self._router = make_router(self.node, served_apis)
+        if opened.cluster is not None:
+            self._start_replicated(opened.cluster)
+        self._background = Background(opened.topics, settings, now_ms)
+
+    def _open_metadata(
+        self,
+        metadata: MetadataStore,
+        settings: BrokerSettings,
+        users: ScramUsers,
+        metrics: BrokerMetrics,
+        now_ms: Callable[[], int],
+    ) -> _Opened:
+        """Read what is stored. The settings come first, since all that follows is made with them."""
+        # a single broker has its metadata in its folder
+        alone = isinstance(metadata, FolderStore)
+        users.open(Document(metadata, "scram-users"))
+        if alone:
+            users.add_missing(settings.kohort_scram_users)
+        live = LiveSettings(
+            settings,
+            Document(metadata, "settings") if alone else SharedSettings(metadata, settings.node_id),
+            [lambda: self.server.quotas.reconfigure(settings)],
+        )
+        live.load()
+        topics = Topics(self._folder, settings, now_ms, metrics.flush_times, replicated=not alone)
+        cluster: ClusterNode | None = None
+        lone: LoneControl | None = None
+        if isinstance(metadata, FolderStore):
+            lone = LoneControl(topics, metadata, settings)
+            lone.open()
+            producer_ids = ProducerIds(metadata)
+        else:
+            from .metadata.cluster_node import ClusterNode
+            from .metadata.producer_id_note import ProducerIdNote
+
+            cluster = ClusterNode(metadata, settings, now_ms, self._folder)
+            topics.control = cluster.control
+            topics.logs.take_in_replicas()
+            note = ProducerIdNote(self._folder)
+            producer_ids = ProducerIds(metadata, note.read(), note.write)
+        live.on_change.append(topics.settings_changed)
+        quotas_file = Document(metadata, "client-quotas")
+        opened = _Opened(
+            settings,
+            metadata,
+            live,
+            topics,
+            producer_ids,
+            quotas_file,
+            quotas_file.load(QuotaTable.parse) or QuotaTable(),
+            _make_authorizer(metadata, settings),
+            GroupConfigs(settings, Document(metadata, "groups")),
+            Features(settings.node_id, Document(metadata, "features")),
+            cluster,
+            lone,
+        )
+        opened.group_configs.load()
+        opened.features.load()
+        return opened
+
+    def _open_replicas(
+        self,
+        opened: _Opened,
+        cluster: ClusterNode,
+        fetch_sessions: FetchSessions,
+        now_ms: Callable[[], int],
+    ) -> tuple[OffsetsStore, Callable[[Partition], bool]]:
+        """Make what leads and follows partitions, and moves the shards of coordinators with them. Return the
+        log of the group coordinator, and what tells whether a partition may have another leader by now.
+        """
+        from .replicas.replicas import LeaderDoubts, MovingShards, Replicas, replicated_log
+
+        settings, topics = opened.settings, opened.topics
+        loop = asyncio.get_running_loop()
+        doubts = LeaderDoubts(cluster.hears_of_leaders, settings, fetch_sessions)
+
+        def move_shards(topic: str, shards: Callable[[], _Coordinator], timeout_ms: int) -> None:
+            # the coordinators are made later: they need the logs
+            self._moving[topic] = MovingShards(
+                topic,
+                topics.logs,
+                doubts,
+                lambda partition: shards().load(partition),
+                lambda partition: shards().unload(partition),
+                timeout_ms=timeout_ms,
+            )
+
+        move_shards(OFFSETS_TOPIC, lambda: self.coordinator, settings.offsets_commit_timeout_ms)
+        move_shards(TRANSACTIONS_TOPIC, lambda: self.transactions, settings.offsets_commit_timeout_ms)
+        move_shards(SHARE_STATE_TOPIC, lambda: self.share_states, settings.share_coordinator_write_timeout_ms)
+        self._replicas = Replicas(
+            cluster, topics, settings, now_ms, lambda: int(loop.time() * 1_000), self._moving
+        )
+        cluster.follow = self._replicas.follow
+        cluster.follow_in_slices = self._replicas.follow_in_slices
+        return replicated_log(OFFSETS_TOPIC, topics, settings), doubts.may_be_replaced
+
+    def _make_coordinators(
+        self,
+        opened: _Opened,
+        offsets_log: OffsetsStore,
+        metrics: BrokerMetrics,
+        clock_ms: Callable[[], int] | None,
+        now_ms: Callable[[], int],
+    ) -> None:
+        settings, topics, authorizer = opened.settings, opened.topics, opened.authorizer
         self.coordinator = GroupCoordinator(
             settings=settings,
             store=offsets_log,
@@ -196,7 +273,7 @@ class BrokerAssembly:
             shows_topic=lambda context, name: (
                 authorizer is None or authorizer.shows(context, Operation.DESCRIBE, ResourceType.TOPIC, name)
             ),
-            group_configs=group_configs.of,
+            group_configs=opened.group_configs.of,
             clock_ms=clock_ms,
             on_event=self._event_logs[0],
             fsync=settings.kohort_offsets_ack_flush,
@@ -206,17 +283,12 @@ class BrokerAssembly:
                 lambda index: topics.logs.partition(OFFSETS_TOPIC, index).leader_epoch,
             ),
         )
-        quotas = ClientQuotas(
-            table,
-            QuotaWindows(settings.quota_window_num, settings.quota_window_size_seconds),
-            QuotaWindows(settings.controller_quota_window_num, settings.controller_quota_window_size_seconds),
-        )
         self.transactions = TransactionCoordinator(
             settings=settings,
-            take_producer_id=lambda: take_producer_id(producer_ids, topics.logs.disk),
-            reserve_producer_ids=producer_ids.begin_behind,
+            take_producer_id=lambda: take_producer_id(opened.producer_ids, topics.logs.disk),
+            reserve_producer_ids=opened.producer_ids.begin_behind,
             write_marker=lambda place, marker: end_in(self.node, place, marker),
-            version=lambda: features.levels[TRANSACTION_VERSION],
+            version=lambda: opened.features.levels[TRANSACTION_VERSION],
             max_bytes=lambda: largest_record(topics.logs),
             epoch_of=lambda index: topics.logs.partition(TRANSACTIONS_TOPIC, index).leader_epoch,
             clock_ms=clock_ms or steady_clock_ms(),
@@ -233,51 +305,58 @@ class BrokerAssembly:
             on_write=metrics.count_share_write,
             fsync=settings.kohort_offsets_ack_flush,
         )
-        topics.on_deleted = self._on_deleted
-        self.node = Node(
+
+    def _make_node(
+        self,
+        opened: _Opened,
+        users: ScramUsers,
+        metrics: BrokerMetrics,
+        fetch_sessions: FetchSessions,
+        now_ms: Callable[[], int],
+    ) -> Node:
+        settings = opened.settings
+        quotas = ClientQuotas(
+            opened.quotas,
+            QuotaWindows(settings.quota_window_num, settings.quota_window_size_seconds),
+            QuotaWindows(settings.controller_quota_window_num, settings.controller_quota_window_size_seconds),
+        )
+        return Node(
             node_id=settings.node_id,
             settings=settings,
-            topics=topics,
-            logs=topics.logs,
+            topics=opened.topics,
+            logs=opened.topics.logs,
             coordinator=self.coordinator,
             transactions=self.transactions,
             share_states=self.share_states,
             scram_users=users,
-            producer_ids=producer_ids,
-            group_configs=group_configs,
-            features=features,
+            producer_ids=opened.producer_ids,
+            group_configs=opened.group_configs,
+            features=opened.features,
             now_ms=now_ms,
-            authorizer=authorizer,
-            cluster=cluster,
-            live=live,
+            authorizer=opened.authorizer,
+            cluster=opened.cluster,
+            live=opened.live,
             metrics=metrics,
             quotas=quotas,
-            quotas_file=kept_quotas,
+            quotas_file=opened.quotas_file,
             throttle=Throttle(quotas),
             fetch_sessions=fetch_sessions,
         )
-        self.node.shares = ShareLeader(
-            StatePersister(share_state_client(self.node), self.share_states),
-            RulesOfGroups(group_configs),
-            self.node.long_work.run,
-            now_ms,
-            metrics.shares,
-            may_be_replaced,
-            ShareHistory(settings.kohort_group_history_size, now_ms, self.coordinator.pass_on),
+
+    def _start_replicated(self, cluster: ClusterNode) -> None:
+        """Tie the coordinators, the controller and what is stored to the cluster."""
+        from .replicas.replicas import replicated_log
+
+        topics, settings = self.node.topics, self.node.settings
+        self.transactions.start_replicated(
+            replicated_log(TRANSACTIONS_TOPIC, topics, settings), self._moving[TRANSACTIONS_TOPIC]
         )
-        if cluster is not None:
-            self.transactions.start_replicated(
-                replicated_log(TRANSACTIONS_TOPIC, topics, settings), self._moving[TRANSACTIONS_TOPIC]
-            )
-            self.share_states.start_replicated(
-                replicated_log(SHARE_STATE_TOPIC, topics, settings), self._moving[SHARE_STATE_TOPIC]
-            )
-        self._router = make_router(self.node, served_apis)
-        if cluster is not None:
-            cluster.control.answer = self._router.answer
-            live.on_change.append(cluster.control.settings_changed)
-            self._follow_documents()
-        self._background = Background(topics, settings, now_ms)
+        self.share_states.start_replicated(
+            replicated_log(SHARE_STATE_TOPIC, topics, settings), self._moving[SHARE_STATE_TOPIC]
+        )
+        cluster.control.answer = self._router.answer
+        self.node.live.on_change.append(cluster.control.settings_changed)
+        self._follow_documents()
 
     def open(self) -> None:
         """Accept requests, which get the errors of a loading coordinator so far."""
@@ -436,6 +515,13 @@ def _make_authorizer(metadata: MetadataStore, settings: BrokerSettings) -> Autho
     )
     file.follow(authorizer.replace)
     return authorizer
+
+
+def _lone_offsets(opened: _Opened) -> OffsetsStore:
+    """The log of the group coordinator of a broker that is alone."""
+    offsets = opened.topics.logs.topic(OFFSETS_TOPIC)
+    assert offsets is not None, "LoneControl.open creates it"
+    return OffsetsStore(offsets.partitions, load_bytes=opened.settings.offsets_load_buffer_size)
 
 
 def _is_alone(partition: Partition) -> bool:

@@ -86,6 +86,13 @@ class House:
     def functions(self) -> list[Function]:
         """All functions and methods but those whose names Python gives."""
         return [
+            one for one in self.all_functions if not (one.name.startswith("__") and one.name.endswith("__"))
+        ]
+
+    @cached_property
+    def all_functions(self) -> list[Function]:
+        """All functions and methods."""
+        return [
             found for path, tree in self.trees.items() for found in _functions_of(path, tree, public=True)
         ]
 
@@ -109,10 +116,9 @@ def _functions_of(path: str, node: ast.AST, *, public: bool) -> Iterator[Functio
         if isinstance(child, _FUNCTIONS):
             name = child.name
             is_public = public and not name.startswith("_")
-            if not (name.startswith("__") and name.endswith("__")):
-                lines = (child.end_lineno or child.lineno) - child.lineno + 1
-                documented = ast.get_docstring(child) is not None
-                yield Function(path, child.lineno, name, lines, is_public, documented)
+            lines = (child.end_lineno or child.lineno) - child.lineno + 1
+            documented = ast.get_docstring(child) is not None
+            yield Function(path, child.lineno, name, lines, is_public, documented)
             yield from _functions_of(path, child, public=False)
         elif isinstance(child, ast.ClassDef):
             yield from _functions_of(path, child, public=public and not child.name.startswith("_"))
@@ -134,7 +140,7 @@ def _count_lines(house: House) -> Figure:
 
 
 def _count_longest_function(house: House) -> Figure:
-    long = sorted(house.functions, key=lambda one: -one.lines)[:20]
+    long = sorted(house.all_functions, key=lambda one: -one.lines)[:20]
     return Figure(
         "longest function", long[0].lines, [f"{one.path}:{one.line} {one.name} {one.lines}" for one in long]
     )

@@ -59,31 +59,12 @@ class ConsumerAssembly:
         settled = Signal()
         self.cluster = make_cluster(config)
         self._config, self._rng = config, rng
-        self.membership: GroupMember
-        self.registry: ZooKeeperRegistry | None = None
-        if config.zookeeper and not manual:
-            self.registry = ZooKeeperRegistry(
-                config.zookeeper, config.group, config.session_timeout_ms, config.default_api_timeout_ms
-            )
-            self.membership = RegistryMembership(config, rng, new_member_id(config.group, rng))
-        elif manual:
-            _load_assignors(config.assignor)  # a wrong name is refused here too
-            self.membership = ManualAssignment(config, rng)
-        else:
-            self.membership = (
-                ConsumerMembership(config, rng) if config.needs_consumer else self._classic_member()
-            )
+        self.membership, self.registry = self._make_member(manual=manual)
         self.positions = Positions(config.auto_offset_reset)
         self.tracker = Tracker(commits=config.commits)
-        self.delivery = Delivery(
-            self.positions,
-            self.tracker,
-            max_undone=config.max_undone_records,
-            held_limit_bytes=config.prefetch_max_bytes,
-            wake=wake,
-            report=report,
-            hungry=lambda: self.fetcher.wake(),
-        )
+        if self.registry is not None:
+            self.tracker.with_metadata = False  # entries hold an offset and nothing else
+        self.delivery = self._make_delivery(wake, report)
         self.watch = PollWatch(config.max_poll_interval_ms, taken=lambda: self.delivery.taken_one_by_one)
         self.loop_watch = LoopWatch(
             config.heartbeat_interval_ms,
@@ -104,19 +85,6 @@ class ConsumerAssembly:
             turn_classic=lambda: self._take_membership(self._classic_member()),
             ask_registry=None if self.registry is None else self.registry.carry_out,
         )
-        reading = ReadingContext(
-            self.cluster,
-            self.positions,
-            self.delivery,
-            backoff,
-            report,
-            polled=wake,
-            member=lambda: self.membership.identity,
-            first_seen=self.driver.first_seen,
-        )
-        if self.registry is not None:
-            reading = replace(reading, stored=self.registry.owned_offsets)
-            self.tracker.with_metadata = False  # entries hold an offset and nothing else
         self.committer = Committer(
             config,
             self.cluster,
@@ -131,7 +99,7 @@ class ConsumerAssembly:
             read_in=self.positions.topic_id,
             keeps_starts=config.commits and not manual,
         )
-        self.fetcher = Fetcher(replace(reading, keep=self.committer.keep_starts), config)
+        self.fetcher = Fetcher(self._make_reading(backoff, wake, report), config)
         self.handover = self.driver.handover = Handover(
             config,
             callbacks,
@@ -144,6 +112,47 @@ class ConsumerAssembly:
             revocation_done=self.driver.revocation_done,
             report=report,
         )
+
+    def _make_member(self, *, manual: bool) -> tuple[GroupMember, ZooKeeperRegistry | None]:
+        """The member until brokers have said what they support; in ZooKeeper also the group's registry."""
+        config, rng = self._config, self._rng
+        if config.zookeeper and not manual:
+            registry = ZooKeeperRegistry(
+                config.zookeeper, config.group, config.session_timeout_ms, config.default_api_timeout_ms
+            )
+            return RegistryMembership(config, rng, new_member_id(config.group, rng)), registry
+        if manual:
+            _load_assignors(config.assignor)  # a wrong name is refused here too
+            return ManualAssignment(config, rng), None
+        return ConsumerMembership(config, rng) if config.needs_consumer else self._classic_member(), None
+
+    def _make_delivery(self, wake: Callable[[], None], report: Callable[[Event], None]) -> Delivery:
+        return Delivery(
+            self.positions,
+            self.tracker,
+            max_undone=self._config.max_undone_records,
+            held_limit_bytes=self._config.prefetch_max_bytes,
+            wake=wake,
+            report=report,
+            hungry=lambda: self.fetcher.wake(),
+        )
+
+    def _make_reading(
+        self, backoff: Backoff, wake: Callable[[], None], report: Callable[[Event], None]
+    ) -> ReadingContext:
+        reading = ReadingContext(
+            self.cluster,
+            self.positions,
+            self.delivery,
+            backoff,
+            report,
+            polled=wake,
+            # a later one takes its place when the brokers support another protocol
+            member=lambda: self.membership.identity,
+            first_seen=self.driver.first_seen,
+            keep=self.committer.keep_starts,
+        )
+        return reading if self.registry is None else replace(reading, stored=self.registry.owned_offsets)
 
     async def choose_protocol(self) -> None:
         """Create the membership that the settings want and the brokers support; call it once connected.
