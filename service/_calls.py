@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ..consumer.run.watchdogs import activity_of_task
+from ._deliveries import all_lost
 from ._handlers import place_of
 from ._log import ServiceLog
 from ._queues import KeyQueue
@@ -37,9 +38,12 @@ class LongCalls:
         for handler, queue in self._find_long(now):
             if now - queue.told > self.after_s:
                 queue.told = now
-                text = "group %s: %s; the records of its lane wait for it"
+                text = "group %s: %s; %s"
                 kind = ("long call", handler.handler.name)
-                self.log.line(kind, logging.WARNING, text, self.group, _describe_handler(handler, queue, now))
+                what = _describe_handler(handler, queue, now)
+                self.log.line(
+                    kind, logging.WARNING, text, self.group, what, _describe_waiting(handler, queue)
+                )
 
     def describe(self, now: float) -> list[str]:
         """A line for each long call."""
@@ -50,6 +54,14 @@ class LongCalls:
             for queue in handler.queues.calls():
                 if now - queue.began > self.after_s:
                     yield handler, queue
+
+
+def _describe_waiting(handler: RunningHandler, queue: KeyQueue) -> str:
+    if handler.handler.deliveries is None:
+        return "the records of its lane wait for it"
+    if all_lost(queue.taken):
+        return "the lock has ended, so others have what it is at"
+    return "what it is at stays locked, up to max_processing_ms"
 
 
 def _describe_handler(handler: RunningHandler, queue: KeyQueue, now: float) -> str:

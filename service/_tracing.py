@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from ..client.errors import ConfigError
+from ._deliveries import LockedRecord
 
 if TYPE_CHECKING:
     from ..consumer.record import Record
@@ -54,6 +55,8 @@ class Tracing:
             "kohort.generation": first.generation,
             "kohort.member.id": self._member_id(),
         }
+        if isinstance(first, LockedRecord):
+            attributes["kohort.delivery_count"] = first.delivery_count
         links, parent = None, None
         if len(records) > 1:
             attributes["messaging.batch.message_count"] = len(records)

@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import signal
+import sys
+import threading
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +21,14 @@ from kafka import KafkaAdminClient
 
 from kohort.consumer import AsyncGroupConsumer, Record, ShareConsumer
 from kohort.consumer.share.records import ShareRecord
-from kohort.service import ConsumerService, FailedRecordsError, LockedRecord, Retry, read_dead_letter
+from kohort.service import (
+    ConsumerService,
+    FailedRecordsError,
+    LockedRecord,
+    Retry,
+    _share_source,
+    read_dead_letter,
+)
 from tests.group_configs import set_group_configs
 from tests.waiting import until
 
@@ -380,3 +391,118 @@ async def test_a_handler_that_hangs_loses_its_record_to_others_and_the_probes_sa
         assert locks is not None
         assert (locks.lost, locks.redelivered) == (1, 1)
     assert await left_in(bootstrap, queue, orders, 0) == []
+
+
+async def test_what_a_plain_function_hangs_at_is_handled_beside_it(
+    make: Callable[..., ConsumerService], bootstrap: str, queue: str, orders: str
+) -> None:
+    set_group_configs(bootstrap, queue, share_record_lock_duration_ms="15000")
+    seen: list[tuple[int, int]] = []
+    go_on = threading.Event()
+    service = make(max_processing_ms=100, stalled_after_ms=1_000)
+
+    @service.handler(orders, concurrency=4)
+    def bill(record: LockedRecord) -> None:
+        seen.append((number(record), record.delivery_count))
+        if (number(record), record.delivery_count) == (3, 1):
+            go_on.wait(PATIENCE_S)
+
+    async with serving(service):
+        await until(lambda: (3, 2) in seen)
+        await until(lambda: service.complaint() is None)
+        assert service._engine is not None
+        assert any("has been handling" in remark for remark in service._engine.remarks())
+        go_on.set()
+        await until(
+            lambda: service._engine is not None and service._engine.snapshot(True).handlers[0].backlog == 0
+        )
+    assert await left_in(bootstrap, queue, orders, 0) == []
+
+
+async def test_no_record_is_locked_for_a_handler_that_is_paused(
+    make: Callable[..., ConsumerService], bootstrap: str, queue: str, orders: str, new_topic: NewTopic
+) -> None:
+    handled: list[int] = []
+    service = make()
+
+    @service.handler(orders)
+    async def bill(record: Record) -> None:
+        handled.append(number(record))
+
+    @service.handler(new_topic("others", partitions=1))
+    async def other(_: Record) -> None: ...
+
+    service.pause(bill)
+    async with serving(service):
+        await until(lambda: service._engine is not None and service._engine.snapshot(True).assigned == 2)
+        async with ShareConsumer(orders, bootstrap=bootstrap, group=queue, max_locked_records=5) as another:
+            taken = await another.getmany(5, timeout_ms=PATIENCE_S * 1_000)
+            assert [number(record) for record in taken] == list(range(5))
+            another.accept(taken)
+            await another.flush()
+        service.resume(bill)
+        await until(lambda: service.finished == 15)
+    assert sorted(handled) == list(range(5, 20))
+
+
+async def test_the_lag_of_the_group_falls(
+    make: Callable[..., ConsumerService], queue: str, orders: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_share_source, "LAG_S", 0.05)
+    go_on = asyncio.Event()
+    service = make()
+
+    @service.handler(orders)
+    async def bill(record: Record) -> None:
+        if number(record) >= 15:
+            await go_on.wait()
+
+    def lag() -> list[int]:
+        return [] if service._engine is None else list(service._engine.snapshot(True).lag.values())
+
+    async with serving(service):
+        await until(lambda: lag() == [5])
+        go_on.set()
+        await until(lambda: lag() == [0])
+    assert queue
+
+
+APP = """
+import os
+from kohort.service import ConsumerService, LockedRecord
+
+service = ConsumerService(bootstrap={bootstrap!r}, group={group!r}, group_type="share", max_locked_records=2)
+
+@service.handler({topic!r}, concurrency=1)
+def handle(record: LockedRecord) -> None:
+    with open("handled", "a") as file:
+        file.write(f"{{record.value.decode()}} {{os.getpid()}}\\n")
+"""
+
+
+async def test_workers_share_one_partition_and_end_with_0(
+    bootstrap: str, queue: str, new_topic: NewTopic, produce: Produce, tmp_path: Path
+) -> None:
+    topic = new_topic("orders", partitions=1)
+    (tmp_path / "app.py").write_text(APP.format(bootstrap=bootstrap, group=queue, topic=topic))
+    command = [sys.executable, "-m", "kohort", "run", "app:service", "--workers", "2"]
+    handled = tmp_path / "handled"
+
+    def rows() -> list[list[str]]:
+        return [line.split() for line in handled.read_text().splitlines()] if handled.exists() else []
+
+    process = await asyncio.create_subprocess_exec(*command, cwd=tmp_path)
+    try:
+        sent = 0
+        async with asyncio.timeout(PATIENCE_S):
+            while len({pid for _, pid in rows()}) < 2:  # the second one may join late
+                await asyncio.to_thread(produce, topic, range(sent, sent + 50))
+                sent += 50
+        await until(lambda: len(rows()) == sent)
+        process.send_signal(signal.SIGTERM)
+        assert await asyncio.wait_for(process.wait(), PATIENCE_S) == 0
+    finally:
+        if process.returncode is None:
+            process.kill()
+    assert sorted(int(value) for value, _ in rows()) == list(range(sent))
+    assert await left_in(bootstrap, queue, topic, 0) == []

@@ -13,10 +13,12 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from kohort.client.threads import DaemonThreads
 from kohort.consumer import Record
+from kohort.service import LockedRecord
 from kohort.service._handlers import HandlerFailedError
 from kohort.service._registration import make_handler
 from kohort.service._retry import Retry
 from kohort.service._tracing import Tracing
+from tests.consumer.share.records import Desk
 
 PRODUCER = (("traceparent", b"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"),)
 TRACE_ID = 0x0AF7651916CD43DD8448EB211C80319C
@@ -115,6 +117,17 @@ async def test_a_batch_is_linked_to_the_traces_of_its_records(spans: InMemorySpa
     assert [link.context.trace_id for link in span.links] == [TRACE_ID]
     assert span.parent is None
     assert (span.attributes or {})["messaging.batch.message_count"] == 3
+
+
+async def test_the_span_of_a_record_of_a_share_group_tells_its_delivery(spans: InMemorySpanExporter) -> None:
+    (share,) = Desk().take(5, delivery_count=3)
+    handler = make_handler(lambda _: None, ("orders",), in_share=True)
+    handler.tracing = Tracing("queue", "app", lambda: "app-1")
+    threads = DaemonThreads(1, "test")
+    assert await handler.run([LockedRecord.of(share)], 1, threads, _send) is None
+    threads.close()
+    (span,) = spans.get_finished_spans()
+    assert (span.attributes or {})["kohort.delivery_count"] == 3
 
 
 async def test_a_try_that_fails_is_a_failed_span(spans: InMemorySpanExporter) -> None:
