@@ -155,10 +155,12 @@ class ShareExchange:
         self._over = True
         self.wake()
         tasks = [peer.task for peer in self._peers.values() if peer.task is not None]
-        if carrying := [peer.task for peer in self._peers.values() if peer.task is not None and peer.carries]:
-            await asyncio.wait(carrying, timeout=_CLOSE_MS / 1000)
-        for task in tasks:
-            task.cancel()
+        try:
+            if carrying := [p.task for p in self._peers.values() if p.task is not None and p.carries]:
+                await asyncio.wait(carrying, timeout=_CLOSE_MS / 1000)
+        finally:  # where the time for a close is over, too
+            for task in tasks:
+                task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def _start(self, node: int) -> None:
@@ -550,7 +552,8 @@ class ShareExchange:
                 for part in due.values():
                     self.locks.ask_again(part)
                 raise
-        self.locks.plan_renewals(places, now_ms())
+        # what has come due meanwhile is renewed next
+        self.locks.plan_renewals(places, now)
         return True
 
     async def _send_renewal(

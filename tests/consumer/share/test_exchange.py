@@ -345,6 +345,30 @@ def test_a_renewal_that_the_user_asks_for_is_sent_though_the_consumer_renews_not
     assert bench.records[1].deadline == pytest.approx(55, abs=1)
 
 
+def test_a_lock_whose_renewal_comes_due_while_others_are_renewed_is_renewed_next() -> None:
+    class Slow(FakeBroker):
+        async def request(self, node_id: object, api_key: object, body: Any, **named: object) -> Any:
+            if getattr(body, "is_renew_ack", False):
+                await asyncio.sleep(2)
+            return await super().request(node_id, api_key, body, **named)
+
+    bench = Bench(Slow(orders(1)), ORDERS, BILLS)
+
+    async def work() -> None:
+        await asyncio.sleep(1)
+        bench.broker.batches.append((BILLS, batch([b"x"]), 1))
+        await asyncio.sleep(31)
+
+    bench.run(work)
+    assert [record.topic for record in bench.records] == ["orders", "bills"]
+    named = [
+        (round(at / 1_000), [NAMES[topic.topic_id] for topic in body.topics if topic.topic_id])
+        for at, body in bench.broker.sent
+        if getattr(body, "is_renew_ack", False)
+    ]
+    assert named == [(22, ["orders"]), (24, ["bills"])]
+
+
 def test_a_renewal_whose_session_the_broker_refuses_is_sent_in_the_next_session() -> None:
     bench = Bench(FakeBroker(orders(1)), max_locked_records=1)
     refusals = [KafkaError(ErrorCode.INVALID_SHARE_SESSION_EPOCH)]
@@ -471,6 +495,31 @@ def test_brokers_take_turns_when_fewer_records_may_be_locked_than_there_are_brok
     bench.run(work)
     assert most == 1
     assert min(given.values()) > 50
+
+
+def test_a_close_whose_time_is_over_leaves_no_request_behind() -> None:
+    class Silent(FakeBroker):
+        async def request(self, node_id: object, api_key: object, body: Any, **named: object) -> Any:
+            if bench.records and bench.records[0].verdict is not None:
+                await asyncio.sleep(3_600)
+            return await super().request(node_id, api_key, body, **named)
+
+    bench = Bench(Silent(orders(1)))
+
+    async def close() -> None:
+        watching, exchange = (
+            asyncio.create_task(job) for job in (bench.exchange.watch_topics(), bench.exchange.run())
+        )
+        await asyncio.sleep(0.5)
+        bench.records[0].accept()
+        await asyncio.sleep(1)
+        for _ in ("it is to end, and waits for the answer", "the time is over"):
+            exchange.cancel()
+            await asyncio.sleep(0.1)
+        assert not [task for task in asyncio.all_tasks() if "share session" in task.get_name()]
+        watching.cancel()
+
+    run_in_virtual_time(close())
 
 
 def test_a_cluster_without_share_groups_is_refused_in_words() -> None:
