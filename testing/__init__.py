@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .simulation import SimulationFailed, simulate
     from .simulation.cluster import simulate_cluster
     from .simulation.services import simulate_service
+    from .simulation.share_consumers import simulate_share_consumers
     from .simulation.share_groups import simulate_share_groups
     from .simulation.transactions import simulate_transactions
 
@@ -34,6 +35,7 @@ _LAZY = {
     "simulate": "simulation",
     "simulate_service": "simulation.services",
     "simulate_cluster": "simulation.cluster",
+    "simulate_share_consumers": "simulation.share_consumers",
     "simulate_share_groups": "simulation.share_groups",
     "simulate_transactions": "simulation.transactions",
 }
@@ -58,6 +60,7 @@ __all__ = [
     "simulate",
     "simulate_cluster",
     "simulate_service",
+    "simulate_share_consumers",
     "simulate_share_groups",
     "simulate_transactions",
 ]

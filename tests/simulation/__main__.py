@@ -25,6 +25,7 @@ from kohort.testing import (
     simulate,
     simulate_cluster,
     simulate_service,
+    simulate_share_consumers,
     simulate_share_groups,
     simulate_transactions,
 )
@@ -95,6 +96,7 @@ KINDS: Final = {
     "transactions": Kind(partial(simulate_transactions, go_on=True), 3, 50),
     "brokers": Kind(partial(simulate_cluster, go_on=True), 8, 10),
     "share groups": Kind(partial(simulate_share_groups, go_on=True), 4, 10),
+    "share consumers": Kind(partial(simulate_share_consumers, go_on=True), 4, 10),
     "logs cut at every byte": Kind(cut_logs, 1, 1),
     "logs, each operation fails": Kind(fail_operations, 1, 1),
 }

@@ -8,6 +8,7 @@ from tests.simulation.planted import BUGS, MOST_SEEDS, Bug, found_by, rows
 from tests.simulation.planted_cluster import CLUSTER_BUGS
 from tests.simulation.planted_consumer_groups import CONSUMER_GROUP_BUGS
 from tests.simulation.planted_services import SERVICE_BUGS
+from tests.simulation.planted_share_consumers import SHARE_CONSUMER_BUGS
 from tests.simulation.planted_share_groups import SHARE_BUGS
 from tests.simulation.planted_transactions import TRANSACTION_BUGS
 
@@ -18,11 +19,12 @@ TABLES = {
     " in transactions": TRANSACTION_BUGS,
     " in clusters": CLUSTER_BUGS,
     " in share groups": SHARE_BUGS,
+    " in share consumers": SHARE_CONSUMER_BUGS,
 }
 
 #: Their schedules take longest: the others of them are looked for with ``--soak`` (``make soak-simulation``).
-EACH_TIME = (*CLUSTER_BUGS[:4], *SHARE_BUGS[:4])
-_LONG = (*CLUSTER_BUGS, *SHARE_BUGS)
+EACH_TIME = (*CLUSTER_BUGS[:4], *SHARE_BUGS[:4], *SHARE_CONSUMER_BUGS[:4])
+_LONG = (*CLUSTER_BUGS, *SHARE_BUGS, *SHARE_CONSUMER_BUGS)
 
 
 @pytest.mark.parametrize("name", TABLES)

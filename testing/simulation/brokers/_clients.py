@@ -12,7 +12,7 @@ from ....client.metadata import Address
 from ....client.pool import SURROUNDINGS, Surroundings
 from ..engine._connection import SimulatedConnection
 from ..engine._loop import AnyFuture, ProcessLoop
-from ..engine._network import SimulatedCall
+from ..engine._network import Link, SimulatedCall
 from ._plan import BrokerPlan
 from ._schedule import BrokerSchedule
 
@@ -64,6 +64,10 @@ class ClientProcess:
         self.connections.clear()
         self.loop.clear()
 
+    def link_to(self, broker: int) -> Link | None:  # noqa: ARG002
+        """The path to a broker, if its delay varies."""
+        return None
+
     def sending(self, call: SimulatedCall, answer: AnyFuture) -> None:
         """Called with each of its requests."""
 
@@ -77,7 +81,7 @@ class ClientProcess:
         broker = self.world.broker_at(address)
         if not broker.reachable:
             raise BrokerConnectionError(str(address), "cannot connect: connection refused")
-        connection = SimulatedConnection(self, address, broker)
+        connection = SimulatedConnection(self, address, broker, self.link_to(broker.number))
         connection.features = {**connection.features, **self.features}
         self.connections[connection] = None
         return connection

@@ -68,6 +68,14 @@ INVARIANTS: Final[dict[str, str]] = {
     "leaders and share coordinators; and what these know says that all is done, once all is done",
     "Q10": "a share group puts no member out before its session is over, and no epoch goes back; when the "
     "faults are over, it has the members that live, and each partition as many of them as any other",
+    "Q11": "a share consumer says to brokers what its application says of records, releases those that it "
+    "has not delivered, and says nothing else",
+    "Q12": "a share consumer delivers records whose lock has not ended, as brokers have given them",
+    "Q13": "each delivery ends with a true answer, the event of a lost lock, or its process; of a record one "
+    "at most is accepted or rejected and counts, and none is handled again though no lock has ended",
+    "Q14": "what is done in a share group was accepted or rejected by an application, or given as often as "
+    "its limit is",
+    "Q15": "without a fault no share consumer loses a lock, fails, or leaves something behind",
     "L1": "when the faults are over, all members are in one Stable generation within a rebalance timeout, a "
     "session timeout and two heartbeats",
     "L2": "then no request is left unanswered",

@@ -30,11 +30,12 @@ class ShareWorld(ClusterWorld):
 
     plan: SharePlan
     make_broker = ShareProcess
+    make_sharing: type[Sharing] = Sharing
 
     def __init__(self, plan: SharePlan, *, checked: bool = True, traced: bool = False) -> None:
         super().__init__(plan, checked=checked, traced=traced)
         topics = [TOPIC, *([OUTPUT] if plan.inputs else []), PASSING]
-        self.workloads.append(Sharing(self, self, topics, self.ledger, self.transactions))
+        self.workloads.append(self.make_sharing(self, self, topics, self.ledger, self.transactions))
         self.faults = [
             *(each for each in self.faults if not isinstance(each, ControllerRequestFaults)),
             ControllerRequestFaults(self, (TOPIC, OFFSETS_TOPIC, SHARE_STATE_TOPIC)),

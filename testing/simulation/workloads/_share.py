@@ -28,8 +28,8 @@ from ..engine._phases import Left
 from ..engine._plan import Incident
 from ._record_ledger import RecordLedger
 from ._share_admin import Job, PassingWriter, ShareAdmin, alter_offset, delete_group, delete_records
-from ._share_ledger import ShareLedger, ShareView
-from ._share_member import ShareMember
+from ._share_ledger import READS, ShareLedger, ShareView
+from ._share_member import ShareMember, SharingProcess
 from ._transaction_ledger import EndOutcome, TransactionLedger
 from ._workload import Workload
 
@@ -40,7 +40,6 @@ _SET: Final = 0
 _PAUSE_S: Final = 0.1
 #: So often it is looked whether members have ended that were told to leave; they are killed then.
 _LEFT_LOOKS: Final = 20
-_READS: Final = (ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE)
 
 
 class ShareGroupView(ShareView, Protocol):
@@ -83,7 +82,7 @@ class Sharing(Workload):
         self.topics = tuple(topics)
         self._records = records
         self._transactions = transactions
-        self._members: list[ShareMember] = []
+        self._members: list[SharingProcess] = []
         self._admin: ShareAdmin | None = None
         # the group has to be empty for a while
         self._is_emptied = False
@@ -107,9 +106,12 @@ class Sharing(Workload):
     def _join_all(self) -> None:
         """Start members until there are as many as planned."""
         while len(self._members) < self._plan.share_members and not self._is_emptied:
-            member = ShareMember(self._world, self, f"q{len(self._world.clients)}")
+            member = self._make_member(f"q{len(self._world.clients)}")
             self._members.append(member)
             self._world.clients.append(member)
+
+    def _make_member(self, name: str) -> SharingProcess:
+        return ShareMember(self._world, self, name)
 
     # --- what members ask of it ---------------------------------------------------------------------------
 
@@ -167,7 +169,7 @@ class Sharing(Workload):
     def _stall(self, incident: Incident) -> None:
         if self._members:
             member = self._members[incident.who % len(self._members)]
-            member.loop.freeze(self._world.heap.now + 2 * incident.length_ms)
+            member.stall(self._world.heap.now + 2 * incident.length_ms)
 
     def _begin(self, job: Job) -> None:
         if self._admin is not None:
@@ -231,12 +233,12 @@ class Sharing(Workload):
 
     def heal(self) -> None:
         for member in self._members:
-            member.loop.freeze(0)
+            member.stall(0)
 
     # --- what is looked at --------------------------------------------------------------------------------
 
     def on_request(self, broker: BrokerProcess, call: SimulatedCall) -> None:
-        if call.api_key in _READS:
+        if call.api_key in READS:
             self.ledger.on_request(broker, call)
         elif call.api_key == ApiKey.SHARE_GROUP_HEARTBEAT:
             call.note = self._world.heap.now
@@ -244,7 +246,7 @@ class Sharing(Workload):
                 self._heard.pop(call.body.member_id, None)
 
     def on_answer(self, broker: BrokerProcess, call: SimulatedCall, body: Any) -> None:
-        if call.api_key in _READS:
+        if call.api_key in READS:
             self.ledger.on_answer(broker, call, body)
         elif call.api_key == ApiKey.SHARE_GROUP_HEARTBEAT and self._world.coordinates(broker, QUEUE):
             self._on_heartbeat(call, body)
@@ -352,7 +354,11 @@ class Sharing(Workload):
             values = self._view.values_of(partition)
             if where.topic == self._transactions.topic and self._committed:
                 values = {offset: value for offset, value in values.items() if self._is_wanted(value)}
-            self.ledger.check(place, values, partition.log_start_offset, partition.log_end_offset)
+            self._check_records(place, values, partition.log_start_offset, partition.log_end_offset)
+
+    def _check_records(self, place: TopicPlace, offsets: Iterable[int], start: int, end: int) -> None:
+        """Check what became of the records of a partition, once all is settled."""
+        self.ledger.check(place, offsets, start, end)
 
     def _is_wanted(self, value: bytes) -> bool:
         transaction = self._transactions.transactions[int(value.split()[0])]

@@ -17,12 +17,17 @@ from ..brokers._process import BrokerProcess
 from ..brokers._world import AnyWorld
 from ..engine._network import SimulatedCall
 
+#: Requests about records.
+READS: Final = (ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE)
+
 _T = AcknowledgeType
 _Batches: TypeAlias = "Sequence[AcknowledgementBatch]"
 _FINAL: Final = frozenset({_T.GAP, _T.ACCEPT, _T.REJECT})
 #: A request may be carried out so much later than it was begun with, in ms.
 _MARGIN_MS: Final = 100
 _RECORD_LIMIT: Final = 1
+#: The version of ShareFetch that has it (KIP-1206).
+_LIMITED: Final = 2
 
 
 class ShareView(Protocol):
@@ -120,7 +125,8 @@ class ShareLedger:
     def __repr__(self) -> str:
         return f"ShareLedger({len(self._known)} share partitions)"
 
-    def _of(self, place: TopicPlace) -> _Known:
+    def of(self, place: TopicPlace) -> _Known:
+        """Return what is known of a share partition."""
         return self._known.setdefault(place, _Known())
 
     def begin_anew(self, place: TopicPlace, first: int, *, is_deleted: bool = False) -> None:
@@ -130,7 +136,7 @@ class ShareLedger:
         may never be, as in Apache Kafka: epochs begin anew, and what was done before may be done in the new
         group too.
         """
-        before = self._of(place)
+        before = self.of(place)
         now = self._known[place] = _Known(before.life + 1, first)
         brokers = self._world.brokers.values()
         found = [self._view.led_share_partition(broker, self._group, place) for broker in brokers]
@@ -146,7 +152,7 @@ class ShareLedger:
     def on_request(self, broker: BrokerProcess, call: SimulatedCall) -> None:
         """Note what a member says, and lets go: others may have that before the answer."""
         asked: dict[TopicPlace, _Statement] = {}
-        for place, batches in _said_in(call):
+        for place, batches in said_in(call):
             asked[place] = self._ask(broker, call, place, batches)
         call.note = asked
         if call.body.share_session_epoch == CLOSING_EPOCH:
@@ -159,12 +165,12 @@ class ShareLedger:
     def _ask(
         self, broker: BrokerProcess, call: SimulatedCall, place: TopicPlace, batches: _Batches
     ) -> _Statement:
-        known, now, member = self._of(place), self._world.heap.now, call.body.member_id
+        known, now, member = self.of(place), self._world.heap.now, call.body.member_id
         led = self._view.led_share_partition(broker, self._group, place)
         given = {} if led is None else self._given.get(led, {})
         start = 0 if led is None or led.records is None else led.records.start_offset
         owns, mine, foreign = True, {}, set()
-        for offset, kind in _said_of(batches):
+        for offset, kind in said_of(batches):
             last = given.get(offset)
             if kind in _FINAL:
                 known.ended.add(offset)
@@ -207,24 +213,25 @@ class ShareLedger:
                 for acquired in row.acquired_records if fetches else ():
                     count += acquired.last_offset - acquired.first_offset + 1
                     self._gave(broker, call, place, acquired)
-        if fetches and call.body.share_acquire_mode == _RECORD_LIMIT and count > call.body.max_records:
+        is_limited = fetches and call.version >= _LIMITED and call.body.share_acquire_mode == _RECORD_LIMIT
+        if is_limited and count > call.body.max_records:
             self._world.found("Q7", f"{call} is given {count} records, of {call.body.max_records}")
         if call.body.share_session_epoch == CLOSING_EPOCH:
             self._check_let_go(broker, call.body.member_id)
 
     def _on_acknowledged(self, call: SimulatedCall, place: TopicPlace, asked: _Statement, error: int) -> None:
-        known, member, led = self._of(place), call.body.member_id, asked.led
+        known, member, led = self.of(place), call.body.member_id, asked.led
         if asked.life != known.life:
             return
         is_led = led is not None and led.error is None and not led.partition.gone
         if error == ErrorCode.INVALID_RECORD_STATE and asked.owns and is_led:
-            offsets = [offset for offset, _ in _said_of(asked.batches)]
+            offsets = [offset for offset, _ in said_of(asked.batches)]
             self._world.found("Q2", f"{member} is refused for {offsets} of {place}, which it has")
         if error:
             return
         if asked.foreign:
             self._world.found("Q2", f"{member} acknowledges {sorted(asked.foreign)} of {place} of another's")
-        for offset, kind in _said_of(asked.batches):
+        for offset, kind in said_of(asked.batches):
             mine = asked.mine.get(offset)
             if kind in _FINAL:
                 known.done.add(offset)
@@ -248,7 +255,7 @@ class ShareLedger:
     def _gave(
         self, broker: BrokerProcess, call: SimulatedCall, place: TopicPlace, acquired: AcquiredRecords
     ) -> None:
-        known = self._of(place)
+        known = self.of(place)
         offsets = range(acquired.first_offset, acquired.last_offset + 1)
         # what comes back undelivered is in flight as long as it is
         is_new = known.given.isdisjoint(offsets)
@@ -312,7 +319,7 @@ class ShareLedger:
         if partition.topic.name != SHARE_STATE_TOPIC or broker.parts is None or self.is_altered:
             return
         for key, start in self._view.stored_starts(broker, partition):
-            known = self._of(TopicPlace(key.topic_id, key.partition))
+            known = self.of(TopicPlace(key.topic_id, key.partition))
             if start < known.start:
                 self._world.found("Q3", f"the start offset of {key} goes back from {known.start} to {start}")
             known.start = max(known.start, start)
@@ -323,7 +330,7 @@ class ShareLedger:
         """Check what became of the records of a partition, from the start of its log on: those of aborted
         transactions are not among them.
         """
-        known = self._of(place)
+        known = self.of(place)
         wanted = {offset for offset in records if max(start, known.first) <= offset < end}
         if missing := sorted(wanted - known.given):
             self._world.fail("Q5", f"{missing[:5]} of {place} were given to nobody")
@@ -336,7 +343,7 @@ def _is_alive(call: SimulatedCall) -> bool:
     return call.connection.epoch == call.epoch
 
 
-def _said_in(call: SimulatedCall) -> Iterator[tuple[TopicPlace, _Batches]]:
+def said_in(call: SimulatedCall) -> Iterator[tuple[TopicPlace, _Batches]]:
     """What a request says of records, by partition."""
     for topic in call.body.topics:
         for row in topic.partitions:
@@ -344,7 +351,7 @@ def _said_in(call: SimulatedCall) -> Iterator[tuple[TopicPlace, _Batches]]:
                 yield TopicPlace(topic.topic_id, row.partition_index), row.acknowledgement_batches
 
 
-def _said_of(batches: _Batches) -> Iterator[tuple[int, int]]:
+def said_of(batches: _Batches) -> Iterator[tuple[int, int]]:
     """Offsets with what is said of them."""
     for batch in batches:
         types = batch.acknowledge_types

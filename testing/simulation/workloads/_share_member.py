@@ -74,19 +74,31 @@ class MemberWork(Protocol):
         """A member has got these records, by offset."""
 
 
-class ShareMember(ClientProcess):
-    """A member of the group of ``work``. ``assigned`` are the partitions that it was given."""
+class SharingProcess(ClientProcess):
+    """A member of the group of ``work``, whatever its client. ``assigned`` are the partitions that it was
+    given.
+    """
 
     def __init__(self, world: AnyWorld, work: MemberWork, name: str) -> None:
         self._work = work
         self.assigned: frozenset[TopicPlace] = frozenset()
         self.member_id = ""
+        self.stalled_until_ms = 0
         self._leaves = False
         super().__init__(world, name)
 
     def leave(self) -> None:
         """Close its sessions, leave the group and end."""
         self._leaves = True
+
+    def stall(self, until_ms: int) -> None:
+        """Stand still until then."""
+        self.stalled_until_ms = max(self.stalled_until_ms, until_ms)
+        self.loop.freeze(until_ms)
+
+
+class ShareMember(SharingProcess):
+    """A member that does at any moment what the protocol allows."""
 
     async def run(self) -> None:
         while True:

@@ -1,0 +1,243 @@
+"""What applications got from share consumers, said of it and were told, and what follows from it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+from ....consumer.share.events import LockLost
+from ....consumer.share.records import LockLostError, ShareRecord
+from ....protocol import AcknowledgeType, KohortError
+from ....protocol.messages.share_fetch import ShareFetchResponse
+from ....share_partitions import TopicPlace
+from ..brokers._world import AnyWorld
+from ..engine._network import SimulatedCall
+from ._share_ledger import said_in, said_of
+
+_FINAL: Final = frozenset({AcknowledgeType.ACCEPT, AcknowledgeType.REJECT})
+#: A broker's lock begins so much earlier than its consumer's, in ms.
+_MARGIN_MS: Final = 50
+
+
+class RecordKey(NamedTuple):
+    """A record of a share group."""
+
+    place: TopicPlace
+    offset: int
+
+
+class DeliveryEnd(Enum):
+    """How a delivery ended, as its consumer told it."""
+
+    #: What was said of it counts.
+    COUNTS = "counts"
+    #: Its lock was lost.
+    LOST = "lost"
+    #: The answer to what was said was lost.
+    UNKNOWN = "unknown"
+    #: The process was killed, or its consumer closed.
+    GONE = "gone"
+
+
+@dataclass(slots=True, eq=False)
+class AppDelivery:
+    """One record that an application got once; ``said`` is what it has said of it. ``told``: it waits for
+    every answer. ``until_ms``: its consumer keeps the lock until then if it can. ``is_passed``: by the time
+    that it was said all was done up to the record; a leader answers then as if it counted (as Apache Kafka).
+    """
+
+    member: str
+    key: RecordKey
+    record: ShareRecord
+    count: int
+    until_ms: float
+    told: bool
+    said: AcknowledgeType | None = None
+    outcome: DeliveryEnd | None = None
+    is_passed: bool = False
+
+    def __str__(self) -> str:
+        said = "nothing" if self.said is None else self.said.name
+        ended = "open" if self.outcome is None else self.outcome.value
+        return f"{self.member} (the {self.count}. time, said {said}, {ended})"
+
+    @property
+    def is_over(self) -> bool:
+        """Whether its lock has ended, or may have: others may have the record by then."""
+        return self.is_passed or self.outcome in (DeliveryEnd.LOST, DeliveryEnd.UNKNOWN, DeliveryEnd.GONE)
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether nothing that is said to a broker is about this delivery any more."""
+        return self.outcome is not None or self.record.lock is None
+
+
+class ApplicationLedger:
+    """``calm``: there are no faults, but for members that come and go."""
+
+    def __init__(self, world: AnyWorld, *, calm: bool) -> None:
+        self._world = world
+        self._calm = calm
+        # in the order in which applications got them
+        self._of: dict[RecordKey, list[AppDelivery]] = defaultdict(list)
+        self._by_record: dict[ShareRecord, AppDelivery] = {}
+        # by member id: the last delivery of each record, and how often brokers said that it was delivered
+        self._last: dict[str, dict[RecordKey, AppDelivery]] = defaultdict(dict)
+        self._given: dict[tuple[str, RecordKey], set[int]] = defaultdict(set)
+        # what consumers called offsets without a record
+        self._gaps: set[RecordKey] = set()
+
+    def __repr__(self) -> str:
+        return f"ApplicationLedger({len(self._by_record)} deliveries of {len(self._of)} records)"
+
+    # --- what the application does ------------------------------------------------------------------------
+
+    def on_delivered(
+        self, member: str, member_id: str, record: ShareRecord, *, holds_ms: float, told: bool
+    ) -> AppDelivery:
+        """A consumer has given a record to its application; it keeps locks for ``holds_ms`` if it can."""
+        key, lock, now = (
+            RecordKey(TopicPlace(*record.place), record.offset),
+            record.lock,
+            self._world.heap.now,
+        )
+        acquired_ms = now if lock is None else lock.acquired_ms
+        entry = AppDelivery(member, key, record, record.delivery_count, acquired_ms + holds_ms, told)
+        if lock is None or lock.deadline_ms <= now or record.verdict is not None:
+            self._world.found("Q12", f"{member} delivers {record}, whose lock has ended")
+        counts = self._given[member_id, key]
+        if record.delivery_count not in counts:
+            text = f"{member} delivers {record}, which brokers have given it as the {sorted(counts)}."
+            self._world.found("Q12", text)
+        if self._calm:
+            self._check_calm(entry)
+        self._of[key].append(entry)
+        self._by_record[record] = self._last[member_id][key] = entry
+        return entry
+
+    def _check_calm(self, entry: AppDelivery) -> None:
+        now = self._world.heap.now
+        for before in self._of[entry.key]:
+            if (
+                before.said is not AcknowledgeType.RELEASE
+                and not before.is_over
+                and now < before.until_ms - _MARGIN_MS
+            ):
+                self._world.found("Q15", f"{entry} has {entry.key}, as had {before}")
+
+    def on_event(self, event: LockLost, *, closes: bool) -> None:
+        """A consumer has told that the lock of a record is lost; ``closes``: it is about to end."""
+        entry = self._by_record.get(event.record)
+        if entry is not None and entry.outcome is not DeliveryEnd.GONE:
+            if entry.outcome is DeliveryEnd.COUNTS:
+                self._world.found("Q13", f"of what counts the lock is lost: {entry}, {event.reason}")
+            if event.verdict is not entry.said:
+                self._world.found("Q13", f"{entry}, and the event has {event.verdict}")
+            if self._calm and not closes and self._world.heap.now < entry.until_ms - _MARGIN_MS:
+                self._world.found("Q15", f"{entry} of {entry.key} is lost: {event.reason}")
+            entry.outcome = DeliveryEnd.LOST
+
+    def on_answers(self, answers: Mapping[ShareRecord, KohortError | None]) -> None:
+        """A flush has told what became of what was said."""
+        for record, error in answers.items():
+            entry = self._by_record.get(record)
+            if entry is None:
+                # it was never delivered, and given back
+                continue
+            if entry.said is None:
+                self._world.found("Q13", f"{entry} is answered: {error!r}")
+            if isinstance(error, LockLostError) is not (entry.outcome is DeliveryEnd.LOST):
+                self._world.found("Q13", f"a flush tells {error!r} of {entry}")
+            if entry.outcome is None:
+                entry.outcome = DeliveryEnd.COUNTS if error is None else DeliveryEnd.UNKNOWN
+
+    def on_gone(self, member: str) -> None:
+        """A member has closed its consumer, or was killed: what was open is so for good."""
+        for entry in self._by_record.values():
+            if entry.member == member and entry.outcome is None:
+                entry.outcome = DeliveryEnd.GONE
+
+    def open_of(self, member: str) -> list[AppDelivery]:
+        """Return what a member has not been told the end of."""
+        return [each for each in self._by_record.values() if each.member == member and each.outcome is None]
+
+    # --- what is said to brokers --------------------------------------------------------------------------
+
+    def on_request(self, call: SimulatedCall, start_of: Callable[[TopicPlace], int]) -> None:
+        """A consumer says something of records to a broker, which knows below which offset all is done."""
+        last = self._last.get(call.body.member_id, {})
+        for place, batches in said_in(call):
+            start = start_of(place)
+            for offset, kind in said_of(batches):
+                key = RecordKey(place, offset)
+                entry = last.get(key)
+                if kind == AcknowledgeType.GAP:
+                    self._gaps.add(key)
+                elif kind != AcknowledgeType.RENEW:
+                    self._check_said(key, kind, entry)
+                if entry is not None and offset < start:
+                    entry.is_passed = True
+
+    def _check_said(self, key: RecordKey, kind: int, entry: AppDelivery | None) -> None:
+        """What is not delivered is released, and so may be what is lost."""
+        if entry is None or entry.is_answered:
+            is_true = kind == AcknowledgeType.RELEASE or (entry is not None and kind == entry.said)
+        else:
+            is_true = entry.said == kind
+        if not is_true:
+            self._world.found(
+                "Q11", f"{AcknowledgeType(kind).name} is said of {key}; the application: {entry}"
+            )
+
+    def on_fetched(self, call: SimulatedCall, body: ShareFetchResponse) -> None:
+        """A broker has given records to a consumer."""
+        for topic in () if body.error_code else body.responses:
+            for row in topic.partitions:
+                assert topic.topic_id is not None, "it is that of the request"
+                place = TopicPlace(topic.topic_id, row.partition_index)
+                for part in row.acquired_records:
+                    for offset in range(part.first_offset, part.last_offset + 1):
+                        self._given[call.body.member_id, RecordKey(place, offset)].add(part.delivery_count)
+
+    # --- the end ------------------------------------------------------------------------------------------
+
+    def check(
+        self, place: TopicPlace, records: Iterable[int], exhausted: Collection[int], done: Collection[int]
+    ) -> None:
+        """Check what became of the records of a partition. ``exhausted`` were given as often as they may be,
+        and ``done`` are those of which a broker has answered that they are accepted, or rejected.
+        """
+        wanted = set(records)
+        if gaps := sorted(wanted & {key.offset for key in self._gaps if key.place == place}):
+            self._world.fail("Q11", f"consumers call {gaps[:5]} of {place} offsets without a record")
+        for offset in sorted(wanted):
+            entries = self._of.get(RecordKey(place, offset), [])
+            final = [entry for entry in entries if entry.said in _FINAL]
+            if not final and offset not in exhausted:
+                text = ", ".join(map(str, entries))
+                self._world.fail(
+                    "Q14", f"{offset} of {place} is done, and no application has said so: {text}"
+                )
+            self._check_story(place, offset, entries, is_done=offset in done)
+
+    def _check_story(
+        self, place: TopicPlace, offset: int, entries: list[AppDelivery], *, is_done: bool
+    ) -> None:
+        text = f"{offset} of {place}: {', '.join(map(str, entries))}"
+        final = [entry for entry in entries if entry.said in _FINAL]
+        counts = [entry for entry in final if entry.outcome is DeliveryEnd.COUNTS and not entry.is_passed]
+        if len(counts) > 1:
+            self._world.fail("Q13", f"more than one counts of {text}")
+        if counts and not is_done:
+            self._world.fail("Q13", f"no broker has answered that it is done, of {text}")
+        if is_done and final and all(entry.outcome is DeliveryEnd.LOST for entry in final):
+            self._world.fail("Q13", f"all are told to be lost, and one counts, of {text}")
+        for before, after in pairwise(entries):
+            is_told = before.told and after.told
+            released = before.said is AcknowledgeType.RELEASE
+            if is_told and not (released or before.is_over or after.is_over):
+                self._world.fail("Q13", f"no lock has ended of {text}")

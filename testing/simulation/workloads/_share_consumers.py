@@ -1,0 +1,131 @@
+"""A share group whose members are applications with the share consumer as it ships."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Final
+
+from ....protocol.messages.share_fetch import ShareFetchResponse
+from ....share_partitions import TopicPlace
+from ..brokers._process import BrokerProcess
+from ..brokers._world import AnyWorld
+from ..engine._network import SimulatedCall
+from ..engine._phases import Left
+from ..engine._plan import Incident
+from ._application_ledger import ApplicationLedger
+from ._record_ledger import RecordLedger
+from ._share import ShareGroupView, Sharing
+from ._share_application import ConsumerMember
+from ._share_ledger import READS
+from ._share_member import SharingProcess
+from ._transaction_ledger import TransactionLedger
+
+#: Incidents of the way between a member and a broker.
+SLOW: Final = "slow-member"
+CUT: Final = "cut-member"
+_SLOWEST_MS: Final = 1_200
+#: Most requests about records of which nothing comes that a member may send, and in how many ms.
+_IN_VAIN: Final = 90
+_WITHIN_MS: Final = 1_000
+
+
+class ConsumerSharing(Sharing):
+    """As ``Sharing``, with members that are applications."""
+
+    def __init__(
+        self,
+        world: AnyWorld,
+        view: ShareGroupView,
+        topics: Sequence[str],
+        records: RecordLedger,
+        transactions: TransactionLedger,
+    ) -> None:
+        super().__init__(world, view, topics, records, transactions)
+        self.applications = ApplicationLedger(world, calm=world.plan.calm)
+        # by member: when it asked for nothing
+        self._in_vain: dict[str, deque[int]] = {}
+
+    def _make_member(self, name: str) -> SharingProcess:
+        return ConsumerMember(self._world, self, name)
+
+    def meet(self, incident: Incident) -> bool:
+        if incident.kind not in (SLOW, CUT):
+            return super().meet(incident)
+        members = [member for member in self._members if isinstance(member, ConsumerMember)]
+        until_ms, broker = self._world.heap.now + incident.length_ms, self._world.met.number
+        if members:
+            member = members[incident.who % len(members)]
+            if incident.kind == SLOW:
+                member.slow(broker, int(incident.draw * _SLOWEST_MS), until_ms)
+            else:
+                member.cut(broker, until_ms)
+        return True
+
+    # --- what is looked at --------------------------------------------------------------------------------
+
+    def on_request(self, broker: BrokerProcess, call: SimulatedCall) -> None:
+        super().on_request(broker, call)
+        if call.api_key in READS:
+            self.applications.on_request(call, partial(self._start_at, broker))
+
+    def _start_at(self, broker: BrokerProcess, place: TopicPlace) -> int:
+        """Below which offset all is done, as a broker has it."""
+        led = self._view.led_share_partition(broker, self.group, place)
+        return 0 if led is None or led.records is None else led.records.start_offset
+
+    def on_answer(self, broker: BrokerProcess, call: SimulatedCall, body: object) -> None:
+        super().on_answer(broker, call, body)
+        is_given = False
+        if isinstance(body, ShareFetchResponse):
+            self.applications.on_fetched(call, body)
+            is_given = any(row.acquired_records for topic in body.responses for row in topic.partitions)
+        if call.api_key in READS and not is_given:
+            self._look_for_circles(call)
+
+    def _look_for_circles(self, call: SimulatedCall) -> None:
+        """Look whether a member that is given nothing asks again and again."""
+        if any(row.acknowledgement_batches for topic in call.body.topics for row in topic.partitions):
+            return
+        now, times = self._world.heap.now, self._in_vain.setdefault(call.client.name, deque(maxlen=_IN_VAIN))
+        if len(times) == _IN_VAIN and now - times[0] < _WITHIN_MS:
+            text = f"{call.client.name} asks {_IN_VAIN} times within {now - times[0]} ms"
+            self._world.found("S17", f"{text}, and nothing comes of it")
+        times.append(now)
+
+    def on_closed(self, member: ConsumerMember) -> None:
+        for broker, known in self._view.share_sessions():
+            if known == member.member_id:
+                self._world.found("Q15", f"{member} has closed, and {broker} has its session")
+        for broker in self._world.brokers.values():
+            led = [] if broker.parts is None else broker.parts.node.shares.all_led()
+            kept = [each for each in led if each.records and each.records.acquired_by(member.member_id)]
+            if kept:
+                self._world.found("Q15", f"{member} has closed, and has records of {kept} locked at {broker}")
+        group = self._view.share_group(self.group)
+        if group is not None and member.member_id in group.members:
+            self._world.found("Q15", f"{member} has closed, and is in the group")
+
+    # --- the end ------------------------------------------------------------------------------------------
+
+    def unsettled(self) -> Left:
+        held = (left for each in self._members if (left := _find_held(each)))
+        return super().unsettled() or next(held, None)
+
+    def _check_records(self, place: TopicPlace, offsets: Iterable[int], start: int, end: int) -> None:
+        super()._check_records(place, offsets, start, end)
+        known = self.ledger.of(place)
+        due = {offset for offset in offsets if start <= offset < end}
+        self.applications.check(place, due, known.exhausted, known.done)
+
+
+def _find_held(member: SharingProcess) -> Left:
+    """What a consumer has in hand though all is done."""
+    consumer = member.consumer if isinstance(member, ConsumerMember) else None
+    if consumer is None:
+        return "B8", f"{member} has no consumer"
+    now = consumer.state
+    if now.locked or now.buffered or now.unanswered:
+        return "B8", f"{member} has {now}, and no record is left"
+    return None

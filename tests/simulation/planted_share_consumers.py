@@ -1,0 +1,155 @@
+"""Bugs planted in the share consumer: see ``planted``.
+
+``python -m tests.simulation.planted_share_consumers`` writes their table of docs/simulation.md.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+
+from kohort.testing import simulate_share_consumers
+from tests.simulation.planted import Bug, look_for
+
+_Bug = partial(Bug, simulate=simulate_share_consumers)
+
+_LOCKS = (
+    _Bug(
+        "a refused acknowledgement counts",
+        "consumer.share.locks:Locks.on_answered",
+        "if error is None:",
+        "if error is None or part:",
+    ),
+    _Bug(
+        "an acknowledgement counts though its answer was lost",
+        "consumer.share.locks:Locks.on_unanswered",
+        "self._answer(records, error)",
+        "self._answer(records, None)",
+    ),
+    _Bug(
+        "of a list that is refused no part is sent again",
+        "consumer.share.locks:Locks.on_answered",
+        "elif error.code in NOT_LOCKED and",
+        "elif False and",
+    ),
+    _Bug(
+        "nobody is told that a lock is lost",
+        "consumer.share.locks:Locks._lose",
+        "self.report(LockLost(record, record.verdict, late_ms, reason))",
+        "pass",
+    ),
+    _Bug(
+        "the verdict on a record is that on its neighbour",
+        "consumer.share.session:ranges_of",
+        "and verdict is said",
+        "",
+    ),
+    _Bug(
+        "what is between two records is acknowledged with them",
+        "consumer.share.session:ranges_of",
+        "offset == last + 1",
+        "offset > last >= 0",
+    ),
+)
+
+_EXCHANGE = (
+    _Bug(
+        "locks are not renewed",
+        "consumer.share.exchange:ShareExchange._renew",
+        "if not due or",
+        "if True or",
+    ),
+    _Bug(
+        "a lock is taken to last three times as long",
+        "consumer.share.exchange:ShareExchange._on_records",
+        "now + self.locks.duration_ms",
+        "now + 3 * self.locks.duration_ms",
+    ),
+    _Bug(
+        "more is locked than may be",
+        "consumer.share.exchange:ShareExchange._room_for",
+        "return min(room, free)",
+        "return limit",
+    ),
+    _Bug(
+        "a partition that was refused is left out for good",
+        "consumer.share.exchange:ShareExchange._on_records",
+        "now + self.backoff.delay_ms(failing.count)",
+        "now + 1e9",
+    ),
+    _Bug(
+        "after an error a session goes on as it was",
+        "consumer.share.exchange:ShareExchange._end_session",
+        "peer.session.on_lost()",
+        "pass",
+    ),
+    _Bug(
+        "the epoch of a session does not rise",
+        "consumer.share.session:PeerSession.on_answered",
+        "1 if self.epoch == _LAST else self.epoch + 1",
+        "1",
+    ),
+    _Bug(
+        "what is assigned is not looked for",
+        "consumer.share.consumer:ShareConsumer._on_assigned",
+        "self._exchange.assigned()",
+        "pass",
+    ),
+    _Bug(
+        "records behind the first of a batch are called gaps",
+        "consumer.share.fetched:ShareReader.read",
+        "enumerate(rows.offsets)",
+        "enumerate(rows.offsets[:1])",
+    ),
+    _Bug(
+        "each delivery counts as the first",
+        "consumer.share.fetched:ShareReader.read",
+        "offset: part.delivery_count",
+        "offset: 1",
+    ),
+)
+
+_CONSUMER = (
+    _Bug(
+        "a record that fails is accepted",
+        "consumer.share.records:ShareRecord.__exit__",
+        "AcknowledgeType.ACCEPT if kind is None else AcknowledgeType.RELEASE",
+        "AcknowledgeType.ACCEPT",
+    ),
+    _Bug(
+        "a record is delivered though its lock ended as it waited",
+        "consumer.share.consumer:ShareConsumer._pop_locked",
+        "if record.lock is not None and",
+        "if False and",
+    ),
+    _Bug(
+        "what was not delivered is accepted at the end",
+        "consumer.share.consumer:ShareConsumer._give_back",
+        "AcknowledgeType.RELEASE",
+        "AcknowledgeType.ACCEPT",
+    ),
+    _Bug(
+        "a consumer that closes keeps its sessions",
+        "consumer.share.consumer:ShareConsumer.close",
+        "await self._exchange.close()",
+        "pass",
+    ),
+    _Bug(
+        "a consumer that closes stays in the group",
+        "consumer.share.consumer:ShareConsumer.close",
+        "await self._member.leave()",
+        "pass",
+    ),
+    _Bug(
+        "a close that takes too long leaves tasks behind",
+        "consumer.share.exchange:ShareExchange._end_tasks",
+        "for task in tasks:\n            task.cancel()",
+        "pass",
+    ),
+)
+
+SHARE_CONSUMER_BUGS = (*_LOCKS, *_EXCHANGE, *_CONSUMER)
+
+
+if __name__ == "__main__":
+    sys.exit(look_for(SHARE_CONSUMER_BUGS, " in share consumers"))

@@ -1,0 +1,42 @@
+"""The share consumer on several brokers through drawn faults: no schedule breaks an invariant.
+
+Covers: testing/simulation/share_consumers/_world.py.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pytest
+
+from kohort.testing import simulate_share_consumers
+from kohort.testing.simulation.share_consumers import trace_share_consumers
+
+SCHEDULES = 12
+
+#: Schedules that broke an invariant: what was wrong, and a seed that showed it.
+FOUND: Final[dict[str, int]] = {
+    "a close whose time was over left the tasks of its sessions running": 58,
+    "a lock whose renewal came due while others were renewed was not renewed any more": 31,
+}
+
+
+@pytest.mark.parametrize("seed", FOUND.values(), ids=FOUND)
+def test_what_was_found_stays_repaired(seed: int) -> None:
+    simulate_share_consumers([seed])
+
+
+def test_a_schedule_is_the_same_each_time() -> None:
+    assert trace_share_consumers(3) == trace_share_consumers(3)
+
+
+@pytest.mark.slow(10)
+def test_no_schedule_of_share_consumers_breaks_an_invariant() -> None:
+    stats = simulate_share_consumers(SCHEDULES).stats
+    # a mean schedule has some of everything
+    assert stats.schedules == SCHEDULES
+    assert stats.records > 50 * SCHEDULES
+    # records whose acknowledgement was answered
+    assert stats.commits > 50 * SCHEDULES
+    assert stats.crashes > SCHEDULES // 2
+    assert stats.incidents > 3 * SCHEDULES
