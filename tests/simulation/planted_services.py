@@ -110,9 +110,9 @@ SERVICE_BUGS = (
     ),
     _Bug(
         "records are delivered however many are not done",
-        "consumer.run.assembly:ConsumerAssembly.__init__",
-        "max_undone=config.max_undone_records",
-        "max_undone=100 * config.max_undone_records",
+        "consumer.run.assembly:ConsumerAssembly._make_delivery",
+        "max_undone=self._config.max_undone_records",
+        "max_undone=100 * self._config.max_undone_records",
     ),
     _Bug(
         "of an answer of which a part is kept, only that part counts",
