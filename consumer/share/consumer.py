@@ -91,6 +91,7 @@ class ShareConsumer:
         #: Whom its records tell what becomes of them.
         self._judge: Judge = self
         self._started = self._closing = self._closed = False
+        self._assignment_told = True
         self._process = os.getpid()
         self._turn_ends = 0.0
         rng = SURROUNDINGS.get().make_random()
@@ -111,6 +112,7 @@ class ShareConsumer:
             deliver=self._on_records,
             buffered=lambda: (len(self._buffer), self._buffered_bytes),
             report=self._publish_event,
+            named=self._tell_assignment,
         )
         self._member = ShareMembership(
             self.cluster,
@@ -415,8 +417,16 @@ class ShareConsumer:
         self._more.fire()
 
     def _on_assigned(self) -> None:
+        self._assignment_told = False
         self._exchange.assigned()
-        self._publish_event(ShareAssignmentChanged(tuple(sorted(self.assignment())), self._member.epoch))
+        self._tell_assignment()
+
+    def _tell_assignment(self) -> None:
+        """Tell the assignment once the names of its topics are known."""
+        named = self.assignment()
+        if not self._assignment_told and len(named) == len(self._member.assignment):
+            self._assignment_told = True
+            self._publish_event(ShareAssignmentChanged(tuple(sorted(named)), self._member.epoch))
 
     def _wake(self) -> None:
         self._exchange.wake()

@@ -100,6 +100,8 @@ class ShareExchange:
     deliver: Callable[[list[ShareRecord]], None]
     buffered: Callable[[], tuple[int, int]]
     report: Callable[[Event], None]
+    #: Called when the names of topics may have become known.
+    named: Callable[[], None]
     #: Whether to fetch: not any more while the consumer closes.
     reads: bool = True
     #: Partitions and topics that are not fetched for now.
@@ -193,6 +195,7 @@ class ShareExchange:
                 for place in wanted
                 if place.topic_id in names
             }
+            self.named()
             missing = frozenset(name for name in self.topics() if name not in known.topics)
             for name in sorted(missing - self._missing):
                 code = known.errors.get(name, _E.UNKNOWN_TOPIC_OR_PARTITION)

@@ -16,9 +16,9 @@ import pytest
 
 from kohort.client import Cluster
 from kohort.consumer import AsyncGroupConsumer, FatalGroupError, ShareConsumer
-from kohort.consumer.share.events import LockLost
+from kohort.consumer.share.events import LockLost, ShareAssignmentChanged
 from kohort.consumer.share.records import AlreadyAcknowledgedError, LockLostError, ShareRecord
-from kohort.protocol import AcknowledgeType
+from kohort.protocol import AcknowledgeType, TopicPartition
 from tests.group_configs import set_group_configs
 
 pytestmark = [pytest.mark.kafka]
@@ -64,6 +64,8 @@ async def test_what_is_accepted_never_comes_again_and_the_rest_does_once_its_mem
     await asyncio.to_thread(produce, topic, range(10))
     first = await member(topic, group=queue)
     records = await read(first, 10)
+    changes = [event for event in first.events.recent if isinstance(event, ShareAssignmentChanged)]
+    assert changes[-1].partitions == (TopicPartition(topic, 0),)
     assert values(records) == list(range(10))
     assert [record.delivery_count for record in records] == [1] * 10
     first.accept(records[::2])

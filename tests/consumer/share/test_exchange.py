@@ -136,6 +136,7 @@ class Bench:
             deliver=self.records.extend,
             buffered=lambda: (self.buffered if self.records else 0, 0),
             report=self.events.append,
+            named=lambda: None,
         )
 
     def acknowledge(self, record: ShareRecord, verdict: AcknowledgeType) -> None:
