@@ -184,6 +184,7 @@ class BlockingShareConsumer:
     def renew(self, records: ShareRecord | Iterable[ShareRecord]) -> None:
         """As ShareConsumer.renew."""
         chosen = own_records(records, self)
+        self._require_started()
         with suppress(ConsumerClosedError):  # the locks have ended with it
             self._call(self._consumer.renew, chosen)
 
