@@ -6,11 +6,11 @@ from ..protocol import BATCH_OVERHEAD, BatchHeader, Codec, CorruptBatchError, ve
 from ..protocol.records import locate_record
 from ._errors import CorruptLogError
 from ._indexes import NO_TIMESTAMP
+from ._record_checks import RecordWalk, UnreadableRecordError
 from ._records import unpack_records
 from ._segment import Segment
 from ._segments import Segments
 from ._steps import Steps
-from ._walk import RecordWalk, UnreadableRecordError
 
 #: Batches and records that are read before other work runs.
 STEP_BATCHES = 256

@@ -19,12 +19,12 @@ from ._checkpoints import UNDEFINED, LeaderEpochs
 from ._config import LogConfig
 from ._errors import CorruptLogError, DataFolderError
 from ._files import FileSystem
+from ._leftovers import tidy_folder
 from ._names import LEADER_EPOCHS, LOG, SNAPSHOT, file_name, offsets_of
 from ._producers import Producers, read_snapshot, stray_snapshots, write_snapshot
 from ._records import parse_marker
 from ._scan import Chain, Damage, damaged_range, verify_segment
 from ._segment import Segment
-from ._tidy import tidy_folder
 
 
 class Cut(NamedTuple):

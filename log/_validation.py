@@ -28,9 +28,9 @@ from ..protocol import (
 )
 from ._config import LogConfig
 from ._recompression import recompress_batch
+from ._record_checks import RecordsEndError, RecordWalk
 from ._records import signed_long, unpack_records
 from ._steps import Steps
-from ._walk import RecordsEndError, RecordWalk
 
 _MAGIC_AT: Final = 16
 _OLD_MAGICS: Final = (0, 1)

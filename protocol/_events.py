@@ -13,7 +13,7 @@ class EventName:
     """Names of the events of groups."""
 
     REBALANCE_STARTED: Final = "RebalanceStarted"
-    REBALANCE_COMPLETED: Final = "RebalanceNote"
+    REBALANCE_COMPLETED: Final = "RebalanceCompleted"
     GENERATION_ABANDONED: Final = "GenerationAbandoned"
     MEMBER_JOINED: Final = "MemberJoined"
     MEMBER_GONE: Final = "MemberGone"

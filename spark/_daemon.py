@@ -20,7 +20,7 @@ _WRITING = ("kohort.spark._source", "kohort.spark._sink_options", "kohort.spark.
 
 #: Modules that each kind of process needs.
 _NEEDED = {
-    _WORKER: (_WORKER, "kohort.spark._frames", "kohort.spark._task"),
+    _WORKER: (_WORKER, "kohort.spark._dataframes", "kohort.spark._task"),
     "pyspark.sql.worker.create_data_source": (_WORKER, "kohort.spark._source"),
     "pyspark.sql.worker.plan_data_source_read": (_WORKER, *_PLANNING),
     "pyspark.sql.worker.write_into_data_source": (_WORKER, *_WRITING),

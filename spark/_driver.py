@@ -23,9 +23,7 @@ from ..protocol import KohortError, TopicPartition
 from ._client import Client
 from ._collector import collect_less
 from ._commit_size import split_commits
-from ._events import BatchCommitted, Listener, OffsetsLost, OffsetsReset, all_of
-from ._fetch import ReadTask, TaskReading
-from ._frames import (
+from ._dataframes import (
     OUR_JOBS,
     DriverFrames,
     DriverReading,
@@ -37,6 +35,8 @@ from ._frames import (
     readings_of,
     takes_arrow_tables,
 )
+from ._events import BatchCommitted, Listener, OffsetsLost, OffsetsReset, all_of
+from ._fetch import ReadTask, TaskReading
 from ._group import GroupOffsets, GroupPositions, Patience
 from ._idle import idle_pause
 from ._intent import intents_of, outcomes_of, positions_of, remove_log
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
     from ._batch_log import BatchLog
     from ._offsets import OffsetRange, Plan
-    from ._readings import Reading, Readings
+    from ._read_metrics import Reading, Readings
 
 
 log = logging.getLogger(__name__)
@@ -274,7 +274,7 @@ class GroupBatches:
 
     def _frame_on_driver(self, batch: Batch, read: list[pa.RecordBatch], reading: DriverReading) -> DataFrame:
         from ..consumer.reading import arrow
-        from ._readings import NewestRecords, Reading, furthest_behind
+        from ._read_metrics import NewestRecords, Reading, furthest_behind
 
         began = time.perf_counter()
         if self._frames is None:

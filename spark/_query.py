@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from ..protocol import KohortError
 from ._client import Client
 from ._connection_options import to_spark
+from ._dataframes import application_of, jvm_of
 from ._events import Event, Listener, all_of
 from ._follower import BatchTeller, Done, Follower, OffsetMirror
-from ._frames import application_of, jvm_of
 from ._group import GroupOffsets
 from ._intent import Mark, format_mark
 from ._log_keeper import LogKeeper

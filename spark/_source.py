@@ -108,7 +108,7 @@ class KohortDataSource(DataSource):
 
 def register(spark: SparkSession) -> None:
     """Register ``format("kohort")`` in a session; ``spark_session`` does this itself. Safe to call again."""
-    from ._frames import context_of, count_cores
+    from ._dataframes import context_of, count_cores
 
     if spark in _registered:
         return  # Spark would warn that it is replaced

@@ -5,7 +5,7 @@ As for DescribeGroups, a client needs the right to DESCRIBE the group.
 
 from __future__ import annotations
 
-from ...coordinator.groups.details import details_json
+from ...coordinator.groups.event_data import details_json
 from ...protocol import ApiKey, KafkaError
 from ...protocol.messages.describe_group_history import (
     DescribeGroupHistoryRequest,

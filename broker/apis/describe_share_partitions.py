@@ -7,7 +7,7 @@ DescribeShareGroupOffsets.
 
 from __future__ import annotations
 
-from ...coordinator.groups.details import details_json
+from ...coordinator.groups.event_data import details_json
 from ...protocol import ApiKey
 from ...protocol.messages.describe_share_partitions import (
     DeliveredRecords,

@@ -141,7 +141,7 @@ class EventLogWriter:
 def _line_fields(event: CoordinatorEvent) -> dict[str, object]:
     """The fields of an event's line, without empty ones."""
     # not needed for a start
-    from ...coordinator.groups.details import event_fields
+    from ...coordinator.groups.event_data import event_fields
 
     found = event_fields(event)
     if isinstance(event, RebalanceCompleted) and event.members <= _MAX_COUNTED:

@@ -19,7 +19,7 @@ from ..engine.effects import Request
 from ..engine.shard import FanOut
 from ..groups.describing import split_describe
 from ..groups.groups import GroupShard
-from ..replies import GROUP_OPERATIONS
+from ..shared_responses import GROUP_OPERATIONS
 from .group import find_classic
 
 #: Version from which a missing group is an error; before, it is "Dead" (KIP-1043).

@@ -19,7 +19,7 @@ from ..engine.effects import Request
 from ..engine.readiness import append_error
 from ..groups.events import Cause, GroupRemoved, JoinRefused, quote_text
 from ..groups.groups import GroupShard, forget_group
-from ..replies import join_failed
+from ..shared_responses import join_failed
 from .group import ClassicGroup, ClassicMember, find_classic, live_classic
 from .members import (
     add_member,

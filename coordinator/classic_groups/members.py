@@ -12,8 +12,8 @@ from ...protocol.messages.sync_group import SyncGroupResponse
 from ..engine.effects import Request
 from ..groups.events import Cause, MemberFenced, MemberGone, MemberIdUnused, MemberJoined, quote_text
 from ..groups.groups import Group, GroupShard, why_refused
-from ..replies import join_failed
 from ..settings import NEW_MEMBER_JOIN_TIMEOUT_MS
+from ..shared_responses import join_failed
 from .group import SESSION, ClassicGroup, ClassicMember, Protocols
 
 # most names in a cause that concerns many members

@@ -20,7 +20,7 @@ from ...statemachine import GroupState, GroupTrigger, fire
 from ..engine.timers import TimerKey
 from ..groups.events import Cause, GenerationAbandoned, RebalanceCompleted, RebalanceStarted
 from ..groups.groups import GroupShard
-from ..replies import protocol_told
+from ..shared_responses import protocol_told
 from .group import (
     CLASSIC_TYPE,
     JOIN,

@@ -20,7 +20,7 @@ from ..engine.effects import Request
 from ..engine.readiness import append_error
 from ..groups.events import Cause, MemberReplaced, quote_text
 from ..groups.groups import CONSUMER, GroupShard
-from ..replies import protocol_told
+from ..shared_responses import protocol_told
 from .group import SESSION, ClassicGroup, ClassicMember, live_classic
 from .members import (
     answer_join,

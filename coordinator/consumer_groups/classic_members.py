@@ -35,7 +35,7 @@ from ..classic_groups.sync import PROTOCOL_VERSION
 from ..engine.effects import Request
 from ..groups.events import quote_text
 from ..groups.groups import CONSUMER, GroupShard, forget_group
-from ..replies import join_failed
+from ..shared_responses import join_failed
 from .assigning import refresh_target
 from .changes import Changes, restart_session, start_revocation, write_records
 from .group import (

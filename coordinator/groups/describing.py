@@ -9,7 +9,7 @@ from ...protocol import ErrorCode
 from ..admin import GroupRequest
 from ..element_limits import RepeatLimit
 from ..engine.effects import Request
-from ..replies import GROUP_OPERATIONS
+from ..shared_responses import GROUP_OPERATIONS
 from .groups import Group, GroupShard
 
 GroupT = TypeVar("GroupT", bound=Group)

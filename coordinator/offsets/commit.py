@@ -30,7 +30,7 @@ from ...protocol.messages.offset_commit import (
 from ..engine.effects import Request
 from ..groups.events import CommitRefused
 from ..groups.groups import Group, GroupShard, TopicDirectory, why_refused
-from ..replies import NO_TOPIC_ID, bad_first
+from ..shared_responses import NO_TOPIC_ID, bad_first
 
 #: Versions from which clients know GROUP_ID_NOT_FOUND, and from which topics go by id (KIP-848).
 _GROUP_NOT_FOUND_VERSION: Final = 9

@@ -17,7 +17,7 @@ from ...protocol.messages.offset_delete import (
 from ..engine.effects import Request
 from ..groups.events import OffsetsRemoved
 from ..groups.groups import GroupShard, TopicDirectory
-from ..replies import bad_first
+from ..shared_responses import bad_first
 
 
 @dataclass(slots=True)

@@ -22,7 +22,7 @@ from ...protocol.messages.offset_fetch import (
 from ..element_limits import RepeatLimit
 from ..engine.effects import Request
 from ..groups.groups import GroupShard, TopicDirectory
-from ..replies import NO_TOPIC_ID
+from ..shared_responses import NO_TOPIC_ID
 
 #: Versions from which a request has many groups (KIP-709), says which member sends it, and has topics by id
 #: (both KIP-848).

@@ -149,7 +149,7 @@ REBALANCED = {
 
 
 def test_events_tell_why_and_how_long() -> None:
-    entries = [event(1, "MemberJoined", 1), event(2, "RebalanceNote", 2, **REBALANCED)]
+    entries = [event(1, "MemberJoined", 1), event(2, "RebalanceCompleted", 2, **REBALANCED)]
     history = from_events("billing", entries, 20)
     assert (history.source, history.unknown, history.entries) == ("coordinator", (), tuple(entries))
     assert history.generations == (
@@ -177,14 +177,14 @@ def test_events_tell_why_and_how_long() -> None:
 
 def test_an_event_that_let_go_of_its_assignments_has_no_moves() -> None:
     details = {"members": 0, "members_before": 2, "duration_ms": 3, "join_ms": 3, "partitions_moved": None}
-    [row] = from_events("billing", [event(1, "RebalanceNote", 7, **details)], 20).generations
+    [row] = from_events("billing", [event(1, "RebalanceCompleted", 7, **details)], 20).generations
     assert (row.state, row.members, row.moves, row.partitions_moved) == ("Empty", 0, None, None)
     assert (row.joined, row.left, row.protocol, row.leader) == (None, None, None, None)
 
 
 def test_what_was_before_the_broker_started_is_filled_in_without_causes() -> None:
     recorded = from_records("billing", past(stored(1, member("a", holding(0))), stored(2), stored(5)), 20)
-    told = from_events("billing", [event(4, "RebalanceNote", 5, **REBALANCED)], 20)
+    told = from_events("billing", [event(4, "RebalanceCompleted", 5, **REBALANCED)], 20)
     assert not is_whole(told, 20)
     both = with_records(told, recorded, 20)
     assert [(row.generation, row.cause) for row in both.generations] == [
@@ -198,16 +198,16 @@ def test_what_was_before_the_broker_started_is_filled_in_without_causes() -> Non
 
 
 def test_a_history_from_the_first_generation_on_needs_no_records() -> None:
-    told = from_events("billing", [event(2, "RebalanceNote", 1, **REBALANCED)], 20)
+    told = from_events("billing", [event(2, "RebalanceCompleted", 1, **REBALANCED)], 20)
     assert is_whole(told, 20)
-    assert is_whole(from_events("billing", [event(2, "RebalanceNote", 9, **REBALANCED)], 1), 1)
+    assert is_whole(from_events("billing", [event(2, "RebalanceCompleted", 9, **REBALANCED)], 1), 1)
 
 
 def test_moves_that_an_event_leaves_out_are_taken_from_the_generations_record() -> None:
     details = {**REBALANCED, "partitions_moved": 3}
-    told = from_events("billing", [event(9, "RebalanceNote", 2, **details)], 20)
+    told = from_events("billing", [event(9, "RebalanceCompleted", 2, **details)], 20)
     assert is_shortened(told)
-    assert not is_shortened(from_events("billing", [event(9, "RebalanceNote", 2, **REBALANCED)], 20))
+    assert not is_shortened(from_events("billing", [event(9, "RebalanceCompleted", 2, **REBALANCED)], 20))
     members = (member("a", holding()), member("b", holding(0, 1, 2)))
     recorded = from_records(
         "billing", past(stored(1, member("a", holding(0, 1, 2))), stored(2, *members)), 20
@@ -229,7 +229,7 @@ async def test_events_are_told_where_records_may_not_be_read(monkeypatch: pytest
         raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "topic '__consumer_offsets'")
 
     async def kept(*_: object) -> KeptEvents:
-        return KeptEvents([event(9, "RebalanceNote", 5, **REBALANCED)])
+        return KeptEvents([event(9, "RebalanceCompleted", 5, **REBALANCED)])
 
     monkeypatch.setattr("kohort.admin._past.read_past", refused)
     admin = GroupAdmin("localhost:1")
@@ -279,7 +279,7 @@ async def test_generations_whose_events_made_way_are_not_said_to_be_older_than_t
 
 def test_moves_of_a_rebalance_of_several_epochs_are_put_together() -> None:
     details = {**REBALANCED, "partitions_moved": 2, "moves": [["orders", 0, "a", "c"]]}
-    told = from_events("shop", [event(9, "RebalanceNote", 4, **details)], 20)
+    told = from_events("shop", [event(9, "RebalanceCompleted", 4, **details)], 20)
     told = replace(told, generations=(Generation(2, 8_000, "Stable", moves=()), *told.generations))
     steps = [
         Generation(

@@ -51,7 +51,7 @@ def test_moves_are_told_when_the_group_is_stable_again() -> None:
     [
         ("MemberJoined", {}, "the cause [app at /h]"),
         ("RebalanceStarted", {}, "rebalance begins: the cause [app at /h]"),
-        ("RebalanceNote", {"members": 3}, "generation 4, members 3: the cause [app at /h]"),
+        ("RebalanceCompleted", {"members": 3}, "generation 4, members 3: the cause [app at /h]"),
         ("GenerationAbandoned", {"members": 3}, "generation 4 is abandoned: the cause [app at /h]"),
         (
             "CommitRefused",

@@ -12,7 +12,7 @@ import pytest
 from kohort.coordinator.admin import GroupRequest, split_delete
 from kohort.coordinator.classic_groups.describe import FAN_OUT
 from kohort.coordinator.groups.events import append_refused
-from kohort.coordinator.replies import GROUP_OPERATIONS
+from kohort.coordinator.shared_responses import GROUP_OPERATIONS
 from kohort.protocol import ApiKey, ErrorCode
 from kohort.protocol.messages.delete_groups import DeleteGroupsRequest
 from kohort.protocol.messages.describe_groups import DescribedGroupMember, DescribeGroupsRequest

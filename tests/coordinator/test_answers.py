@@ -1,6 +1,6 @@
 """Every cell of the table "request, sender, generation, state" is asked of a real shard.
 
-Covers: coordinator/replies.py, coordinator/groups/shards.py.
+Covers: coordinator/shared_responses.py, coordinator/groups/shards.py.
 """
 
 from __future__ import annotations

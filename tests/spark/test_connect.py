@@ -1,6 +1,6 @@
 """Both modes and the sink in a Spark Connect session. Needs grpc, which kohort does not.
 
-Covers: spark/_frames.py, spark/_query.py, spark/_session.py.
+Covers: spark/_dataframes.py, spark/_query.py, spark/_session.py.
 """
 
 from __future__ import annotations

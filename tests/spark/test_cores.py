@@ -1,6 +1,6 @@
 """How many tasks a batch may have: as many as may run at once when Spark has all executors that it may get.
 
-Covers: spark/_frames.py, spark/_source.py.
+Covers: spark/_dataframes.py, spark/_source.py.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import pytest
 from pyspark import cloudpickle
 
 from kohort.spark import OffsetRange, register
-from kohort.spark._frames import count_cores
+from kohort.spark._dataframes import count_cores
 from kohort.spark._plan import split_tasks
 from kohort.spark._schema import COLUMNS
 from kohort.spark._source_options import SourceOptions

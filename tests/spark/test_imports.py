@@ -35,7 +35,7 @@ def loaded_by(code: str) -> set[str]:
         ("import kohort.spark", set()),
         ("from kohort.spark import java_home, parse_offsets, OffsetRange, DataLossError", set()),
         ("from kohort.spark._fetch import read_task", set()),
-        ("from kohort.spark._frames import frame_by_tasks", set()),
+        ("from kohort.spark._dataframes import frame_by_tasks", set()),
         # what Spark asks for in processes of their own
         ("from kohort.spark._source import KohortDataSource", {"pyspark"}),
         ("from kohort.spark._task import TaskReader", {"pyspark"}),

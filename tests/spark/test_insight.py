@@ -1,6 +1,6 @@
 """What a job tells of its batches in a real Spark session.
 
-Covers: spark/_readings.py.
+Covers: spark/_read_metrics.py.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from kohort.protocol import TopicPartition
 from kohort.spark import Batch, BatchCommitted, Event, GroupBatches
 from kohort.spark._fetch import TaskFigures
 from kohort.spark._log_keeper import find_newest
-from kohort.spark._readings import NewestRecords, _Most, furthest_behind
+from kohort.spark._read_metrics import NewestRecords, _Most, furthest_behind
 from tests.spark.conftest import Side
 from tests.spark.loops import Named, NewTopic, commits_of
 

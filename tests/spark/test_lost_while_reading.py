@@ -1,6 +1,6 @@
 """What retention takes after a batch was planned: the loop tells it, whoever reads the batch.
 
-Covers: spark/_readings.py.
+Covers: spark/_read_metrics.py.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import pytest
 
 from kohort.protocol import TopicPartition
 from kohort.spark import BatchCommitted, Event, GroupBatches, OffsetRange, OffsetsLost
+from kohort.spark._dataframes import _make_reader
 from kohort.spark._fetch import ReadTask, TaskFigures
-from kohort.spark._frames import _make_reader
-from kohort.spark._readings import Reading, Readings
+from kohort.spark._read_metrics import Reading, Readings
 from tests.spark.conftest import Side
 from tests.spark.loops import Named, NewTopic, next_of
 

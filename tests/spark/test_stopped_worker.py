@@ -20,7 +20,7 @@ import pytest
 
 from kohort.client.transactions import describe_transaction
 from kohort.spark import GroupBatches
-from kohort.spark._frames import make_active
+from kohort.spark._dataframes import make_active
 from tests.spark.conftest import Side
 from tests.spark.loops import Named, NewTopic, next_of
 from tests.spark.test_transaction import visible

@@ -17,7 +17,7 @@ from kohort.broker.node import Node
 from kohort.broker.quotas import ClientQuotas, QuotaTable
 from kohort.broker.requests.router import Router
 from kohort.coordinator import KeptEvent, MemberGone, RebalanceCompleted
-from kohort.coordinator.groups.details import MAX_BYTES, details_json
+from kohort.coordinator.groups.event_data import MAX_BYTES, details_json
 from kohort.protocol import (
     APIS,
     OWN_FEATURES,
@@ -71,7 +71,7 @@ def test_every_event_is_told_with_its_cause_and_its_fields(wire: Wire, name: str
     assert (answer.throttle_time_ms, answer.error_code, answer.error_message) == (0, 0, None)
     assert [(e.kind, e.generation, e.cause, e.member) for e in answer.entries] == [
         ("MemberJoined", 0, f"member {member} joined", member),
-        ("RebalanceNote", 1, f"member {member} joined", member),
+        ("RebalanceCompleted", 1, f"member {member} joined", member),
         ("MemberFenced", 1, "member stranger is not in the group", "stranger"),
     ]
     _, note, fenced = answer.entries

@@ -65,10 +65,10 @@ def test_an_event_is_a_sentence_and_its_fields(caplog: pytest.LogCaptureFixture)
         sequence=8,
     )
     EventLogWriter()(note)
-    assert caplog.messages == ["RebalanceNote in group 'g': member m joined"]
+    assert caplog.messages == ["RebalanceCompleted in group 'g': member m joined"]
     assert logged(caplog) == [
         {
-            "event": "RebalanceNote",
+            "event": "RebalanceCompleted",
             "group": "g",
             "generation": 3,
             "cause": "member m joined",

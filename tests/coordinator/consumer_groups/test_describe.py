@@ -9,7 +9,7 @@ import pytest
 
 from kohort.coordinator.admin import GroupRequest
 from kohort.coordinator.consumer_groups.describe import FAN_OUT
-from kohort.coordinator.replies import GROUP_OPERATIONS
+from kohort.coordinator.shared_responses import GROUP_OPERATIONS
 from kohort.protocol import ApiKey
 from kohort.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from tests.coordinator.consumer_groups.group_world import World

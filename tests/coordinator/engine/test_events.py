@@ -148,7 +148,7 @@ async def test_a_coordinator_tells_what_was_and_what_comes() -> None:
     assert c.history("s") == [], "commits that are accepted are no events"
     await c.stop()
     names = [event.name async for event in stream]
-    assert names == ["MemberJoined", "RebalanceStarted", "RebalanceNote"]
+    assert names == ["MemberJoined", "RebalanceStarted", "RebalanceCompleted"]
 
 
 @pytest.mark.parametrize(

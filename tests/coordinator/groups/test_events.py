@@ -183,7 +183,7 @@ def test_names_on_the_wire_are_constants_and_none_is_there_twice() -> None:
     ours = [kind for kind in kinds(CoordinatorEvent) if kind.__module__.startswith("kohort.coordinator.")]
     names = sorted(kind.name for kind in ours)
     assert len(names) == len(set(names)) > 15
-    assert RebalanceCompleted.name == "RebalanceNote"
+    assert RebalanceCompleted.name == "RebalanceCompleted"
 
 
 def test_in_a_share_group_owners_get_and_lose_partitions_that_others_keep() -> None:

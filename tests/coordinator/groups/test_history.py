@@ -107,7 +107,7 @@ def test_the_end_of_a_rebalance_takes_the_place_of_its_beginnings() -> None:
     history = History(10)
     for event in (MemberJoined("g"), RebalanceStarted("g"), RebalanceStarted("g"), rebalance()):
         history.add(event)
-    assert kinds(history) == ["MemberJoined", "RebalanceNote"]
+    assert kinds(history) == ["MemberJoined", "RebalanceCompleted"]
 
 
 @pytest.mark.parametrize("flood", [MemberJoined, fenced, CommitRefused])
@@ -162,7 +162,7 @@ def test_what_one_kind_does_not_use_the_others_may() -> None:
     history = History(20)
     for generation in range(30):
         history.add(rebalance(generation=generation))
-    assert kinds(history) == ["RebalanceNote"] * 20
+    assert kinds(history) == ["RebalanceCompleted"] * 20
 
 
 def test_old_rebalances_of_large_groups_are_kept_without_their_assignments(

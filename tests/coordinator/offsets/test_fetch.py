@@ -15,7 +15,7 @@ import pytest
 from kohort.coordinator import Request
 from kohort.coordinator.engine.runner import Call as Handle
 from kohort.coordinator.offsets.fetch import fetch_refusal, join_fetches, split_fetch
-from kohort.coordinator.replies import NO_TOPIC_ID
+from kohort.coordinator.shared_responses import NO_TOPIC_ID
 from kohort.offsets_topic import OffsetCommitted, OffsetDeleted, decode
 from kohort.protocol import ApiKey, ErrorCode, RequestContext
 from kohort.protocol.messages.offset_fetch import OffsetFetchResponse as FetchReply

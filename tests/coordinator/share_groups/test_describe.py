@@ -6,8 +6,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from kohort.coordinator.admin import GroupRequest
-from kohort.coordinator.replies import GROUP_OPERATIONS
 from kohort.coordinator.share_groups.describe import FAN_OUT, describe_error
+from kohort.coordinator.shared_responses import GROUP_OPERATIONS
 from kohort.protocol import ApiKey, ErrorCode
 from tests.coordinator.share_groups.share_world import ShareWorld
 

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from kohort.log._walk import RecordWalk, UnreadableRecordError
+from kohort.log._record_checks import RecordWalk, UnreadableRecordError
 from kohort.protocol import ErrorCode
 from tests.fuzzing import damage
 from tests.records import record

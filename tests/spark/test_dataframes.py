@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from kohort.consumer.reading import arrow
-from kohort.spark import Batch, GroupBatches, _frames
+from kohort.spark import Batch, GroupBatches, _dataframes
 from tests.spark.conftest import Side
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def test_columns_are_those_of_the_built_in_source(
 def test_few_records_that_are_large_are_left_to_tasks(
     spark: SparkSession, side: Side, new_topic: NewTopic, group: Named, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_frames, "MAX_DRIVER_BYTES", 50_000)
+    monkeypatch.setattr(_dataframes, "MAX_DRIVER_BYTES", 50_000)
     orders = new_topic("orders", partitions=1)
     side.produce(orders, {0: 10}, value=lambda _: bytes(10_000))
     with GroupBatches(
@@ -108,7 +108,7 @@ def test_rows_are_those_of_create_dataframe(spark: SparkSession) -> None:
     row |= {"headers": [{"key": "trace", "value": b"1"}, {"key": "none", "value": None}]}
     schema = arrow.SCHEMA_WITH_HEADERS
     batches = [pa.RecordBatch.from_pylist(rows, schema=schema) for rows in ([row, row], [], [row])]
-    quick, other = _frames.DriverFrames(spark), _frames.DriverFrames(spark)
+    quick, other = _dataframes.DriverFrames(spark), _dataframes.DriverFrames(spark)
     frame = quick.frame(batches, schema)
     assert quick.frame([], schema).collect() == []
     assert quick._quick is not None

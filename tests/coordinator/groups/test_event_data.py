@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kohort.coordinator import CauseKind, KeptEvent, MemberFenced, MemberReplaced, RebalanceCompleted
-from kohort.coordinator.groups.details import MAX_BYTES, MAX_LISTED, details_json, event_fields
+from kohort.coordinator.groups.event_data import MAX_BYTES, MAX_LISTED, details_json, event_fields
 from kohort.protocol import ErrorCode, TopicPartition, encode_assignment
 
 FENCED = MemberFenced(

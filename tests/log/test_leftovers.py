@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kohort.log import OS_FILES, LogConfig
-from kohort.log._tidy import tidy_folder
+from kohort.log._leftovers import tidy_folder
 from tests.log.batches import NOW_MS, all_records, batch, offsets_of, open_log
 from tests.log.faulty import FaultyFiles
 

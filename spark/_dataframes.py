@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from ._offsets import OffsetRange
-    from ._readings import Readings, Teller
+    from ._read_metrics import Readings, Teller
 
 
 #: The first major version of PySpark whose ``createDataFrame`` takes an Arrow table.
@@ -74,7 +74,7 @@ def name_jobs(spark: SparkSession, words: str | None) -> None:
 
 def readings_of(spark: SparkSession) -> Readings | None:
     """Return the accumulator of the tasks' figures; None in a Spark Connect session, which has none."""
-    from ._readings import Readings
+    from ._read_metrics import Readings
 
     context = context_of(spark)
     return None if context is None else Readings(context)
@@ -134,7 +134,7 @@ def application_of(spark: SparkSession) -> str | None:
 def _make_reader(
     tasks: tuple[ReadTask, ...], tell: Teller | None
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    from ._readings import NewestRecords
+    from ._read_metrics import NewestRecords
 
     def read(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in numbers:
