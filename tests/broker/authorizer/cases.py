@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from kohort.broker.authorizer import Operation, ResourceType
-from kohort.protocol import ApiKey
+from kohort.protocol import ApiKey, SharePartitionKey
 from tests.broker.authorizer import other_requests as other
 from tests.broker.authorizer import share_requests as share
 from tests.broker.authorizer import topic_requests as topic
@@ -19,6 +19,7 @@ _TOPIC, _GROUP, _CLUSTER = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.
 _TOPICS = ("t/seen", "t/hidden")
 _GROUPS = ("g/seen", "g/hidden")
 _NEXT_GROUPS = (other.CONSUMER_GROUP, "g/hidden")
+_SHARE_GROUPS = (other.SHARE_GROUP, "g/hidden")
 
 
 @dataclass(frozen=True)
@@ -165,6 +166,19 @@ CASES: tuple[Case, ...] = (
         lambda world: {"key_type": 2, "coordinator_keys": [f"g:{world.ids['t/hidden']}:0"]},
         (),
         "of a share group",
+    ),
+    Case(
+        ApiKey.FIND_COORDINATOR,
+        6,
+        lambda world: {
+            "key_type": 2,
+            "coordinator_keys": [
+                str(SharePartitionKey(world["g/seen"], world.ids[plain], 0)) for plain in _TOPICS
+            ],
+        },
+        (_c(_OP.CLUSTER_ACTION),),
+        "of share partitions",
+        before=share.ready,
     ),
     Case(
         ApiKey.JOIN_GROUP,
@@ -479,6 +493,32 @@ CASES: tuple[Case, ...] = (
         (_g(_R), _t(_D)),
     ),
     # last: lists of groups would show them
+    *(
+        Case(api, version, make, (Right(needed, _GROUP, other.SHARE_GROUP),), "of share groups")
+        for api, version, make, needed in (
+            (
+                ApiKey.DESCRIBE_CONFIGS,
+                4,
+                other.describe_configs(32, *_SHARE_GROUPS),
+                _OP.DESCRIBE_CONFIGS,
+            ),
+            (
+                ApiKey.INCREMENTAL_ALTER_CONFIGS,
+                1,
+                other.incremental(32, *_SHARE_GROUPS, config=("share.isolation.level", "read_committed")),
+                _OP.ALTER_CONFIGS,
+            ),
+            (ApiKey.ALTER_CONFIGS, 2, other.alter_configs(32, *_SHARE_GROUPS), _OP.ALTER_CONFIGS),
+        )
+    ),
+    Case(
+        ApiKey.DELETE_GROUPS,
+        2,
+        lambda world: {"groups_names": [world[plain] for plain in _SHARE_GROUPS]},
+        (Right(_OP.DELETE, _GROUP, other.SHARE_GROUP),),
+        "of share groups",
+        before=other.make_share_group,
+    ),
     Case(
         ApiKey.ALTER_SHARE_GROUP_OFFSETS,
         0,

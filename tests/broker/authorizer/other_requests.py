@@ -155,16 +155,16 @@ def describe_configs(kind: int, *plain: str) -> Fields:
     }
 
 
-def incremental(kind: int, *plain: str) -> Fields:
+def incremental(kind: int, *plain: str, config: tuple[str, str] = ("retention.ms", "604800000")) -> Fields:
     key = ApiKey.INCREMENTAL_ALTER_CONFIGS
-    config = part(
+    row = part(
         key,
         1,
         "AlterConfigsResource",
         "AlterableConfig",
-        name="retention.ms",
+        name=config[0],
         config_operation=0,
-        value="604800000",
+        value=config[1],
     )
     return lambda world: {
         "resources": [
@@ -174,7 +174,7 @@ def incremental(kind: int, *plain: str) -> Fields:
                 "AlterConfigsResource",
                 resource_type=kind,
                 resource_name="1" if name == "broker" else world[name],
-                configs=[config],
+                configs=[row],
             )
             for name in plain
         ],
