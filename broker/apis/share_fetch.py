@@ -60,6 +60,8 @@ class _MemberFetch:
         self.waiter: Waiter[LedPartition] = Waiter()
         self.led: dict[TopicPlace, LedPartition] = {}
         self.errors: dict[TopicPlace, KafkaError] = {}
+        #: Share partitions that were loaded when the fetch looked at them.
+        self.loaded: set[TopicPlace] = set()
         self.begun_s = clock()
 
     @property
@@ -95,10 +97,10 @@ class _MemberFetch:
     async def _wait(self) -> None:
         places = {led: place for place, led in self.led.items()}
         while True:
-            changed = await self.waiter.wait_changed()
             # a share partition that has been loaded, or lost, too
-            if await self._is_due([places[led] for led in changed]):
-                return
+            for led in await self.waiter.wait_changed():
+                if await self._is_due([places[led]]):
+                    return
 
     async def _is_due(self, places: list[TopicPlace]) -> bool:
         """Look at partitions: return whether the request can be answered; they are watched otherwise."""
@@ -112,6 +114,8 @@ class _MemberFetch:
                 led = self.led.get(place) or self._lead(place)
                 # before it is looked at: what changes from here on is told
                 led.watch(self.waiter)
+                if led.records is not None:
+                    self.loaded.add(place)
                 if not due and led.has_news():
                     due = few == 1 or self._size(few) >= few
                     if not due:
@@ -143,7 +147,8 @@ class _MemberFetch:
         body = self.body
         ready = []
         for place, led in self.led.items():
-            if place in self.errors:
+            # the first that is loaded answers the fetch, as in Apache Kafka: others may go to other members
+            if place in self.errors or place not in self.loaded:
                 continue
             try:
                 led.check_lead()

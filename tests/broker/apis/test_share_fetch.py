@@ -174,6 +174,21 @@ def test_a_fetch_is_given_records_of_all_its_partitions(
     assert {row.partition_index: acquired(row) for row in rows} == {0: [(0, 1, 1)], 1: [(0, 1, 1)]}
 
 
+def test_the_first_share_partition_that_is_loaded_answers_a_fetch(
+    link: Wire, name: str, group: str, member: MakeMember
+) -> None:
+    topic_id = create_topic(link, f"{name}-two", 2).topic_id
+    initialize(link, group, topic_id, 0, 1, start=0)
+    for partition in (0, 1):
+        produce(link, f"{name}-two", batch(2), partition=partition)
+    one = member()
+    given = [
+        [row.partition_index for topic in answer.responses for row in topic.partitions if row.records]
+        for answer in (one.fetch_all(topic_id, 0, 1), one.fetch_all())
+    ]
+    assert sorted(given) == [[0], [1]]
+
+
 def test_acknowledgements_in_a_fetch_come_first(
     link: Wire, name: str, topic_id: UUID, member: MakeMember
 ) -> None:
