@@ -266,6 +266,7 @@ class RunningHandler:
             _, late = await asyncio.wait(self._burials, timeout=timeout_s)
             for burial in late:
                 burial.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
 
     def _drop_postponed(self, partitions: Iterable[TopicPartition]) -> None:
         for partition in partitions:

@@ -67,8 +67,9 @@ class ConsumerService:
         names = _options.ServiceSettings.model_fields.keys() & settings
         self._own = own = _options.check_own({name: settings.pop(name) for name in names})
         self._config = settings
-        self._in_share = own.group_type == "share"
-        if self._in_share:
+        #: Whether its group is a share group.
+        self.in_share_group = own.group_type == "share"
+        if self.in_share_group:
             self.group = _options.check_share_consumer(settings).group
             self._drain_timeout_ms = _options.drain_ms(own.drain_timeout_ms, None)
         else:
@@ -183,7 +184,9 @@ class ConsumerService:
 
         def register(function: F) -> F:
             may_yield = self._output is not None
-            handler = make_handler(function, topics, may_yield=may_yield, in_share=self._in_share, **options)
+            handler = make_handler(
+                function, topics, may_yield=may_yield, in_share=self.in_share_group, **options
+            )
             for other in self._handlers:
                 if shared := set(other.all_topics) & set(handler.all_topics):
                     raise ConfigError(
@@ -276,7 +279,7 @@ class ConsumerService:
             raise ConfigError(
                 f"exactly_once: {sink!r} is no sink: give a DbApiSink, an SqlAlchemySink or a KafkaOutput"
             )
-        if self._in_share:
+        if self.in_share_group:
             raise ConfigError(
                 "exactly_once: a share group has no offsets to store with the results, and its records are "
                 "acknowledged outside of transactions: take a consumer group, or handlers that tolerate a "
@@ -298,7 +301,7 @@ class ConsumerService:
         """Change settings of the consumer before the service runs. Raises ConfigError."""
         from . import _options
 
-        check = _options.check_share_consumer if self._in_share else _options.check_consumer
+        check = _options.check_share_consumer if self.in_share_group else _options.check_consumer
         check({**self._config, **config})
         self._config.update(config)
 
@@ -371,8 +374,8 @@ class ConsumerService:
                 await engine.run()
 
     def _make_run(self, handlers: list[Handler]) -> Engine | SharedAndRetries:
-        hold_ms = self._own.hold_retries_ms if self._in_share else None
-        if not self._in_share or not any(handler.retry_topics for handler in handlers):
+        hold_ms = self._own.hold_retries_ms if self.in_share_group else None
+        if not self.in_share_group or not any(handler.retry_topics for handler in handlers):
             self._engine = self._make_engine(handlers, self._config, hold_retries_ms=hold_ms)
             return self._engine
         from ._share_retries import SharedAndRetries, retries_config, split_handlers

@@ -22,6 +22,8 @@ QUICK: Mapping[str, object] = {
     "heartbeat_interval_ms": 100,
     "fetch_max_wait_ms": 100,
 }
+#: The same, of a share group's service.
+QUICK_IN_SHARE: Mapping[str, object] = {"fetch_max_wait_ms": 100}
 
 
 @dataclass(slots=True)
@@ -42,8 +44,9 @@ def run_service(
     """Write ``records`` (by topic, as ``broker.produce`` takes them), and run the service until all are done.
 
     The service reads from ``broker``, whatever its own ``bootstrap`` says; its other settings are in force,
-    except those in QUICK. When this returns it has drained, committed and left, so its lifespans have ended,
-    too, and it may be run again. Raises the service's errors, and TimeoutError.
+    except those in QUICK, and a share group reads from the first record. When this returns it has drained,
+    committed and left, so its lifespans have ended, too, and it may be run again. Raises the service's
+    errors, and TimeoutError.
     """
     rows = {topic: list(some) for topic, some in records.items()}
     expected = sum(map(len, rows.values()))
@@ -55,7 +58,11 @@ def run_service(
     for topic in service.retry_topics:
         broker.produce(topic, [])
     before = {topic: len(broker.read(topic)) for topic in service.dead_letter_topics}
-    service.reconfigure(bootstrap=broker.bootstrap, **QUICK)
+    if service.in_share_group:
+        broker.configure_share_group(service.group)
+        service.reconfigure(bootstrap=broker.bootstrap, **QUICK_IN_SHARE)
+    else:
+        service.reconfigure(bootstrap=broker.bootstrap, **QUICK)
     handled = _run(service, expected, timeout_s)
     letters = {topic: broker.read(topic)[count:] for topic, count in before.items()}
     return ServiceRun(handled, {topic: some for topic, some in letters.items() if some})

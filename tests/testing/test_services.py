@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 from kohort.consumer import Record
-from kohort.service import ConsumerService, HandlerFailedError
+from kohort.service import ConsumerService, HandlerFailedError, LockedRecord, Retry
 from kohort.testing import ServiceRun
 
 RunService = Callable[..., ServiceRun]
@@ -49,6 +49,22 @@ def test_a_service_may_be_run_again_with_other_records(kohort_service: RunServic
     second = kohort_service(service, {"orders": ["better"]})
     assert (second.handled, second.dead_letters) == (1, {})
     assert seen == [b"good", b"bad", b"better"]
+
+
+def test_a_service_of_a_share_group_is_run_on_given_records(kohort_service: RunService) -> None:
+    service = ConsumerService(bootstrap="nowhere.example:9092", group="queue", group_type="share")
+    counts: list[int] = []
+
+    @service.handler("orders", retry=Retry(attempts=3, backoff_ms=1), dead_letter="orders.dlt")
+    async def bill(record: LockedRecord) -> None:
+        counts.append(record.delivery_count)
+        if record.value == b"bad":
+            raise ValueError("bad")
+
+    run = kohort_service(service, {"orders": ["good", "bad"]})
+    assert run.handled == 2
+    assert [letter.value for letter in run.dead_letters["orders.dlt"]] == [b"bad"]
+    assert counts == [1] * 4
 
 
 def test_what_the_service_raises_the_test_raises(kohort_service: RunService) -> None:
