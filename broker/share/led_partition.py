@@ -124,7 +124,9 @@ class LedPartition:
         self._state_epoch = 0
         self._kept: KeptBatch | None = None
         self._unwritten: list[tuple[StateWrite, Stored]] = []
+        # the timer of the next lock, and its time: a handle does not always tell it
         self._timer: asyncio.TimerHandle | None = None
+        self._timer_s = 0.0
         self._task: asyncio.Task[None] | None = self._loop.create_task(self._load())
 
     def __repr__(self) -> str:
@@ -334,9 +336,10 @@ class LedPartition:
         finally:
             # it may be given up halfway
             steps.close()
+        stored = None if write is None else self._store(write)
         self._leader.counters.count_acknowledged(ranges)
         self._arm()
-        return None if write is None else self._store(write)
+        return stored
 
     def release(self, member: str) -> Stored | None:
         """Take from a member whatever it has; None if it has nothing."""
@@ -356,13 +359,13 @@ class LedPartition:
         # a deadline is a whole ms, which has to be over
         due_s = 0.0 if due_ms is None else (due_ms + 1) / 1_000
         if self._timer is not None:
-            if not least_s and self._timer.when() <= due_s:
+            if not least_s and self._timer_s <= due_s:
                 return  # it is set anew when it fires, once instead of at every change
             self._timer.cancel()
             self._timer = None
         if due_ms is not None and self.error is None:
             due_s = max(due_s, self._loop.time() + least_s)
-            self._timer = self._loop.call_at(due_s, self._expire)
+            self._timer, self._timer_s = self._loop.call_at(due_s, self._expire), due_s
 
     def _expire(self) -> None:
         self._timer = None

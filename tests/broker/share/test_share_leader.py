@@ -87,7 +87,7 @@ class World:
 Body = Callable[[World], Awaitable[None]]
 
 
-def on_broker(body: Body) -> None:
+def on_broker(body: Body, loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None) -> None:
     """Run a test on a broker's loop."""
 
     async def run() -> None:
@@ -99,7 +99,8 @@ def on_broker(body: Body) -> None:
             finally:
                 await world.leader.stop()
 
-    asyncio.run(run())
+    with asyncio.Runner(loop_factory=loop_factory) as runner:
+        runner.run(run())
 
 
 async def until(is_met: Callable[[], bool]) -> None:
@@ -391,6 +392,23 @@ def test_who_waits_for_more_keeps_its_place_and_lets_others_take_what_is_there()
         assert told_of(waiters, led) == [third]
 
     on_broker(body)
+
+
+def test_a_lock_that_has_ended_already_when_its_timer_is_set_ends() -> None:
+    """uvloop calls at once then, and gives no timer."""
+    uvloop = pytest.importorskip("uvloop")
+
+    async def body(world: World) -> None:
+        world.write(4)
+        world.rules = ShareRules(ShareLimits(lock_ms=-10), start="earliest")
+        led = await world.load()
+        assert take(led, "m", 1, strict=True) == [(0, 0, 1)]
+        assert take(led, "m", 1, strict=True) == [(1, 1, 1)]
+        assert led.records is not None
+        records = led.records
+        await until(lambda: not records.has_acquired)
+
+    on_broker(body, uvloop.new_event_loop)
 
 
 def test_what_gives_nobody_anything_wakes_nobody() -> None:
