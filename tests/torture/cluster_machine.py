@@ -13,10 +13,11 @@ import re
 import shutil
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import ConnectionLoss, KazooException
@@ -385,9 +386,15 @@ class Watch:
 
 @contextmanager
 def cluster_machine(
-    folder: Path, seed: int, history: History, disk_mib: int = SIZE_MIB
+    folder: Path,
+    seed: int,
+    history: History,
+    disk_mib: int = SIZE_MIB,
+    more: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[ClusterMachine]:
-    """A cluster that serves. The groups of the history are to be known before."""
+    """A cluster that serves; ``more`` are settings beside those of this file. The groups of the history are
+    to be known before.
+    """
     with contextlib.ExitStack() as stack:
         net = stack.enter_context(network(NODES))
         ensemble = stack.enter_context(zookeeper(ZOOKEEPERS))
@@ -398,7 +405,7 @@ def cluster_machine(
         stack.callback(lambda: made.watch.close())
         for node_id in NODES:
             place = (folder / str(node_id), node_id, disk_mib)
-            nodes[node_id] = _node(stack, *place, net, ensemble, history, rng)
+            nodes[node_id] = _node(stack, *place, net, ensemble, history, rng, more)
             nodes[node_id].start()
         deadline = time.monotonic() + WHOLE_S
         while len(watch.image.brokers) < len(nodes):
@@ -416,6 +423,7 @@ def _node(
     ensemble: ZooKeeper,
     history: History,
     rng: random.Random,
+    more: Mapping[str, str],
 ) -> Node:
     folder.mkdir(parents=True)
     address = net.address(node_id)
@@ -432,6 +440,7 @@ def _node(
         data=disk.folder,
         settings={
             **SETTINGS,
+            **more,
             "node.id": str(node_id),
             "listeners": f"CLIENTS://{address}:{CLIENTS_PORT},BROKERS://{address}:{BROKERS_PORT}",
             "advertised.listeners": f"CLIENTS://127.0.0.1:{clients.port},BROKERS://{address}:{BROKERS_PORT}",

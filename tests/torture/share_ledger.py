@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -36,7 +37,8 @@ class ShareLedger:
     limit: int
     fates: dict[Place, Fate] = field(default_factory=dict)
     broken: list[str] = field(default_factory=list)
-    done: int = 0
+    #: Records by partition whose acceptance or rejection was answered.
+    done_of: Counter[int] = field(default_factory=Counter)
     deliveries: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -68,7 +70,12 @@ class ShareLedger:
                 fate.maybe_done = True
             elif fate.done_at is None:
                 fate.done_at = time.monotonic()
-                self.done += 1
+                self.done_of[place.partition] += 1
+
+    @property
+    def done(self) -> int:
+        """How many records are answered as done."""
+        return self.done_of.total()
 
     def lost(self, produced: Collection[Place]) -> list[Place]:
         """The records of which nobody said that they are done, and that were not given as often as may be."""

@@ -57,7 +57,12 @@ class WireMember:
         self._rng = random.Random(seed)
         self._id = f"wire-{uuid.uuid4().hex[:8]}"
         self._assigned: frozenset[int] = frozenset()
+        #: By broker: the epoch of the session there, and its partitions.
+        self.sessions: dict[int, tuple[int, list[int]]] = {}
         self._task = asyncio.create_task(self._run())
+
+    def __str__(self) -> str:
+        return f"{self._id} {sorted(self._assigned)} {self.sessions}"
 
     async def end(self) -> None:
         """As kill -9: its connections break."""
@@ -109,6 +114,7 @@ class WireMember:
     async def _serve(self, cluster: Cluster, node: int) -> None:
         session = _Session()
         while True:
+            self.sessions[node] = (session.epoch, sorted(session.partitions))
             topic = cluster.topic(self._topic)
             wanted = await self._led_by(cluster, node)
             if topic is None or topic.topic_id is None or not (wanted or session.partitions):
@@ -258,6 +264,7 @@ class ConfluentMember:
         self._topic = topic
         self._stopping = threading.Event()
         self._failure: BaseException | None = None
+        self._polled_at = time.monotonic()
         self._consumer = ShareConsumer(
             {
                 "bootstrap.servers": bootstrap,
@@ -270,6 +277,9 @@ class ConfluentMember:
         )
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
+
+    def __str__(self) -> str:
+        return f"confluent's, which polled {time.monotonic() - self._polled_at:.1f} s ago"
 
     async def end(self) -> None:
         """Leave the group."""
@@ -292,6 +302,7 @@ class ConfluentMember:
 
     def _poll(self) -> None:
         said: dict[int, _Said] = {}
+        self._polled_at = time.monotonic()
         for record in self._consumer.poll(0.5):
             if record.error() is not None:
                 continue

@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from types import TracebackType
 
 from aiokafka import AIOKafkaProducer
+from aiokafka.errors import KafkaError as ClientError
 
 from kohort.client.cluster import Cluster
 from kohort.client.waiting import Backoff
@@ -22,6 +25,7 @@ from kohort.protocol.messages.incremental_alter_configs import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
+from kohort.protocol.messages.share_group_describe import ShareGroupDescribeRequest
 from tests.torture.share_ledger import Place, ShareLedger
 from tests.torture.share_members import ConfluentMember, WireMember, accept_all
 
@@ -61,7 +65,8 @@ class ShareTraffic:
         await self._prepare()
         self._sender = AIOKafkaProducer(
             bootstrap_servers=self._bootstrap,
-            enable_idempotence=True,
+            # a batch that is given up would leave a gap in the sequence numbers
+            acks="all",
             request_timeout_ms=10_000,
             retry_backoff_ms=50,
             metadata_max_age_ms=1_000,
@@ -102,8 +107,10 @@ class ShareTraffic:
 
     async def _send(self, partition: int) -> None:
         while not self._enough.is_set():
-            sent = await self._sender.send_and_wait(TOPIC, b"x" * 100, partition=partition)
-            self.produced.add(Place(sent.partition, sent.offset))
+            # one that is given up, when no broker was there for long, may be stored: it is not waited for
+            with suppress(ClientError):
+                sent = await self._sender.send_and_wait(TOPIC, b"x" * 100, partition=partition)
+                self.produced.add(Place(sent.partition, sent.offset))
             await asyncio.sleep(0.005)
 
     async def replace_member(self) -> None:
@@ -114,14 +121,53 @@ class ShareTraffic:
         self._members.append(self._make(WireMember))
 
     async def goes_on(self, count: int = 100) -> float:
-        """Wait until so many more records are produced, and so many more are done; the seconds it took."""
-        begun = time.monotonic()
-        enough = len(self.produced) + count, self.ledger.done + count
-        async with asyncio.timeout(_PATIENCE_S):
-            while len(self.produced) < enough[0] or self.ledger.done < enough[1]:
-                self._check_members()
-                await asyncio.sleep(0.05)
+        """Wait until so many more records are produced, and so many more are done, some of each partition;
+        the seconds it took.
+        """
+        begun, before = time.monotonic(), self._done()
+        enough = len(self.produced) + count, sum(before) + count
+
+        def is_met() -> bool:
+            done = self._done()
+            each = all(now > then for now, then in zip(done, before, strict=True))
+            return each and len(self.produced) >= enough[0] and sum(done) >= enough[1]
+
+        await self._until(is_met)
         return time.monotonic() - begun
+
+    async def partition_goes_on(self, partition: int, count: int = 20) -> float:
+        """Wait until so many more records of a partition are done; the seconds it took."""
+        begun, enough = time.monotonic(), self._done()[partition] + count
+        await self._until(lambda: self._done()[partition] >= enough)
+        return time.monotonic() - begun
+
+    def _done(self) -> list[int]:
+        """How many records of each partition are answered as done."""
+        return [self.ledger.done_of[partition] for partition in range(PARTITIONS)]
+
+    async def _until(self, is_met: Callable[[], bool]) -> None:
+        begun, before = time.monotonic(), (len(self.produced), self._done())
+        while not is_met():
+            self._check_members()
+            if time.monotonic() - begun > _PATIENCE_S:
+                now = len(self.produced), self._done()
+                raise AssertionError(f"{before} produced and done, now {now}; {await self._describe()}")
+            await asyncio.sleep(0.05)
+
+    async def _describe(self) -> str:
+        """Who is in the group and has which partitions."""
+        try:
+            answer = await self._cluster.request_coordinator(QUEUE, ShareGroupDescribeRequest([QUEUE]))
+        except KohortError as error:
+            return str(error)
+        (group,) = answer.groups
+        members = {
+            f"{each.client_id} {each.member_id}": [
+                place.partitions for place in each.assignment.topic_partitions
+            ]
+            for each in group.members
+        }
+        return f"{group.group_state}: {members}, ours are {[str(each) for each in self._members]}"
 
     def _check_members(self) -> None:
         assert not self.ledger.broken, self.ledger.broken[:10]
@@ -141,7 +187,8 @@ class ShareTraffic:
         lags: dict[int, int] = {}
         begun = time.monotonic()
         while lags != dict.fromkeys(range(PARTITIONS), 0):
-            assert time.monotonic() - begun < _PATIENCE_S, f"the group does not come to its end: {lags}"
+            if time.monotonic() - begun > _PATIENCE_S:
+                raise AssertionError(f"the group does not come to its end: {lags}; {await self._describe()}")
             self._check_members()
             await asyncio.sleep(backoff.delay_ms(3) / 1_000)
             lags = await self._read_lags()

@@ -175,6 +175,7 @@ def test_what_is_done_never_comes_back_and_nothing_is_lost_when_brokers_end_or_s
 
 
 @pytest.mark.slow(600)
+@pytest.mark.timeout(14_400)
 def test_through_long_churn_nothing_comes_back_and_nothing_is_lost(
     tmp_path: Path, soaks: bool, pytestconfig: pytest.Config
 ) -> None:
