@@ -22,7 +22,7 @@ _STAMP = struct.Struct(">d")
 _WARM = 500
 
 
-class Arrivals:
+class ArrivalTimes:
     """Milliseconds from produce to handler of each record."""
 
     def __init__(self, job: Job) -> None:
@@ -61,7 +61,7 @@ def _producing(job: Job, ready: Callable[[], bool]) -> None:
 
 
 def confluent_latency(job: Job) -> Figures:
-    consumer, arrivals = confluent_consumer(job), Arrivals(job)
+    consumer, arrivals = confluent_consumer(job), ArrivalTimes(job)
     while not consumer.assignment():
         consumer.poll(0.1)
     _producing(job, lambda: True)
@@ -75,7 +75,7 @@ def confluent_latency(job: Job) -> Figures:
 
 
 async def aiokafka_latency(job: Job) -> Figures:
-    arrivals = Arrivals(job)
+    arrivals = ArrivalTimes(job)
     async with aiokafka_consumer(job) as consumer:
         _producing(job, lambda: bool(consumer.assignment()))
         async for record in consumer:
@@ -87,7 +87,7 @@ async def aiokafka_latency(job: Job) -> Figures:
 async def kohort_latency(job: Job) -> Figures:
     from kohort.consumer import AsyncGroupConsumer
 
-    arrivals = Arrivals(job)
+    arrivals = ArrivalTimes(job)
     async with AsyncGroupConsumer(job["topic"], **kohort_settings(job)) as consumer:
         _producing(job, lambda: bool(consumer.assignment()))
         async for record in consumer:

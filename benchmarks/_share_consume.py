@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ._consume import Clock
-from ._consume_more import Arrivals
+from ._consume_more import ArrivalTimes
 from ._rows import Figures
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def kohort_blocking_one(job: Job) -> Figures:
 
 def confluent_latency(job: Job) -> Figures:
     consumer = _confluent_consumer(job, **{"share.acknowledgement.mode": "explicit"})
-    arrivals, more = Arrivals(job), True
+    arrivals, more = ArrivalTimes(job), True
     while more:
         for message in consumer.poll(1.0):
             more = arrivals.add(message.value())
@@ -137,7 +137,7 @@ def confluent_latency(job: Job) -> Figures:
 
 
 async def kohort_latency(job: Job) -> Figures:
-    arrivals = Arrivals(job)
+    arrivals = ArrivalTimes(job)
     async with _consumer(job) as consumer:
         async for record in consumer:
             more = arrivals.add(record.value or b"")
