@@ -54,6 +54,19 @@ _CLOSE_MS = 2_000.0
 
 _E = ErrorCode
 _NO_SESSION = frozenset({_E.SHARE_SESSION_NOT_FOUND, _E.INVALID_SHARE_SESSION_EPOCH})
+#: With these the broker has no locks of the partition any more.
+_GONE = frozenset(
+    {
+        _E.NOT_LEADER_OR_FOLLOWER,
+        _E.FENCED_LEADER_EPOCH,
+        _E.UNKNOWN_TOPIC_OR_PARTITION,
+        _E.UNKNOWN_TOPIC_ID,
+        _E.INCONSISTENT_TOPIC_ID,
+        _E.FENCED_STATE_EPOCH,
+        _E.KAFKA_STORAGE_ERROR,
+        _E.GROUP_ID_NOT_FOUND,
+    }
+)
 _FOR_GOOD = frozenset({_E.GROUP_AUTHORIZATION_FAILED, _E.UNSUPPORTED_VERSION, _E.INVALID_REQUEST})
 
 
@@ -234,6 +247,12 @@ class ShareExchange:
             if leader not in (None, node):
                 self._lose(place, "its partition has another leader")
 
+    def _lose_if_gone(self, place: PartitionId, error: KafkaError) -> None:
+        """A broker refuses something of a partition. Its locks may be there all the same."""
+        if error.code in _GONE:
+            self._lose(place, str(error))
+        self._look_again.fire()
+
     def _lose(self, place: PartitionId, reason: str) -> None:
         self._acquired_at.pop(place, None)
         self.locks.lose(place, now_ms(), reason)
@@ -251,6 +270,8 @@ class ShareExchange:
             except ConsumerClosedError:
                 return
             except KohortError as error:
+                if not self.runs:
+                    return
                 self._end_session(node, peer, error)
                 if isinstance(error, KafkaError) and error.code in _FOR_GOOD:
                     self._fail(refusal_of(self.config.group, error.code) or error)
@@ -458,8 +479,7 @@ class ShareExchange:
         if part:
             self.locks.on_answered(place, part, error, now)
         if error is not None and error.code not in NOT_LOCKED:
-            self._lose(place, str(error))
-            self._look_again.fire()
+            self._lose_if_gone(place, error)
 
     def _on_records(self, node: int, place: PartitionId, row: PartitionData, now: float) -> int:
         """Take in what was acquired; return the number of records."""
@@ -471,8 +491,7 @@ class ShareExchange:
                 self.report(PartitionFailed(name, error))
             failing.code, failing.until = error.code, now + self.backoff.delay_ms(failing.count)
             failing.count += 1
-            self._lose(place, str(error))
-            self._look_again.fire()
+            self._lose_if_gone(place, error)
             return 0
         self._failing.pop(place, None)
         if not row.acquired_records:
@@ -592,8 +611,7 @@ class ShareExchange:
             elif _OFF_FOR_THE_GROUP in str(error):
                 self._cannot_renew("share.renew.acknowledge.enable is false for the group")
             elif error.code not in NOT_LOCKED:
-                self._lose(place, str(error))
-                self._look_again.fire()
+                self._lose_if_gone(place, error)
             elif len(part) == 1:
                 self.locks.on_not_renewed(part[0], error, now)
             else:

@@ -132,6 +132,11 @@ class ShareMembership:
             self.epoch, self._pause_ms = JOIN, _FIRST_PAUSE_MS
         elif (refusal := refusal_of(self.group, code)) is not None:
             raise refusal from error
+        elif code is _E.TOPIC_AUTHORIZATION_FAILED and self.epoch == JOIN:
+            raise FatalGroupError(
+                f"the broker does not allow this client to see {', '.join(sorted(self.topics))}: give its "
+                "principal the operations Describe and Read on the topics"
+            ) from error
         elif code is not None and self._is_final(code):
             raise FatalGroupError(f"share group {self.group!r} refuses this member: {error}") from error
         if code in _MOVED or isinstance(error, BrokerConnectionError):
@@ -142,9 +147,7 @@ class ShareMembership:
 
     def _is_final(self, code: ErrorCode) -> bool:
         """Whether a retry cannot help. Rights that a member has had may be given back to it."""
-        if code is _E.TOPIC_AUTHORIZATION_FAILED:
-            return self.epoch == JOIN
-        return not code.retriable and code not in _MOVED
+        return not code.retriable and code not in _MOVED and code is not _E.TOPIC_AUTHORIZATION_FAILED
 
     async def leave(self) -> None:
         """Leave the group, if the coordinator can be reached soon."""

@@ -199,5 +199,7 @@ def own_records(records: ShareRecord | Iterable[ShareRecord], judge: Judge) -> l
     """A record or several as a list. Raises WrongConsumerError if one of them has another judge."""
     chosen = [records] if isinstance(records, ShareRecord) else list(records)
     for record in chosen:
+        if not isinstance(record, ShareRecord):
+            raise TypeError(f"{record!r} is no record of a share consumer")
         record.require_of(judge)
     return chosen

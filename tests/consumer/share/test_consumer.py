@@ -80,6 +80,9 @@ async def test_records_of_another_consumer_are_refused_before_anything_is_said()
     for call in (consumer.accept, consumer.renew):
         with pytest.raises(WrongConsumerError, match="orders-0@0 was delivered by another consumer"):
             call([own, foreign])
+    nothing: list[Any] = ["orders"]
+    with pytest.raises(TypeError, match="'orders' is no record of a share consumer"):
+        consumer.accept([own, *nothing])
     assert (own.verdict, foreign.verdict) == (None, None)
 
 

@@ -59,6 +59,8 @@ class FakeBroker(Cluster):
         self.sent: list[tuple[float, Request]] = []
         self.batches = list(batches)
         self.version = version
+        #: Whether partitions are refused that the request does not name, as they are in the session.
+        self.topic_named = False
         self.refuse: Callable[[Request, UUID | None], int] = lambda _request, _topic: 0
         partition = {0: PartitionMetadata(0, NODE, 0, (NODE,))}
         self._state = ClusterMetadata(
@@ -95,7 +97,7 @@ class FakeBroker(Cluster):
         for topic in NAMES:
             named = [each for each in body.topics if each.topic_id == topic]
             code = self.refuse(body, topic)
-            if code and named:
+            if code and (named or self.topic_named):
                 rows.append(ShareFetchableTopicResponse(topic, [PartitionData(0, code)]))
         if self.batches and body.max_records:
             topic, data, count = self.batches.pop()
@@ -252,6 +254,41 @@ def test_what_is_paused_is_not_fetched_until_it_is_resumed(where: str | TopicPar
     asked = [at for at, body in bench.broker.sent for topic in body.topics if topic.topic_id == ORDERS]
     assert 1_000 <= min(asked) < 2_000
     assert any(topic.topic_id == BILLS for topic in bench.broker.fetches[0].topics)
+
+
+@pytest.mark.parametrize(
+    ("code", "lost"),
+    [(ErrorCode.TOPIC_AUTHORIZATION_FAILED, False), (ErrorCode.NOT_LEADER_OR_FOLLOWER, True)],
+    ids=["a right that was taken away", "another leader"],
+)
+def test_locks_outlast_a_fetch_that_is_refused_unless_the_broker_has_them_no_more(
+    code: ErrorCode, lost: bool
+) -> None:
+    bench = Bench(FakeBroker(orders(1)))
+    denied: list[float] = []
+
+    def refuse(body: Request, topic: UUID | None) -> int:
+        if (
+            not bench.broker.topic_named
+            or denied
+            or topic != ORDERS
+            or isinstance(body, ShareAcknowledgeRequest)
+        ):
+            return 0
+        denied.append(now_ms())
+        return code
+
+    bench.broker.refuse = refuse
+
+    async def work() -> None:
+        await asyncio.sleep(0.2)
+        bench.broker.topic_named = True
+        await asyncio.sleep(2)
+        (record,) = bench.records
+        assert denied
+        assert record.lost == lost
+
+    bench.run(work)
 
 
 def test_locks_are_renewed_while_their_records_are_in_hand() -> None:
@@ -523,24 +560,34 @@ def test_a_close_whose_time_is_over_leaves_no_request_behind() -> None:
     run_in_virtual_time(close())
 
 
+async def join(cluster: Cluster) -> None:
+    member = ShareMembership(
+        cluster,
+        "billing",
+        frozenset({"orders"}),
+        "member",
+        rack="",
+        backoff=Backoff(),
+        report=lambda _: None,
+        assigned=lambda: None,
+    )
+    async with asyncio.timeout(60):
+        await member.run()
+
+
+def test_a_topic_that_may_not_be_seen_is_told_in_words() -> None:
+    class Strict(FakeBroker):
+        async def request_coordinator(self, *_: object, **__: object) -> Any:
+            raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+
+    with pytest.raises(FatalGroupError, match="operations Describe and Read on the topics"):
+        run_in_virtual_time(join(Strict()))
+
+
 def test_a_cluster_without_share_groups_is_refused_in_words() -> None:
     class Old(FakeBroker):
         async def request_coordinator(self, *_: object, **__: object) -> Any:
             raise UnsupportedVersionError("localhost:9092 does not offer ShareGroupHeartbeat")
 
-    async def join() -> None:
-        member = ShareMembership(
-            Old(),
-            "billing",
-            frozenset({"orders"}),
-            "member",
-            rack="",
-            backoff=Backoff(),
-            report=lambda _: None,
-            assigned=lambda: None,
-        )
-        async with asyncio.timeout(60):
-            await member.run()
-
     with pytest.raises(FatalGroupError, match="the cluster has no share groups: raise its feature"):
-        run_in_virtual_time(join())
+        run_in_virtual_time(join(Old()))
