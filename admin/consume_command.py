@@ -239,7 +239,10 @@ def _line_writer(options: argparse.Namespace) -> Callable[[Printed], bytes]:
 def _write_records(line: Callable[[Printed], bytes], records: Sequence[Printed]) -> None:
     out = sys.stdout.buffer
     for first in range(0, len(records), _MOST):
-        out.write(b"".join(map(line, records[first : first + _MOST])))
+        rest = memoryview(b"".join(map(line, records[first : first + _MOST])))
+        while rest:
+            # unbuffered (PYTHONUNBUFFERED), a pipe may take a part
+            rest = rest[out.write(rest) :]
         out.flush()
 
 

@@ -5,6 +5,7 @@ Covers: admin/_member.py, admin/_share_member.py, admin/_complaints.py.
 
 from __future__ import annotations
 
+import io
 import json
 import signal
 import subprocess
@@ -21,6 +22,7 @@ from kohort.admin import _member, consume_command
 from kohort.client import Cluster
 from kohort.client.connection import Connection
 from kohort.client.pool import SURROUNDINGS, Surroundings
+from kohort.consumer import Record
 from kohort.consumer.share.member import ShareMembership
 from kohort.producer import Producer
 from kohort.protocol import KafkaError, TopicPartition
@@ -220,6 +222,22 @@ def test_a_reader_of_the_output_that_takes_its_time_holds_up_no_heartbeat(
     monkeypatch.setattr(ShareMembership, "_on_heartbeat", note)
     assert len(places(consume(jobs, "--group", queue, "--share", "--json", "--count", 30))) == 30
     assert set(kept) == {True}
+
+
+def test_output_that_takes_a_part_at_a_time_gets_all_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a pipe does for an unbuffered Python (PYTHONUNBUFFERED)."""
+    got = bytearray()
+
+    class Narrow(io.RawIOBase):
+        def write(self, data: Any) -> int:
+            got.extend(data[:7])
+            return min(7, len(data))
+
+    monkeypatch.setattr(sys, "stdout", SimpleNamespace(buffer=Narrow()))
+    consume_command._write_records(
+        lambda record: record.value or b"", [Record("t", 0, 0, 0, None, b"0123456789")] * 3
+    )
+    assert got == b"0123456789" * 3
 
 
 def test_it_follows_until_ctrl_c(bootstrap: str, new_topic: Topics, produce: Callable[..., None]) -> None:
