@@ -9,7 +9,7 @@ from ..client import Cluster
 from ..protocol import ErrorCode, KafkaError, RequestBody, TopicPartition, UnsupportedVersionError
 
 
-class Answer(Protocol):
+class WholeResponse(Protocol):
     """A response with an error of the whole request."""
 
     @property
@@ -25,7 +25,7 @@ class GroupRow(Protocol):
     def error_message(self) -> str | None: ...
 
 
-AnswerT = TypeVar("AnswerT", bound=Answer)
+AnswerT = TypeVar("AnswerT", bound=WholeResponse)
 RowT = TypeVar("RowT", bound=GroupRow)
 RowT_co = TypeVar("RowT_co", bound=GroupRow, covariant=True)
 

@@ -26,7 +26,7 @@ from ..assignors import available_assignors
 from ..assignors.server import OWN
 from ..protocol import KohortError
 from . import pages
-from .guard import FormTokens, form_of
+from .guard import CsrfTokens, form_of
 from .observer import Observer, TooBusyError, View
 from .pages import PAGE, Frame
 from .views import BrokersView, GroupsView, GroupView, TopicsView, TopicView, matching_rows
@@ -46,7 +46,7 @@ class Pages:
 
     observer: Observer
     bootstrap: str
-    form_tokens: FormTokens | None
+    form_tokens: CsrfTokens | None
     computing: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
 
     def frame(self, request: Request) -> Frame:
@@ -288,7 +288,7 @@ async def _serve_asset(request: Request) -> Response:
     return Response(asset(name), media_type=_ASSETS[name], headers={"cache-control": "max-age=86400"})
 
 
-def make_app(observer: Observer, bootstrap: str, form_tokens: FormTokens | None) -> Starlette:
+def make_app(observer: Observer, bootstrap: str, form_tokens: CsrfTokens | None) -> Starlette:
     """The application, without its guard; ``form_tokens`` where it may change something."""
     made = Pages(observer, bootstrap, form_tokens)
 

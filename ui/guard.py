@@ -131,7 +131,7 @@ class RequestGuard:
         return pages.login("")
 
 
-class FormTokens:
+class CsrfTokens:
     """Tokens in forms, which pages of other sites cannot know (CSRF)."""
 
     def __init__(self, cookie: str) -> None:

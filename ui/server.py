@@ -20,7 +20,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from ..admin import GroupAdmin
 from ..admin.connection import connection_of
 from .app import make_app
-from .guard import FormTokens, RequestGuard
+from .guard import CsrfTokens, RequestGuard
 from .observer import Observer
 
 #: Most connections at a time: fewer than the files that a process may have open.
@@ -65,7 +65,7 @@ def ui_of(options: argparse.Namespace, listening: tuple[Any, ...], token: str | 
         lambda: GroupAdmin(timeout_ms=timeout_ms, client_id="kohort-ui", **settings),
         patience_s=options.timeout,
     )
-    form_tokens = FormTokens(cookie) if options.allow_changes else None
+    form_tokens = CsrfTokens(cookie) if options.allow_changes else None
     hosts = {"localhost", "127.0.0.1", "::1", str(address), options.host, *options.allow_host}
     if not address.is_loopback:
         hosts.add(socket.gethostname())
