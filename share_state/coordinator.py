@@ -13,7 +13,7 @@ from ..coordinator.engine.effects import Command, Request
 from ..coordinator.engine.runner import Call, CoordinatorLog, ShardReplicas, ShardRunner
 from ..coordinator.engine.runtime import ShardRuntime
 from ..protocol import ApiKey, ErrorCode, RequestContext, SharePartitionKey, messages_of
-from .order import StateOrder, Turn
+from .order import Arrival, StateOrder
 from .settings import ShareCoordinatorSettings
 from .shards import MAX_BYTES, SHARE_STATE_TOPIC, PruneLog, ShareRequest, ShareStates, delete_topics
 
@@ -131,12 +131,12 @@ class ShareCoordinator:
 
     def _is_in_order(self, request: Request) -> bool:
         """Return whether a change of a whole state is to be carried out; otherwise it is answered."""
-        turn = self._order.admit(request.body.key, request.body.row.order)
-        if turn is Turn.LATE:
+        arrival = self._order.admit(request.body.key, request.body.row.order)
+        if arrival is Arrival.LATE:
             request.handle.set(SHARE_STATE_TOPIC.refusal(request, ErrorCode.FENCED_STATE_EPOCH))
-        elif turn is Turn.REPEATED:
+        elif arrival is Arrival.REPEATED:
             request.handle.set(messages_of(request.api_key).PartitionResult(request.body.key.partition))
-        return turn is Turn.NEXT
+        return arrival is Arrival.NEXT
 
     def pruned_offsets(self) -> dict[int, int]:
         """The offsets below which partitions of the topic were cut in this run, by partition."""

@@ -19,7 +19,7 @@ from ..protocol import SharePartitionKey
 MOST_REMEMBERED: Final = 100_000
 
 
-class Turn(Enum):
+class Arrival(Enum):
     """What a request is beside those that came before: ``LATE`` behind a newer one, ``REPEATED`` when it was
     carried out already.
     """
@@ -39,20 +39,20 @@ class StateOrder:
     def __repr__(self) -> str:
         return f"<StateOrder: {len(self._newest)} share partitions>"
 
-    def admit(self, key: SharePartitionKey, order: int) -> Turn:
+    def admit(self, key: SharePartitionKey, order: int) -> Arrival:
         """Say what a request is, and remember it; ``order`` is -1 if its sender numbers none."""
         if order < 0:
-            return Turn.NEXT
+            return Arrival.NEXT
         newest, is_done = self._newest.get(key, (order, False))
         if order < newest:
-            return Turn.LATE
+            return Arrival.LATE
         if order == newest and is_done:
-            return Turn.REPEATED
+            return Arrival.REPEATED
         self._newest.pop(key, None)
         self._newest[key] = order, False
         if len(self._newest) > self._most:
             del self._newest[next(iter(self._newest))]
-        return Turn.NEXT
+        return Arrival.NEXT
 
     def carried_out(self, key: SharePartitionKey, order: int) -> None:
         """Called when a request was carried out."""

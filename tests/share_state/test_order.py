@@ -10,7 +10,7 @@ from kohort.protocol.messages import initialize_share_group_state as initialize
 from kohort.protocol.messages import read_share_group_state as read
 from kohort.protocol.messages import write_share_group_state as write
 from kohort.share_state import ShareCoordinator
-from kohort.share_state.order import StateOrder, Turn
+from kohort.share_state.order import Arrival, StateOrder
 from tests.share_state.test_coordinator import TOPIC, Around
 
 KEY = SharePartitionKey("orders", TOPIC, 0)
@@ -84,9 +84,9 @@ def test_the_newest_share_partitions_are_remembered() -> None:
     order = StateOrder(2)
     keys = [SharePartitionKey("g", UUID(int=1), number) for number in range(3)]
     for key in keys[:2]:
-        assert order.admit(key, 2) is Turn.NEXT
-    assert order.admit(keys[0], 3) is Turn.NEXT
-    assert order.admit(keys[2], 2) is Turn.NEXT
-    assert order.admit(keys[0], 2) is Turn.LATE
-    assert order.admit(keys[1], 1) is Turn.NEXT, "it was forgotten"
+        assert order.admit(key, 2) is Arrival.NEXT
+    assert order.admit(keys[0], 3) is Arrival.NEXT
+    assert order.admit(keys[2], 2) is Arrival.NEXT
+    assert order.admit(keys[0], 2) is Arrival.LATE
+    assert order.admit(keys[1], 1) is Arrival.NEXT, "it was forgotten"
     assert repr(order) == "<StateOrder: 2 share partitions>"

@@ -147,6 +147,30 @@ _AT_LEADER = (
         "if place in session.places:\n            del session.places[place]",
         "if False:\n            del session.places[place]",
     ),
+    _Bug(
+        "a leader that was fenced goes on",
+        "broker.share.led_partition:LedPartition._write_all",
+        "if failed is not None and refused is not None and refused.code in LOST:",
+        "if False:",
+    ),
+    _Bug(
+        "what did not leave the broker stays with its member",
+        "broker.share.share_leader:ShareLink.close",
+        "led.take_back(member, ranges)",
+        "pass",
+    ),
+    _Bug(
+        "what did not leave the broker counts as a delivery",
+        "share_partitions.partition:SharePartition.take_back",
+        "run.delivery_count -= 1",
+        "pass",
+    ),
+    _Bug(
+        "to renew a lock is a delivery",
+        "share_partitions.partition:SharePartition.acknowledge_in_steps",
+        "delivery=0",
+        "delivery=1",
+    ),
 )
 
 _AT_COORDINATOR = (
@@ -191,6 +215,54 @@ _AT_COORDINATOR = (
         "share_state.shards:_append",
         "shard.append(request.body.text, (record,), answers=((request, answer),))",
         "shard.append(request.body.text, (record,))\n    shard.reply(request, answer)",
+    ),
+    _Bug(
+        "a leader of before may write",
+        "share_state.shards:handle_write",
+        "if NONE != row.leader_epoch < kept.leader_epoch:",
+        "if False:",
+    ),
+    _Bug(
+        "a leader of before may read",
+        "share_state.shards:handle_read",
+        "if NONE != row.leader_epoch < kept.leader_epoch:",
+        "if False:",
+    ),
+    _Bug(
+        "who reads does not fence the leaders before",
+        "share_state.shards:handle_read",
+        "if row.leader_epoch <= now.leader_epoch:",
+        "if True:",
+    ),
+    _Bug(
+        "a write that comes late takes the start offset back",
+        "share_state.shards:handle_write",
+        "if NONE != start < now.start_offset:",
+        "if False:",
+    ),
+    _Bug(
+        "a deleted state is there until the next load",
+        "share_state.shards:ShareStates.remove",
+        "self.by_key.pop(record.key, None)",
+        "pass",
+    ),
+    _Bug(
+        "the log of states is not cut",
+        "share_state.shards:_on_prune_timer",
+        "if state.cut is None and state.needed_from > state.pruned_offset:",
+        "if False:",
+    ),
+    _Bug(
+        "a snapshot is needed from where the first one was",
+        "share_state.shards:ShareStates.store",
+        "Kept(record, at, max(",
+        "Kept(record, at if before is None else before.snapshot_offset, max(",
+    ),
+    _Bug(
+        "the snapshots of what is not used get old",
+        "share_state.shards:_is_cold",
+        "> 2 * len(state.by_key)",
+        "> 1_000_000",
     ),
 )
 
@@ -262,10 +334,10 @@ _IN_GROUP = (
         "if True:",
     ),
     _Bug(
-        "a group goes on with topics that are deleted",
-        "coordinator.share_groups.kept:remove_deleted_topics",
-        "_forget_deleted(ShareChanges(shard, group, now_ms))",
-        "pass",
+        "a state is replaced with the epoch that it had",
+        "coordinator.share_groups.kept:initialize_state",
+        "group.epoch",
+        "1",
     ),
 )
 

@@ -51,6 +51,8 @@ class ClusterWorld(BrokerWorld[ClusterPlan]):
         # the leader of a partition in an epoch, and its high watermark; the newest epoch of each partition
         self._leaders: dict[tuple[UUID, int, int], int] = {}
         self._watermarks: dict[tuple[UUID, int, int], int] = {}
+        # the high watermark of each leadership as it was looked at last
+        self._looked_at: dict[Replication, int] = {}
         self._newest: dict[tuple[UUID, int], int] = {}
         # partitions that a broker is in sync for and has lost
         self._suspect: set[PartitionKey] = set()
@@ -66,7 +68,10 @@ class ClusterWorld(BrokerWorld[ClusterPlan]):
 
     def _look_at(self, broker: BrokerProcess) -> None:
         for partition, leadership in broker.leaderships():
-            self._look_at_led(broker, partition, leadership.replication)
+            replication = leadership.replication
+            if self._looked_at.get(replication) != replication.high_watermark:
+                self._looked_at[replication] = replication.high_watermark
+                self._look_at_led(broker, partition, replication)
             for workload in self.workloads:
                 workload.on_led(broker, partition)
 
@@ -143,9 +148,7 @@ class ClusterWorld(BrokerWorld[ClusterPlan]):
                 self.lossy.add(TopicPartition(TOPIC, key[1]))
             elif (there - {victim}).isdisjoint(state.isr):
                 # as in Apache Kafka (without KIP-966) records that only it had are lost
-                self.say("the last replica in sync has lost its disk: what follows is not looked at")
-                self.stats.removals += 1
-                self.checked = False
+                self.give_up("the last replica in sync has lost its disk")
                 self._suspect.clear()
                 return
 
@@ -239,9 +242,7 @@ class ClusterWorld(BrokerWorld[ClusterPlan]):
         if self.checked and state.isr == (state.leader,):
             leader = self.replica(self.brokers[state.leader], topic, index)
             if leader is not None and leader.log is not None and leader.log.is_damaged:
-                self.say(f"the last replica of {name} in sync is damaged: what follows is not looked at")
-                self.stats.removals += 1
-                self.checked = False
+                self.give_up(f"the last replica of {name} in sync is damaged")
 
     def _check(self) -> None:
         """Compare the logs of all replicas with each other and with the clients' responses."""

@@ -72,7 +72,7 @@ class Phases(Schedule[P]):
     def _wait(self, most_ms: int, why_unsettled: Callable[[], Left]) -> None:
         """Let time pass until all is settled. Raises Violation when that takes longer."""
         start = self.heap.now
-        while (left := why_unsettled()) is not None:
+        while (left := why_unsettled()) is not None and not self.is_given_up:
             if self.heap.now - start > most_ms:
                 self.fail(left[0], f"{left[1]}, after {self.heap.now - start} ms")
                 return

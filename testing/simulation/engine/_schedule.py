@@ -51,6 +51,8 @@ class Schedule(ABC, Generic[P]):
     def __init__(self, plan: P, *, checked: bool, traced: bool) -> None:
         self.plan = plan
         self.checked = checked
+        #: What may be lost is lost: it ends with its faults, and nothing more is looked at.
+        self.is_given_up = False
         self.rng = Random(plan.run_seed)
         self.heap = Heap(self.rng)
         self.trace: list[str] | None = [] if traced else None
@@ -75,6 +77,12 @@ class Schedule(ABC, Generic[P]):
         """Add a line to the trace."""
         if self.trace is not None and len(self.trace) < _TRACE_LINES:
             self.trace.append(f"{self.heap.now / 1000:9.3f}  {text}")
+
+    def give_up(self, why: str) -> None:
+        """Look at nothing more: what follows need not hold."""
+        self.say(f"{why}: what follows is not looked at")
+        self.stats.removals += 1
+        self.checked, self.is_given_up = False, True
 
     def fail(self, name: str, text: str) -> None:
         """Report a broken invariant. Raises Violation, unless nothing is checked."""

@@ -10,7 +10,9 @@ from ..engine._plan import Incident
 
 
 class ControllerRequestFaults:
-    """Carries out ``move-leader`` and ``reassign`` with a partition of one of ``topics``."""
+    """Carries out ``move-leader``, ``leader-unheard`` and ``reassign`` with a partition of one of
+    ``topics``.
+    """
 
     def __init__(self, world: AnyWorld, topics: tuple[str, ...]) -> None:
         self._world = world
@@ -20,6 +22,8 @@ class ControllerRequestFaults:
         """Carry out an incident; return False if it is another one."""
         if incident.kind == "move-leader":
             self._move_leader(incident)
+        elif incident.kind == "leader-unheard":
+            self._replace_leader(incident)
         elif incident.kind == "reassign":
             self._reassign(incident)
         else:
@@ -34,6 +38,19 @@ class ControllerRequestFaults:
             replicas = list(state.replicas)
             self._world.rng.shuffle(replicas)
             broker.do(self._move(broker, key, replicas, elects=True))
+
+    def _replace_leader(self, incident: Incident) -> None:
+        """Let another replica lead; who leads now learns of it late, and serves on."""
+        found = self._partition_of(incident)
+        if found is None:
+            return
+        broker, key, state = found
+        leader = self._world.brokers.get(state.leader)
+        if leader is not None and leader.session is not None:
+            others = [each for each in state.replicas if each != state.leader]
+            self._world.rng.shuffle(others)
+            leader.session.hold(self._world.heap.now + incident.length_ms)
+            broker.do(self._move(broker, key, [*others, state.leader], elects=True))
 
     def _reassign(self, incident: Incident) -> None:
         """Ask the controller to reassign a partition, or to cancel that."""

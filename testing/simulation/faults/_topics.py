@@ -8,6 +8,7 @@ from typing import Final
 from ....broker.assembly import BrokerAssembly
 from ....cluster.controller import NewPartitions, NewTopic
 from ....protocol import KohortError
+from ..brokers._plan import Values
 from ..brokers._world import AnyWorld
 from ..engine._plan import Incident
 
@@ -15,11 +16,12 @@ _MOST_PARTITIONS: Final = 3
 
 
 class TopicFaults:
-    """Carries out ``topic-made`` and ``topic-deleted`` with the topic ``name``."""
+    """Carries out ``topic-made`` and ``topic-deleted`` with the topic ``name`` of these ``configs``."""
 
-    def __init__(self, world: AnyWorld, name: str) -> None:
+    def __init__(self, world: AnyWorld, name: str, configs: Values) -> None:
         self._world = world
         self._name = name
+        self._configs = configs
 
     def meet(self, incident: Incident) -> bool:
         """Carry out an incident; return False if it is another one."""
@@ -41,12 +43,11 @@ class TopicFaults:
                 return
             work = topics.delete([topic])
         elif topic is None:
-            plan = self._world.plan
             made = NewTopic(
                 self._name,
                 partitions=1 + incident.who % 2,
-                replication_factor=plan.brokers,
-                configs=plan.configs,
+                replication_factor=self._world.plan.brokers,
+                configs=self._configs,
             )
             work = topics.carry_out([made])
         else:

@@ -9,7 +9,7 @@ from typing import Final
 from ..brokers._plan import draw_incidents
 from ..cluster._plan import LONGEST_MS
 from ..engine._plan import show_faults
-from ..share_groups._plan import INCIDENTS, SharePlan, draw_share_plan
+from ..share_groups._plan import INCIDENTS, SharePlan, draw_common_plan
 from ..workloads._share_consumers import CUT, SLOW
 
 #: The group is never empty for these, and its offsets stay: each record has one story.
@@ -38,7 +38,7 @@ class ShareConsumerPlan(SharePlan):
 
 def draw_consumer_plan(seed: int) -> ShareConsumerPlan:
     """The plan of a seed."""
-    share, rng = draw_share_plan(seed), Random(f"share consumers {seed}")
+    share, rng = draw_common_plan(seed), Random(f"share consumers {seed}")
     plan = ShareConsumerPlan(**{name: getattr(share, name) for name in SharePlan.__dataclass_fields__})
     plan.incidents = [incident for incident in plan.incidents if incident.kind not in _LEFT_OUT]
     plan.calm = rng.random() < _CALM_SHARE

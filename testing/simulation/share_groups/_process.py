@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 from ....broker.assembly import BrokerAssembly
 from ....broker.share.persister import Persister, ShareKey, StoredPartition
-from ....protocol import ErrorCode, KafkaError
+from ....protocol import ApiKey, ErrorCode, KafkaError, SharePartitionKey
 from ....share_partitions import StateBatch
+from ....share_state import ShareCoordinator
 from ..brokers._process import BrokerProcess
 from ..engine._plan import SchedulePlan
 from ..engine._schedule import Schedule
+from ..workloads._share_states import StateRow
 from ._plan import SharePlan
 
 #: Longer than a lock lasts, too.
@@ -27,24 +31,72 @@ class ShareProcess(BrokerProcess):
         super()._on_assembled(parts)
         plan, shares = self.world.plan, parts.node.shares
         assert isinstance(plan, SharePlan), "it is one of a share group"
-        shares.persister = FailingPersister(shares.persister, self.world, plan.state_faults)
+        writes: StateWrites = self.world.state_writes  # type: ignore[attr-defined]
+        shares.persister = FailingPersister(
+            shares.persister,
+            self.world,
+            writes,
+            fails=plan.state_faults,
+            is_late=max(plan.state_faults, plan.state_late),
+        )
+        self._look_at(parts.share_states)
+
+    def _look_at(self, coordinator: ShareCoordinator) -> None:
+        """Have all that it is asked looked at: its own leaders and groups ask it without a connection."""
+        ledger = self.world.state_ledger  # type: ignore[attr-defined]
+        answer, answer_one = coordinator.answer, coordinator.answer_one
+
+        async def looked_at(api: ApiKey, rows: Iterable[tuple[SharePartitionKey, object]]) -> list[StateRow]:
+            asked = ledger.on_request(api, rows := list(rows))
+            results = await answer(api, rows)
+            ledger.on_answer(asked, results)
+            return results
+
+        async def looked_at_one(api: ApiKey, key: SharePartitionKey, text: str, row: object) -> StateRow:
+            asked = ledger.on_request(api, [(key, row)])
+            result = await answer_one(api, key, text, row)
+            ledger.on_answer(asked, [result])
+            return result
+
+        coordinator.answer = looked_at  # type: ignore[method-assign,assignment]
+        coordinator.answer_one = looked_at_one  # type: ignore[method-assign,assignment]
+
+
+@dataclass(slots=True)
+class StateWrites:
+    """Writes of leaders, by share partition: how many are not answered, or were given up with what the leader
+    had in memory; and of which one has failed.
+    """
+
+    under_way: Counter[ShareKey] = field(default_factory=Counter)
+    failed: set[ShareKey] = field(default_factory=set)
 
 
 class FailingPersister:
     """A ``Persister`` whose reads and writes are late, and whose writes fail: before they are carried out, or
-    afterwards. ``share`` is how likely each of that is.
+    afterwards. ``fails`` and ``is_late`` are how likely each of that is.
     """
 
-    def __init__(self, persister: Persister, schedule: Schedule[SchedulePlan], share: float) -> None:
+    def __init__(
+        self,
+        persister: Persister,
+        schedule: Schedule[SchedulePlan],
+        writes: StateWrites,
+        *,
+        fails: float,
+        is_late: float,
+    ) -> None:
         self._persister = persister
         self._schedule = schedule
-        self._share = share
+        self._fails = fails
+        self._is_late = is_late
+        self._writes = writes
 
-    def _draws(self) -> bool:
-        return not self._schedule.healed and self._share > 0 and self._schedule.rng.random() < self._share
+    def _draws(self, share: float) -> bool:
+        return not self._schedule.healed and share > 0 and self._schedule.rng.random() < share
 
     async def _be_late(self) -> None:
-        if self._draws():
+        if self._draws(self._is_late):
             await asyncio.sleep(self._schedule.rng.choice(_LATE_MS) / 1_000)
 
     async def read(self, key: ShareKey, leader_epoch: int) -> StoredPartition:
@@ -62,10 +114,17 @@ class FailingPersister:
         batches: Sequence[StateBatch],
     ) -> None:
         """Write what has changed, or fail."""
-        await self._be_late()
-        if self._draws():
-            raise _FAILED
-        await self._persister.write(key, state_epoch, leader_epoch, start_offset, done_count, batches)
-        await self._be_late()
-        if self._draws():
-            raise _FAILED
+        self._writes.under_way[key] += 1
+        try:
+            await self._be_late()
+            if self._draws(self._fails):
+                raise _FAILED
+            await self._persister.write(key, state_epoch, leader_epoch, start_offset, done_count, batches)
+            await self._be_late()
+            if self._draws(self._fails):
+                raise _FAILED
+        except KafkaError:
+            self._writes.failed.add(key)
+            raise
+        finally:
+            self._writes.under_way[key] -= 1

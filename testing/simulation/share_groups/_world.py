@@ -13,7 +13,6 @@ from ....coordinator.engine.runner import ShardRunner
 from ....coordinator.share_groups.group import ShareGroup, live_share_group
 from ....protocol import SharePartitionKey, TopicPartition
 from ....share_partitions import TopicPlace
-from ....share_state.records import ShareSnapshot
 from ....share_state.shards import ShareStates
 from ..brokers._process import BrokerProcess
 from ..cluster._plan import OUTPUT, TOPIC
@@ -21,8 +20,9 @@ from ..cluster._world import ClusterWorld, read_values
 from ..faults._controller import ControllerRequestFaults
 from ..faults._topics import TopicFaults
 from ..workloads._share import Sharing
+from ..workloads._share_states import ShareStateLedger
 from ._plan import PASSING, SharePlan
-from ._process import ShareProcess
+from ._process import ShareProcess, StateWrites
 
 
 class ShareWorld(ClusterWorld):
@@ -34,15 +34,18 @@ class ShareWorld(ClusterWorld):
 
     def __init__(self, plan: SharePlan, *, checked: bool = True, traced: bool = False) -> None:
         super().__init__(plan, checked=checked, traced=traced)
+        self.state_writes = StateWrites()
+        #: What share coordinators of all brokers were asked and have answered.
+        self.state_ledger = ShareStateLedger(self)
         topics = [TOPIC, *([OUTPUT] if plan.inputs else []), PASSING]
         self.workloads.append(self.make_sharing(self, self, topics, self.ledger, self.transactions))
         self.faults = [
             *(each for each in self.faults if not isinstance(each, ControllerRequestFaults)),
             ControllerRequestFaults(self, (TOPIC, OFFSETS_TOPIC, SHARE_STATE_TOPIC)),
-            TopicFaults(self, PASSING),
+            TopicFaults(self, PASSING, plan.passing_configs),
         ]
         # by their log's end: states whose start offsets were looked at
-        self._looked_at: dict[ShareStates, int] = {}
+        self._states_looked_at: dict[ShareStates, int] = {}
 
     def _read_topics(self) -> list[str]:
         # members of the share group read them all; the others say what became of transactions
@@ -60,6 +63,14 @@ class ShareWorld(ClusterWorld):
         """Return what a broker has of a share partition in memory, from one load to the next."""
         return None if broker.parts is None else broker.parts.node.shares.find(ShareKey(group, *place))
 
+    def has_failed(self, key: ShareKey) -> bool:
+        """Return whether a write of a leader has failed."""
+        return key in self.state_writes.failed
+
+    def may_be_written(self, group: str, place: TopicPlace) -> bool:
+        """Return whether a write of a leader may be on its way."""
+        return self.plan.late > 0 or self.state_writes.under_way[ShareKey(group, *place)] > 0
+
     def stored_starts(
         self, broker: BrokerProcess, partition: Partition
     ) -> Iterator[tuple[SharePartitionKey, int]]:
@@ -67,8 +78,8 @@ class ShareWorld(ClusterWorld):
         has changed.
         """
         states = self._states_at(broker, partition)
-        if states is not None and self._looked_at.get(states) != states.end_offset:
-            self._looked_at[states] = states.end_offset
+        if states is not None and self._states_looked_at.get(states) != states.end_offset:
+            self._states_looked_at[states] = states.end_offset
             for key, kept in states.by_key.items():
                 yield key, kept.now.start_offset
 
@@ -80,17 +91,15 @@ class ShareWorld(ClusterWorld):
                 return runner.shard.state
         return None
 
-    def share_states(self) -> Mapping[SharePartitionKey, ShareSnapshot]:
-        """Return all states, as the newest leaders of their log have them."""
-        found: dict[SharePartitionKey, ShareSnapshot] = {}
+    def share_states(self) -> Iterator[tuple[Partition, ShareStates]]:
+        """Return the logs of states with what is in them, at their newest leaders."""
         for broker in self.brokers.values():
             for partition, _ in broker.leaderships():
                 states = None
                 if partition.topic.name == SHARE_STATE_TOPIC:
                     states = self._states_at(broker, partition)
                 if states is not None:
-                    found |= {key: kept.now for key, kept in states.by_key.items()}
-        return found
+                    yield partition, states
 
     def share_group(self, group: str) -> ShareGroup | None:
         """Return a group as the newest coordinator has it in memory."""

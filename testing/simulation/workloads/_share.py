@@ -13,21 +13,27 @@ from ....broker.partitions.partition import Partition
 from ....client.cluster import Cluster
 from ....coordinator.share_groups.group import ShareGroup
 from ....offsets_topic import Partitions
-from ....protocol import ApiKey, ErrorCode, KafkaError, SharePartitionKey, TopicPartition
-from ....protocol.messages.incremental_alter_configs import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
+from ....protocol import ApiKey, ErrorCode, KohortError, TopicPartition
+from ....protocol.messages.share_group_heartbeat import ShareGroupHeartbeatResponse
 from ....share_partitions import TopicPlace
-from ....share_state.records import ShareSnapshot
+from ....share_state.shards import ShareStates
 from ..brokers._process import BrokerProcess
 from ..brokers._world import AnyWorld
 from ..engine._network import SimulatedCall
 from ..engine._phases import Left
 from ..engine._plan import Incident
 from ._record_ledger import RecordLedger
-from ._share_admin import Job, PassingWriter, ShareAdmin, alter_offset, delete_group, delete_records
+from ._share_admin import (
+    Job,
+    PassingWriter,
+    ShareAdmin,
+    alter_offset,
+    configure_group,
+    delete_group,
+    delete_offsets,
+    delete_records,
+    describe_group,
+)
 from ._share_ledger import READS, ShareLedger, ShareView
 from ._share_member import ShareMember, SharingProcess
 from ._transaction_ledger import EndOutcome, TransactionLedger
@@ -35,9 +41,18 @@ from ._workload import Workload
 
 QUEUE: Final = "queue"
 
-_GROUP_RESOURCE: Final = 32
-_SET: Final = 0
+_LEVEL: Final = "share.isolation.level"
+#: Configs that are changed, and their values.
+_CONFIGS: Final = (
+    (_LEVEL, ("read_committed", "read_uncommitted")),
+    ("share.record.lock.duration.ms", ("1000", "2000")),
+    ("share.delivery.count.limit", ("2", "3", "5")),
+    ("share.partition.max.record.locks", ("100", "2000")),
+    ("share.renew.acknowledge.enable", ("false", "true")),
+)
 _PAUSE_S: Final = 0.1
+#: What is done so often is done soon when the faults are over, in ms.
+_OFTEN_MS: Final = 500
 #: So often it is looked whether members have ended that were told to leave; they are killed then.
 _LEFT_LOOKS: Final = 20
 
@@ -51,8 +66,8 @@ class ShareGroupView(ShareView, Protocol):
     def places_of(self, topics: Iterable[str], /) -> Mapping[TopicPlace, TopicPartition]:
         """Return the partitions of those topics that exist."""
 
-    def share_states(self, /) -> Mapping[SharePartitionKey, ShareSnapshot]:
-        """Return all states, as the newest leaders of their log have them."""
+    def share_states(self, /) -> Iterable[tuple[Partition, ShareStates]]:
+        """Return the logs of states with what is in them, at their newest leaders."""
 
     def share_sessions(self, /) -> Iterable[tuple[BrokerProcess, str]]:
         """Return the members that have sessions, with the broker where these are."""
@@ -89,10 +104,10 @@ class Sharing(Workload):
         # by member: when the coordinator heard from it last, and its epoch
         self._heard: dict[str, tuple[int, int]] = {}
         self.ledger = ShareLedger(world, view, QUEUE)
-
-    @property
-    def _committed(self) -> bool:
-        return bool(self._plan.committed)
+        level = "read_committed" if self._plan.committed else "read_uncommitted"
+        self._configs = {"share.auto.offset.reset": self._plan.reset, _LEVEL: level}
+        # those that may have been in force
+        self._levels = {level}
 
     def start(self) -> None:
         world, passing = self._world, self.topics[-1]
@@ -116,28 +131,20 @@ class Sharing(Workload):
     # --- what members ask of it ---------------------------------------------------------------------------
 
     async def configure(self, cluster: Cluster) -> None:
-        isolation = "read_committed" if self._committed else "read_uncommitted"
-        rows = [
-            AlterableConfig("share.auto.offset.reset", _SET, "earliest"),
-            AlterableConfig("share.isolation.level", _SET, isolation),
-        ]
-        resources = [AlterConfigsResource(_GROUP_RESOURCE, QUEUE, rows)]
-        body = IncrementalAlterConfigsRequest(resources, validate_only=False)
-        answer = await cluster.request(None, ApiKey.INCREMENTAL_ALTER_CONFIGS, body)
-        for row in answer.responses:
-            if row.error_code:
-                raise KafkaError(ErrorCode(row.error_code), row.error_message or "")
+        await configure_group(cluster, QUEUE, self._configs)
 
     def on_records(self, place: TopicPlace, topic: str, records: Mapping[int, bytes]) -> None:
         for offset, value in records.items():
             if topic == self.topics[0]:
                 where = TopicPartition(topic, place.number)
                 self._records.was_read(QUEUE, where, offset, value)
-            elif topic == self._transactions.topic and self._committed and not self._is_whole(value):
+            elif topic == self._transactions.topic and not self._may_be_given(value):
                 self._world.found("Q8", f"{offset} of {topic}-{place.number} is given: {value!r}")
 
-    def _is_whole(self, value: bytes) -> bool:
-        """Return whether the transaction of a record may have been committed."""
+    def _may_be_given(self, value: bytes) -> bool:
+        """Return whether the transaction of a record may have been committed, if that matters."""
+        if "read_uncommitted" in self._levels:
+            return True
         transaction = self._transactions.transactions[int(value.split()[0])]
         return transaction.outcome in (EndOutcome.COMMITTED, EndOutcome.COMMITTING)
 
@@ -151,6 +158,9 @@ class Sharing(Workload):
             "offsets-altered": self._alter_offsets,
             "group-deleted": self._delete_group,
             "records-deleted": self._delete_records,
+            "offsets-deleted": self._delete_offsets,
+            "group-configured": self._configure,
+            "group-described": self._describe,
         }.get(incident.kind)
         if meet is not None:
             meet(incident)
@@ -204,6 +214,51 @@ class Sharing(Workload):
         self.ledger.is_altered = False
         self._join_again()
 
+    def _delete_offsets(self, incident: Incident) -> None:
+        self._begin(partial(self._delete_offsets_alone, self.topics[incident.who % len(self.topics)]))
+
+    async def _delete_offsets_alone(self, topic: str, cluster: Cluster) -> None:
+        await self._empty_group()
+        self.ledger.is_altered = True
+        await delete_offsets(cluster, QUEUE, topic)
+        for place in self._view.places_of([topic]):
+            self.ledger.begin_anew(place, 0)
+        self.ledger.is_altered = False
+        self._join_again()
+
+    def _configure(self, incident: Incident) -> None:
+        name, values = _CONFIGS[incident.who % len(_CONFIGS)]
+        value = values[int(incident.draw * len(values))]
+        self._configs[name] = value
+        self.ledger.on_config(name, value)
+        if name == _LEVEL:
+            self._levels.add(value)
+        self._begin(self._configure_once)
+
+    async def _configure_once(self, cluster: Cluster) -> None:
+        try:
+            await configure_group(cluster, QUEUE, self._configs)
+        except KohortError as error:
+            self._world.say(f"the group is not configured: {error!r}")
+
+    def _describe(self, _incident: Incident) -> None:
+        self._begin(self._describe_once)
+
+    async def _describe_once(self, cluster: Cluster) -> None:
+        """Compare the offsets that are told with those that are known."""
+        names = {where: place for place, where in self._view.places_of(self.topics).items()}
+        known = self.ledger.known_starts()
+        try:
+            told = await describe_group(cluster, QUEUE, self._world.brokers)
+        except KohortError as error:
+            self._world.say(f"the group is not described: {error!r}")
+            return
+        for topic in told.topics:
+            for row in topic.partitions:
+                place = names.get(TopicPartition(topic.topic_name, row.partition_index))
+                if place is not None and not row.error_code and row.start_offset >= 0:
+                    self.ledger.check_told(place, row.start_offset, known)
+
     async def _empty_group(self) -> None:
         self._is_emptied = True
         leaving, self._members = self._members, []
@@ -251,7 +306,7 @@ class Sharing(Workload):
         elif call.api_key == ApiKey.SHARE_GROUP_HEARTBEAT and self._world.coordinates(broker, QUEUE):
             self._on_heartbeat(call, body)
 
-    def _on_heartbeat(self, call: SimulatedCall, body: Any) -> None:
+    def _on_heartbeat(self, call: SimulatedCall, body: ShareGroupHeartbeatResponse) -> None:
         member, now = call.body.member_id, self._world.heap.now
         since_ms, epoch = self._heard.get(member, (0, 0))
         if not body.error_code:
@@ -327,8 +382,11 @@ class Sharing(Workload):
         return None
 
     def _find_left_state(self, places: Mapping[TopicPlace, TopicPartition]) -> Left:
-        states = self._view.share_states()
-        for key, now in states.items():
+        states = list(self._view.share_states())
+        for log, held in states:
+            if uncut := self._find_uncut(log, held):
+                return uncut
+        for key, now in ((key, kept.now) for _, held in states for key, kept in held.by_key.items()):
             where = places.get(TopicPlace(key.topic_id, key.partition))
             if where is None:
                 return "Q9", f"of what does not exist there is a state: {now}"
@@ -336,6 +394,18 @@ class Sharing(Workload):
             left = partition.log_end_offset - now.start_offset - now.delivery_complete_count
             if left and now.start_offset >= partition.log_start_offset:
                 return "Q9", f"of {where} {left} records are not done by what is stored: {now}"
+        return None
+
+    def _find_uncut(self, log: Partition, states: ShareStates) -> Left:
+        """Whether a log of states is longer than it has to be, if that is looked for often."""
+        settings = self._plan.settings
+        needed, end = states.needed_from, states.end_offset
+        cold = settings["share_coordinator_cold_partition_snapshot_interval_ms"] <= _OFTEN_MS
+        if cold and end - needed > 2 * len(states.by_key):
+            return "Q18", f"of {log} the records from {needed} to {end} are needed"
+        often = settings["share_coordinator_state_topic_prune_interval_ms"] <= _OFTEN_MS
+        if often and log.log_start_offset < needed:
+            return "Q18", f"{log} begins at {log.log_start_offset}, and is needed from {needed} on"
         return None
 
     def _find_left_sessions(self) -> Left:
@@ -352,7 +422,7 @@ class Sharing(Workload):
         for place, where in self._view.places_of(self.topics).items():
             partition = self._world.partition_at(where)
             values = self._view.values_of(partition)
-            if where.topic == self._transactions.topic and self._committed:
+            if where.topic == self._transactions.topic and "read_committed" in self._levels:
                 values = {offset: value for offset, value in values.items() if self._is_wanted(value)}
             self._check_records(place, values, partition.log_start_offset, partition.log_end_offset)
 

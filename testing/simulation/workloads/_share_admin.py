@@ -1,12 +1,12 @@
-"""Somebody who looks after a share group: offsets are altered and the group is deleted while it has no
-members, records are deleted under its members, and one of its topics comes and goes.
+"""Somebody who looks after a share group: offsets are altered and deleted, and the group is deleted, while it
+has no members; records are deleted under its members, configs changed; one of its topics comes and goes.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Final, TypeAlias, TypeVar
 
 from ....client.cluster import Cluster
@@ -25,6 +25,23 @@ from ....protocol.messages.delete_records import (
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
+from ....protocol.messages.delete_share_group_offsets import (
+    DeleteShareGroupOffsetsRequest,
+    DeleteShareGroupOffsetsRequestTopic,
+    DeleteShareGroupOffsetsResponse,
+)
+from ....protocol.messages.describe_share_group_offsets import (
+    DescribeShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsRequestGroup,
+    DescribeShareGroupOffsetsResponseGroup,
+)
+from ....protocol.messages.describe_share_partitions import DescribeSharePartitionsRequest
+from ....protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from ....protocol.messages.share_group_describe import ShareGroupDescribeRequest
 from ..brokers._clients import ClientProcess
 from ..brokers._world import AnyWorld
 from ..engine._loop import AnyFuture
@@ -34,6 +51,8 @@ T = TypeVar("T")
 _E = ErrorCode
 _PAUSE_S: Final = 0.1
 _TRIES: Final = 5
+_GROUP_RESOURCE: Final = 32
+_SET: Final = 0
 
 #: What it does with a client.
 Job: TypeAlias = Callable[[Cluster], Awaitable[None]]
@@ -85,6 +104,39 @@ async def delete_group(cluster: Cluster, group: str) -> None:
         return int(answer.results[0].error_code)
 
     await _ask_until(cluster, group, body, outcome, {_E.NONE, _E.GROUP_ID_NOT_FOUND})
+
+
+async def delete_offsets(cluster: Cluster, group: str, topic: str) -> None:
+    """Delete what a group without members has of a topic; until that is answered."""
+    body = DeleteShareGroupOffsetsRequest(group, [DeleteShareGroupOffsetsRequestTopic(topic)])
+
+    def outcome(answer: DeleteShareGroupOffsetsResponse) -> int:
+        return int(answer.error_code or answer.responses[0].error_code)
+
+    wanted = {_E.NONE, _E.GROUP_ID_NOT_FOUND, _E.UNKNOWN_TOPIC_OR_PARTITION}
+    await _ask_until(cluster, group, body, outcome, wanted)
+
+
+async def configure_group(cluster: Cluster, group: str, configs: Mapping[str, str]) -> None:
+    """Set configs of a group. Raises KafkaError."""
+    rows = [AlterableConfig(name, _SET, value) for name, value in configs.items()]
+    resources = [AlterConfigsResource(_GROUP_RESOURCE, group, rows)]
+    body = IncrementalAlterConfigsRequest(resources, validate_only=False)
+    answer = await cluster.request(None, ApiKey.INCREMENTAL_ALTER_CONFIGS, body)
+    for row in answer.responses:
+        if row.error_code:
+            raise KafkaError(ErrorCode(row.error_code), row.error_message or "")
+
+
+async def describe_group(
+    cluster: Cluster, group: str, nodes: Iterable[int]
+) -> DescribeShareGroupOffsetsResponseGroup:
+    """Ask for all that is told of a group, and return its offsets. Raises KohortError."""
+    for node in nodes:
+        await cluster.request(node, ApiKey.DESCRIBE_SHARE_PARTITIONS, DescribeSharePartitionsRequest(group))
+    await cluster.request_coordinator(group, ShareGroupDescribeRequest([group]))
+    body = DescribeShareGroupOffsetsRequest([DescribeShareGroupOffsetsRequestGroup(group, None)])
+    return (await cluster.request_coordinator(group, body)).groups[0]
 
 
 async def _ask_until(

@@ -117,7 +117,7 @@ class ConsumerSharing(Sharing):
         super()._check_records(place, offsets, start, end)
         known = self.ledger.of(place)
         due = {offset for offset in offsets if start <= offset < end}
-        self.applications.check(place, due, known.exhausted, known.done)
+        self.applications.check(place, due, self.ledger.exhausted(place), known.done)
 
 
 def _find_held(member: SharingProcess) -> Left:

@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 from ....broker.partitions.partition import Partition
 from ....broker.partitions.topic_names import SHARE_STATE_TOPIC
 from ....broker.share.led_partition import LedPartition
+from ....broker.share.persister import ShareKey
 from ....protocol import AcknowledgeType, ApiKey, ErrorCode, SharePartitionKey
 from ....protocol.messages.share_fetch import AcknowledgementBatch, AcquiredRecords
 from ....share_partitions import CLOSING_EPOCH, TopicPlace
@@ -40,6 +41,12 @@ class ShareView(Protocol):
         self, broker: BrokerProcess, group: str, place: TopicPlace, /
     ) -> LedPartition | None:
         """Return what a broker has of a share partition in memory, from one load to the next."""
+
+    def has_failed(self, key: ShareKey, /) -> bool:
+        """Return whether a write of a leader has failed."""
+
+    def may_be_written(self, group: str, place: TopicPlace, /) -> bool:
+        """Return whether a write of a leader may be on its way."""
 
     def stored_starts(
         self, broker: BrokerProcess, partition: Partition, /
@@ -82,9 +89,10 @@ class _Known:
     """What is known of a share partition since its offsets were last altered.
 
     ``done``: an acknowledgement that ends them was answered; ``ended``: somebody has asked for one.
-    ``counted``: the delivery count that was stored when a release was answered. ``sent`` counts deliveries,
+    ``counted``: the delivery count that was stored when a release was answered. ``deliveries``: the highest
+    count with which each was given. ``sent`` counts deliveries,
     ``unsent`` has the times of those whose answer did not leave the broker. ``first``: below it nothing has
-    to be given.
+    to be given. ``past`` is what was known before offsets were altered.
     """
 
     life: int = 0
@@ -92,11 +100,23 @@ class _Known:
     done: set[int] = field(default_factory=set)
     ended: set[int] = field(default_factory=set)
     given: set[int] = field(default_factory=set)
-    exhausted: set[int] = field(default_factory=set)
+    deliveries: dict[int, int] = field(default_factory=dict)
     counted: dict[int, int] = field(default_factory=dict)
     sent: Counter[int] = field(default_factory=Counter)
     unsent: dict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
     start: int = -1
+    past: list[_Known] = field(default_factory=list)
+
+    def add(self, past: _Known) -> None:
+        """What was done in a life before may be done in this one."""
+        self.first = min(self.first, past.first)
+        self.given |= past.given
+        self.ended |= past.ended
+        for offset, count in past.deliveries.items():
+            self.deliveries[offset] = max(count, self.deliveries.get(offset, 0))
+        self.sent += past.sent
+        for offset, times in past.unsent.items():
+            self.unsent[offset] += times
 
 
 class ShareLedger:
@@ -121,6 +141,9 @@ class ShareLedger:
         self._lock_ms: int = settings["group_share_record_lock_duration_ms"]
         self._most: int = settings["group_share_delivery_count_limit"]
         self._most_locks: int = settings["group_share_partition_max_record_locks"]
+        # where the limit was lower for a while, a record may be done so soon
+        self._least_most = self._most
+        self._may_renew = True
 
     def __repr__(self) -> str:
         return f"ShareLedger({len(self._known)} share partitions)"
@@ -129,12 +152,27 @@ class ShareLedger:
         """Return what is known of a share partition."""
         return self._known.setdefault(place, _Known())
 
+    def on_config(self, name: str, value: str) -> None:
+        """A config of the group may be in force from now on. Locks are as long as in the plan, or longer."""
+        if name == "share.delivery.count.limit":
+            self._most = max(self._most, int(value))
+            self._least_most = min(self._least_most, int(value))
+        elif name == "share.partition.max.record.locks":
+            self._most_locks = max(self._most_locks, int(value))
+        elif name == "share.renew.acknowledge.enable":
+            self._may_renew = self._may_renew and value == "true"
+
+    def exhausted(self, place: TopicPlace) -> set[int]:
+        """Return what was given as often as the limit is, or was for a while."""
+        deliveries = self.of(place).deliveries
+        return {offset for offset, count in deliveries.items() if count >= self._least_most}
+
     def begin_anew(self, place: TopicPlace, first: int, *, is_deleted: bool = False) -> None:
         """A share partition begins at an offset, whatever was before.
 
         A leader that has it in memory goes on until a write of it is fenced. If the group was deleted, that
-        may never be, as in Apache Kafka: epochs begin anew, and what was done before may be done in the new
-        group too.
+        may never be, nor are writes that are on their way, as in Apache Kafka: epochs begin anew, and what
+        was done before may be done in the new group too.
         """
         before = self.of(place)
         now = self._known[place] = _Known(before.life + 1, first)
@@ -142,10 +180,10 @@ class ShareLedger:
         found = [self._view.led_share_partition(broker, self._group, place) for broker in brokers]
         in_memory = {led for led in found if led is not None}
         self._replaced |= in_memory
-        if is_deleted and in_memory:
-            now.first = before.first
-            now.given, now.ended, now.exhausted = before.given, before.ended, before.exhausted
-            now.sent, now.unsent = before.sent, before.unsent
+        now.past = [before, *before.past]
+        if is_deleted and (in_memory or self._view.may_be_written(self._group, place)):
+            for each in now.past:
+                now.add(each)
 
     # --- requests -----------------------------------------------------------------------------------------
 
@@ -185,7 +223,7 @@ class ShareLedger:
                 continue
             mine[offset] = last
             owns = owns and is_locked and last.is_sent and last.call.connection is call.connection
-            owns = owns and last.call.epoch == call.epoch
+            owns = owns and last.call.epoch == call.epoch and (kind != _T.RENEW or self._may_renew)
             if kind == _T.RELEASE:
                 last.is_held = False
         return _Statement(batches, led, now, known.life, owns, mine, foreign)
@@ -244,12 +282,13 @@ class ShareLedger:
                 mine.since_ms = max(mine.since_ms, asked.came_ms)
 
     def _check_let_go(self, broker: BrokerProcess, member: str) -> None:
-        if broker.parts is None or self._world.plan.state_faults:
-            # a release whose write failed is undone
+        if broker.parts is None:
             return
         for each in broker.parts.node.shares.all_led():
             kept = 0 if each.records is None else each.records.acquired_by(member)
-            if kept and TopicPlace(each.key.topic_id, each.key.number) in self._closing[member]:
+            place = TopicPlace(each.key.topic_id, each.key.number)
+            # a release whose write failed is undone
+            if kept and place in self._closing[member] and not self._view.has_failed(each.key):
                 self._world.found("Q9", f"{member} has closed its session and keeps {kept} of {each}")
 
     def _gave(
@@ -260,10 +299,16 @@ class ShareLedger:
         # what comes back undelivered is in flight as long as it is
         is_new = known.given.isdisjoint(offsets)
         known.given.update(offsets)
-        if acquired.delivery_count >= self._most:
-            known.exhausted.update(offsets)
+        for offset in offsets:
+            known.deliveries[offset] = max(acquired.delivery_count, known.deliveries.get(offset, 0))
         led = self._view.led_share_partition(broker, self._group, place)
         sent = _is_alive(call) and not call.cut
+        for offset in offsets:
+            # whoever gives them: what one of before has given may be stored in a group that was made anew
+            if sent:
+                known.sent[offset] += 1
+            else:
+                known.unsent[offset].append(self._world.heap.now)
         # one that does not know its successor yet may give what that one has stored as done
         if led is not None and led in self._replaced:
             return
@@ -272,17 +317,12 @@ class ShareLedger:
             if is_new and ahead >= self._most_locks:
                 self._world.found("Q7", f"{broker} gives {acquired}, {ahead} behind the start offset")
             for offset in offsets:
-                self._check_given(broker, call, led, known, offset, acquired.delivery_count)
+                self._check_given(broker, call, led, known, offset, acquired.delivery_count, is_sent=sent)
             given = self._given.setdefault(led, {})
             for offset in offsets:
                 given[offset] = _Delivery(
                     call.body.member_id, acquired.delivery_count, self._world.heap.now, call, sent
                 )
-        for offset in offsets:
-            if sent:
-                known.sent[offset] += 1
-            else:
-                known.unsent[offset].append(self._world.heap.now)
 
     def _check_given(
         self,
@@ -292,6 +332,8 @@ class ShareLedger:
         known: _Known,
         offset: int,
         count: int,
+        *,
+        is_sent: bool,
     ) -> None:
         now, member = self._world.heap.now, call.body.member_id
         text = f"{broker} gives {offset} of {led.key} to {member} for the {count}. time"
@@ -306,8 +348,9 @@ class ShareLedger:
             self._world.found("Q4", text)
         # a delivery that did not leave the broker counts only if its lock ended before that was noticed
         late = [at for at in known.unsent.get(offset, ()) if now - at >= self._lock_ms]
-        if count > known.sent[offset] + len(late) + 1:
-            self._world.found("Q4", f"{text}, and it was given {known.sent[offset]} times")
+        # this one is among those that were sent, or are not
+        if count > known.sent[offset] + len(late) + (not is_sent):
+            self._world.found("Q4", f"{text}, and it was given {known.sent[offset]} times with this one")
         least = known.counted.get(offset, 0) + 1 if last is None else last.count + last.is_sent
         if count < least:
             self._world.found("Q4", f"{text}, and its last delivery was at least the {least - 1}.")
@@ -324,6 +367,16 @@ class ShareLedger:
                 self._world.found("Q3", f"the start offset of {key} goes back from {known.start} to {start}")
             known.start = max(known.start, start)
 
+    def known_starts(self) -> Mapping[TopicPlace, tuple[int, int]]:
+        """What is known of stored start offsets now, with how often they were altered."""
+        return {place: (known.life, known.start) for place, known in self._known.items()}
+
+    def check_told(self, place: TopicPlace, start: int, known: Mapping[TopicPlace, tuple[int, int]]) -> None:
+        """Check a start offset that was asked for when so much was ``known``."""
+        life, least = known.get(place, (0, -1))
+        if start < least and self.of(place).life == life:
+            self._world.found("Q3", f"{place} is said to begin at {start}, and was at {least}")
+
     # --- the end ------------------------------------------------------------------------------------------
 
     def check(self, place: TopicPlace, records: Iterable[int], start: int, end: int) -> None:
@@ -334,7 +387,7 @@ class ShareLedger:
         wanted = {offset for offset in records if max(start, known.first) <= offset < end}
         if missing := sorted(wanted - known.given):
             self._world.fail("Q5", f"{missing[:5]} of {place} were given to nobody")
-        if lost := sorted(wanted - known.ended - known.exhausted):
+        if lost := sorted(wanted - known.ended - self.exhausted(place)):
             self._world.fail("Q6", f"{lost[:5]} of {place} are done, and nobody said so")
 
 

@@ -54,6 +54,16 @@ _DECISIONS: Final = ((_T.ACCEPT, 0.7), (_T.RELEASE, 0.15), (_T.REJECT, 0.1), (No
 #: How likely it is that a member takes longer than a lock lasts, and that it renews the lock then.
 _SLOW: Final = 0.06
 _RENEWS: Final = 0.6
+#: How likely it is that a member asks with a heartbeat who leads what.
+_REFRESHES: Final = 0.2
+#: How likely it is that it subscribes anew with one, and that it wants all topics then.
+_RESUBSCRIBES: Final = 0.1
+_ALL_TOPICS: Final = 0.7
+#: How likely it is that a fetch closes a session, and no acknowledgement does.
+_CLOSES_BY_FETCH: Final = 0.3
+#: What most fetches ask for, and what others do.
+_MIN_BYTES: Final = (1, 1, 1, 300)
+_MAX_BYTES: Final = (1 << 20, 1 << 20, 1 << 20, 200)
 
 #: Offsets of a partition with what is said of them.
 _Said: TypeAlias = "dict[int, AcknowledgeType]"
@@ -68,7 +78,7 @@ class MemberWork(Protocol):
     def topics(self) -> Sequence[str]: ...
 
     async def configure(self, cluster: Cluster, /) -> None:
-        """Switch share groups on, and set the group's configs."""
+        """Set the configs of the group."""
 
     def on_records(self, place: TopicPlace, topic: str, records: Mapping[int, bytes], /) -> None:
         """A member has got these records, by offset."""
@@ -138,9 +148,13 @@ class ShareMember(SharingProcess):
     async def _beat(self, cluster: Cluster) -> None:
         """Join, and beat until the member is to leave; one that the group does not know joins again."""
         epoch, is_known = 0, False
+        subscribed = self._choose_topics()
         while not self._leaves:
+            if self.rng.random() < _RESUBSCRIBES or self.world.healed:
+                before, subscribed = subscribed, self._choose_topics()
+                is_known = is_known and subscribed == before
             # after an answer that did not come, all is said again, and so all is answered
-            topics = None if is_known else list(self._work.topics)
+            topics = None if is_known else subscribed
             is_known = False
             interval_ms = 50
             answer = await self._ask_group(cluster, epoch, topics)
@@ -156,7 +170,17 @@ class ShareMember(SharingProcess):
                         if topic.topic_id is not None
                         for number in topic.partitions
                     )
+            if self.rng.random() < _REFRESHES:
+                # so it may know another leader before the former one does
+                await self._refresh(cluster)
             await asyncio.sleep(interval_ms / 1_000)
+
+    def _choose_topics(self) -> list[str]:
+        """The topics of the group, or some of them."""
+        topics = list(self._work.topics)
+        if self.world.healed or self.rng.random() < _ALL_TOPICS:
+            return topics
+        return sorted(self.rng.sample(topics, self.rng.randint(1, len(topics))))
 
     async def _tell_left(self, cluster: Cluster) -> None:
         for _ in range(3):
@@ -197,10 +221,19 @@ class ShareMember(SharingProcess):
             except (BrokerConnectionError, KafkaError):
                 session = _Session()
                 await asyncio.sleep(_PAUSE_S)
+            else:
+                if not wanted:
+                    # a session without partitions is answered at once
+                    await asyncio.sleep(_PAUSE_S)
         if session.epoch:
             session.epoch = CLOSING_EPOCH
+            said = session.take_said()
             try:
-                await self._acknowledge(cluster, node, session, session.take_said())
+                if self.rng.random() < _CLOSES_BY_FETCH:
+                    body = self._make_fetch(session, said, said)
+                    await cluster.request(node, ApiKey.SHARE_FETCH, body)
+                else:
+                    await self._acknowledge(cluster, node, session, said)
             except (BrokerConnectionError, KafkaError):
                 self.world.say(f"{self} cannot close its session at broker {node}")
 
@@ -266,12 +299,22 @@ class ShareMember(SharingProcess):
         named = (wanted - session.places) | said.keys()
         forgotten = session.places - wanted
         session.places = set(wanted)
-        body = ShareFetchRequest(
+        return self._make_fetch(session, named, said, forgotten), frozenset(named)
+
+    def _make_fetch(
+        self,
+        session: _Session,
+        named: Iterable[TopicPlace],
+        said: Mapping[TopicPlace, _Said],
+        forgotten: Iterable[TopicPlace] = (),
+    ) -> ShareFetchRequest:
+        return ShareFetchRequest(
             self._work.group,
             self.member_id,
             session.epoch,
             max_wait_ms=_WAIT_MS,
-            min_bytes=1,
+            min_bytes=self.rng.choice(_MIN_BYTES),
+            max_bytes=self.rng.choice(_MAX_BYTES),
             max_records=self.rng.choice((1, 5, 500)),
             batch_size=500,
             share_acquire_mode=self.rng.choice((0, 0, 1)),
@@ -287,7 +330,6 @@ class ShareMember(SharingProcess):
                 for topic_id, places in _by_topic(forgotten)
             ],
         )
-        return body, frozenset(named)
 
     async def _acknowledge(
         self,
