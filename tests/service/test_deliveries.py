@@ -27,6 +27,7 @@ from kohort.service._deliveries import Deliveries, LockedRecord
 from kohort.service._handlers import Handler
 from kohort.service._queues import Outcome
 from kohort.service._registration import make_handler
+from kohort.service._running import RunningHandler
 from tests.consumer.share.records import Desk
 from tests.service.test_handlers import Post
 
@@ -228,3 +229,51 @@ def test_workers_of_a_share_group_have_no_instance_ids() -> None:
     service.as_worker(1)
     with pytest.raises(ConfigError, match="no static members"):
         service.as_worker(1, instance_id="queue-1")
+
+
+class Desks:
+    """A running handler whose letters are written when the test says so."""
+
+    def __init__(self) -> None:
+        self.written = asyncio.Event()
+        self.done: list[int] = []
+        self.dropped: list[int] = []
+        self.called: list[int] = []
+        handler = shared(self.handle, dead_letter="graves")
+        self.running = RunningHandler(
+            handler,
+            done=lambda record: self.done.append(record.offset),
+            send=self.send,
+            on_failure=lambda error: pytest.fail(repr(error)),
+            pause=lambda _: None,
+            resume=lambda _: None,
+            give_back=lambda _: None,
+            dropped=lambda record: self.dropped.append(record.offset),
+        )
+
+    async def handle(self, record: LockedRecord) -> None:
+        self.called.append(record.offset)
+
+    async def send(self, *_: object, **__: object) -> None:
+        await self.written.wait()
+
+
+async def test_letters_are_written_ahead_of_what_waits_and_a_stop_waits_for_them() -> None:
+    desks, records = Desks(), locked(1, 5)
+    desks.running.queues.hold(True)
+    desks.running.hand_over(records[0].topic_partition, list(records), 1 << 20)
+    release = asyncio.create_task(desks.running.release(None, 30_000))
+    await asyncio.sleep(0.01)
+    assert not release.done()
+    desks.written.set()
+    await release
+    assert (desks.called, desks.dropped, desks.done) == ([], [0], [1])
+    assert verdicts(records) == [None, AcknowledgeType.REJECT]
+
+
+async def test_letters_that_are_not_written_in_time_are_given_up() -> None:
+    desks, records = Desks(), locked(5)
+    desks.running.hand_over(records[0].topic_partition, list(records), 1 << 20)
+    await desks.running.release(None, 0)
+    assert (desks.dropped, desks.done) == ([0], [])
+    assert verdicts(records) == [None]
