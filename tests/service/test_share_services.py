@@ -95,6 +95,7 @@ def number(record: Any) -> int:
     return int(record.value)
 
 
+@pytest.mark.slow(5)
 async def test_each_record_of_several_topics_is_handled_once(
     make: Callable[..., ConsumerService], bootstrap: str, queue: str, new_topic: NewTopic, produce: Produce
 ) -> None:
@@ -241,6 +242,7 @@ async def test_without_a_dead_letter_topic_a_record_is_tried_in_every_delivery_a
     assert await left_in(bootstrap, queue, orders, 0) == []
 
 
+@pytest.mark.slow(8)
 async def test_delays_that_are_too_long_for_a_lock_are_kept_by_retry_topics(
     make: Callable[..., ConsumerService],
     bootstrap: str,
@@ -363,6 +365,7 @@ async def test_a_stop_finishes_what_runs_and_gives_back_the_rest(
     assert await left_in(bootstrap, queue, orders, 0) == []
 
 
+@pytest.mark.slow(17)
 async def test_a_handler_that_hangs_loses_its_record_to_others_and_the_probes_say_so(
     make: Callable[..., ConsumerService], bootstrap: str, queue: str, orders: str
 ) -> None:
@@ -393,6 +396,7 @@ async def test_a_handler_that_hangs_loses_its_record_to_others_and_the_probes_sa
     assert await left_in(bootstrap, queue, orders, 0) == []
 
 
+@pytest.mark.slow(17)
 async def test_what_a_plain_function_hangs_at_is_handled_beside_it(
     make: Callable[..., ConsumerService], bootstrap: str, queue: str, orders: str
 ) -> None:
@@ -480,6 +484,7 @@ def handle(record: LockedRecord) -> None:
 """
 
 
+@pytest.mark.slow(8)
 async def test_workers_share_one_partition_and_end_with_0(
     bootstrap: str, queue: str, new_topic: NewTopic, produce: Produce, tmp_path: Path
 ) -> None:
