@@ -177,6 +177,18 @@ def _prepare_librdkafka(suite: Suite, cache: Path) -> Path:
 
 
 def _librdkafka(suite: Suite, folder: Path, target: Target, only: Sequence[str]) -> Command:
+    # -Q: the size that its makers run on each change
+    return _run_librdkafka(suite, folder, target, only, "-Q", "-p1" if only else "-p4")
+
+
+def _librdkafka_share(suite: Suite, folder: Path, target: Target, only: Sequence[str]) -> Command:
+    # they wait most of the time
+    return _run_librdkafka(suite, folder, target, only or _LIBRDKAFKA_SHARE, "-p1" if only else "-p8")
+
+
+def _run_librdkafka(
+    suite: Suite, folder: Path, target: Target, only: Sequence[str], *options: str
+) -> Command:
     tests = folder / "tests"
     (tests / "test.conf").write_text(f"bootstrap.servers={target.bootstrap}\ntest.timeout.multiplier=4\n")
     environment = {
@@ -185,8 +197,8 @@ def _librdkafka(suite: Suite, folder: Path, target: Target, only: Sequence[str])
         **({"TESTS": ",".join(name[:4] for name in only)} if only else {}),
         "LD_LIBRARY_PATH": f"{folder}/src:{folder}/src-cpp",
     }
-    # -L: without those that need no broker; -Q: the size that its makers run on each change
-    return Command(("./test-runner", "-L", "-Q", "-p1" if only else "-p4"), tests, environment)
+    # -L: without those that need no broker
+    return Command(("./test-runner", "-L", *options), tests, environment)
 
 
 AIOKAFKA = "AIOKAFKA_CHECKOUT"
@@ -232,8 +244,6 @@ def _aiokafka(suite: Suite, folder: Path, target: Target, only: Sequence[str]) -
     )
 
 
-_SHARE = "share groups (KIP-932), which kohort does not have"
-
 _CREATED_AT_ONCE = (
     "a Metadata request that creates a topic describes it; Apache Kafka answers first that there is none"
 )
@@ -276,11 +286,6 @@ SUITES = (
         command=_kgo,
         read=read_go,
         left_out={
-            "kgo:TestShareGroup": _SHARE,
-            "kgo:TestShareGroupETL": _SHARE,
-            "kgo:TestShareGroupAckOnClose": _SHARE,
-            "kgo:TestShareGroupOffsetsAdmin": _SHARE,
-            "kgo:TestConsumeRegexShareSkipsInternal": _SHARE,
             "kgo:TestOAuthAuth": "logs in with a token that nobody signed, which kohort lets nobody do",
         },
     ),
@@ -342,13 +347,23 @@ SUITES = (
         command=_librdkafka,
         read=read_librdkafka,
         left_out={
-            **dict.fromkeys(_LIBRDKAFKA_SHARE, _SHARE),
+            **dict.fromkeys(_LIBRDKAFKA_SHARE, "share groups (KIP-932): run by librdkafka-share, whole"),
             **dict.fromkeys(_LIBRDKAFKA_SCRIPTS, "runs shell scripts of an Apache Kafka (KAFKA_PATH)"),
             "0103_transactions": "its topics have three replicas: needs three brokers",
         },
         known={
             "0081_admin": "alters `sasl.kerberos.min.time.before.relogin`, which kohort does not know",
         },
+    ),
+    Suite(
+        name="librdkafka-share",
+        version="2.15.0",
+        source=f"a checkout, named by `{LIBRDKAFKA}`",
+        prepare=_prepare_librdkafka,
+        command=_librdkafka_share,
+        read=read_librdkafka,
+        left_out={},
+        settings={"group.share.min.record.lock.duration.ms": "1000"},
     ),
     Suite(
         name="aiokafka",
