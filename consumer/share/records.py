@@ -4,38 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from types import TracebackType
-from typing import NamedTuple, Protocol
+from typing import Protocol
 from uuid import UUID
 
 from ...protocol import AcknowledgeType, TopicPartition
 from ..errors import ConsumerError
 from ..record import Headers
 
+#: A partition's number has 31 bits.
+_PARTITION_BITS = 32
 
-class _PartitionFields(NamedTuple):
+
+class PartitionId(int):
+    """A partition of a topic that may be remade under the same name.
+
+    A number, because it is looked up several times with each record: the hash of a tuple with a UUID takes
+    longer than all else in that. It is the same in every process, so that simulations can be repeated.
+    """
+
     topic_id: UUID
     partition: int
 
-
-class PartitionId(_PartitionFields):
-    """A partition of a topic that may be remade under the same name.
-
-    There is one object for each, which is known by its identity: with each record it is looked up several
-    times, and the hash of a UUID takes longer than all else in that.
-    """
-
-    __slots__ = ()
-
     def __new__(cls, topic_id: UUID, partition: int) -> PartitionId:
-        fields = topic_id, partition
-        found = _PARTITIONS.get(fields)
-        return _PARTITIONS.setdefault(fields, super().__new__(cls, *fields)) if found is None else found
+        made = super().__new__(cls, topic_id.int << _PARTITION_BITS | partition)
+        made.topic_id, made.partition = topic_id, partition
+        return made
 
-    __eq__ = object.__eq__
-    __hash__ = object.__hash__
-
-
-_PARTITIONS: dict[tuple[UUID, int], PartitionId] = {}
+    def __repr__(self) -> str:
+        return f"PartitionId({self.topic_id}, {self.partition})"
 
 
 class AlreadyAcknowledgedError(ConsumerError):

@@ -101,7 +101,7 @@ class ApplicationLedger:
     ) -> AppDelivery:
         """A consumer has given a record to its application; it keeps locks for ``holds_ms`` if it can."""
         key, lock, now = (
-            RecordKey(TopicPlace(*record.place), record.offset),
+            RecordKey(TopicPlace(record.place.topic_id, record.partition), record.offset),
             record.lock,
             self._world.heap.now,
         )

@@ -243,7 +243,9 @@ class ConsumerMember(SharingProcess):
         if isinstance(event, LockLost):
             self._ledger.on_event(event, closes=self._closes)
         elif isinstance(event, ShareAssignmentChanged) and self.consumer is not None:
-            self.assigned = frozenset(TopicPlace(*place) for place in self.consumer._member.assignment)
+            self.assigned = frozenset(
+                TopicPlace(each.topic_id, each.partition) for each in self.consumer._member.assignment
+            )
 
     def sending(self, call: SimulatedCall, _answer: AnyFuture) -> None:
         if call.api_key in READS:
@@ -286,7 +288,7 @@ class ConsumerMember(SharingProcess):
             await self._flush_some(consumer)
 
     def _got(self, consumer: ShareConsumer, record: ShareRecord) -> AppDelivery:
-        place, now = TopicPlace(*record.place), consumer.state
+        place, now = TopicPlace(record.place.topic_id, record.partition), consumer.state
         if now.locked + now.buffered > self._habits.most_locked:
             self.world.found("S16", f"{self} has {now}, at most {self._habits.most_locked}")
         self._work.on_records(place, record.topic, {record.offset: record.value or b""})

@@ -87,7 +87,8 @@ def test_ranges_are_ascending_apart_as_few_as_possible_and_say_the_same(
         assert before.last < after.first - 1 or before.verdict is not after.verdict
 
 
-def test_a_partition_has_one_object_however_often_it_is_named() -> None:
-    assert PartitionId(ORDERS, 0) is A
-    assert len({A, B, C, PartitionId(BILLS, 0)}) == 3
-    assert sorted([C, B, A]) == [A, B, C]
+def test_partitions_are_told_apart_and_ordered_by_topic_and_number() -> None:
+    last = PartitionId(ORDERS, 2**31 - 1)
+    assert sorted([C, last, B, A]) == [A, B, last, C]
+    assert len({A, B, C, last, PartitionId(ORDERS, 0)}) == 4
+    assert (last.topic_id, last.partition, hash(A)) == (ORDERS, 2**31 - 1, hash(PartitionId(ORDERS, 0)))
