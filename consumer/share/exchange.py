@@ -383,7 +383,7 @@ class ShareExchange:
         places = self._places_at(node)
         taken = self.locks.take_waiting(places) if session.is_open else {}
         wait_ms = config.fetch_max_wait_ms
-        if not room:
+        if not room or (taken and self.locks.flushes):
             wait_ms = 0
         elif taken or self.locks.count(self.locks.held) or self._sharing > config.max_locked_records:
             wait_ms = min(wait_ms, BUSY_WAIT_MS)

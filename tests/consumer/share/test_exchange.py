@@ -208,6 +208,56 @@ def test_few_records_are_handled_before_the_next_fetch_which_carries_what_is_sai
     assert said == [first]
 
 
+def test_a_fetch_that_carries_what_a_flush_waits_for_waits_for_no_records() -> None:
+    bench = Bench(FakeBroker(orders(2)))
+
+    async def work() -> None:
+        await asyncio.sleep(0.05)
+        for record in bench.records:
+            record.accept()
+        flush = bench.locks.begin_flush()
+        await asyncio.sleep(0.12)
+        assert not flush.left
+
+    bench.run(work)
+    (carrying,) = [
+        body
+        for body in bench.broker.fetches
+        if any(t.partitions[0].acknowledgement_batches for t in body.topics)
+    ]
+    assert carrying.max_wait_ms == 0
+
+
+def test_locks_end_when_another_broker_leads_and_records_are_asked_for_there() -> None:
+    bench = Bench(FakeBroker(orders(1)))
+    asked: list[object] = []
+    send = bench.broker.request
+
+    async def note(node_id: object, api_key: object, body: Any, **named: object) -> Any:
+        asked.append(node_id)
+        return await send(node_id, api_key, body, **named)
+
+    bench.broker.request = note  # type: ignore[method-assign]
+
+    async def work() -> None:
+        await asyncio.sleep(1)
+        other = NODE + 1
+        partition = {0: PartitionMetadata(0, other, 1, (NODE, other))}
+        nodes = {number: Node(number, Address("localhost", number)) for number in (NODE, other)}
+        bench.broker._state = ClusterMetadata(
+            nodes=nodes, topics={"orders": TopicMetadata("orders", ORDERS, partition)}
+        )
+        bench.exchange.assigned()
+        await asyncio.sleep(1)
+        assert asked[-1] == other
+        (record,) = bench.records
+        assert record.lost
+
+    bench.run(work)
+    (event,) = [event for event in bench.events if isinstance(event, LockLost)]
+    assert event.reason == "its partition has another leader"
+
+
 def test_while_records_wait_for_the_user_verdicts_go_in_a_request_of_their_own() -> None:
     bench = Bench(FakeBroker(orders(4)), max_locked_records=4)
     bench.buffered = 3
