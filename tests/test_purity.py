@@ -18,7 +18,8 @@ OUTSIDE: dict[str, set[str]] = {
         *("done/committer.py", "group/partition_weights.py", "group/zookeeper.py"),
         *("reading/fetched_records.py", "reading/fetcher.py", "reading/user_decoders.py"),
         *("run/closing.py", "run/driver.py", "run/handover.py", "run/watchdogs.py"),
-        *("share/consumer.py", "share/event_lines.py", "share/exchange.py"),
+        *("share/blocking.py", "share/consumer.py", "share/event_lines.py", "share/exchange.py"),
+        "share/member.py",
     },
     "coordinator": {
         *("engine/events.py", "engine/runner.py", "engine/runtime.py"),
