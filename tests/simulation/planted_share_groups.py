@@ -247,6 +247,18 @@ _AT_COORDINATOR = (
         "pass",
     ),
     _Bug(
+        "a change of a state is carried out though a later one was",
+        "share_state.order:StateOrder.admit",
+        "if order < newest:",
+        "if False:",
+    ),
+    _Bug(
+        "a change of a state that comes again is carried out again",
+        "share_state.order:StateOrder.admit",
+        "if order == newest and is_done:",
+        "if False:",
+    ),
+    _Bug(
         "the log of states is not cut",
         "share_state.shards:_on_prune_timer",
         "if state.cut is None and state.needed_from > state.pruned_offset:",
@@ -332,6 +344,12 @@ _IN_GROUP = (
         "coordinator.share_groups.delete:handle_delete_group",
         "if not topics:",
         "if True:",
+    ),
+    _Bug(
+        "topics that were deleted while nobody led a group stay in it",
+        "coordinator.share_groups:_resume_groups",
+        "look_for_deleted_topics(shard, group_id, now_ms)",
+        "pass",
     ),
     _Bug(
         "a state is replaced with the epoch that it had",

@@ -109,7 +109,7 @@ class _Known:
 
     def add(self, past: _Known) -> None:
         """What was done in a life before may be done in this one."""
-        self.first = min(self.first, past.first)
+        self.first = max(self.first, past.first)
         self.given |= past.given
         self.ended |= past.ended
         for offset, count in past.deliveries.items():
