@@ -128,10 +128,13 @@ class ShareWorld(ClusterWorld):
         }
 
     def _newest_image_of(self, name: str) -> TopicImage | None:
-        """A topic as the active controller knows it, or whoever is there."""
-        running = [broker.parts for broker in self.brokers.values() if broker.parts is not None]
-        running.sort(key=lambda parts: not parts.node.control.is_active)
-        return running[0].node.image.topic(name) if running else None
+        """A topic as the active controller knows it, or whoever is there; not one that has just started, and
+        knows no topics yet.
+        """
+        nodes = [broker.parts.node for broker in self.brokers.values() if broker.parts is not None]
+        nodes = [node for node in nodes if any(node.image.topics())]
+        nodes.sort(key=lambda node: not node.control.is_active)
+        return nodes[0].image.topic(name) if nodes else None
 
     def values_of(self, partition: Partition) -> Mapping[int, bytes]:
         """Return what is in a partition, by offset."""
