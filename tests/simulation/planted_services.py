@@ -183,8 +183,8 @@ SERVICE_BUGS = (
     _Bug(
         "a handler that fails has handled its records",
         "service._handlers:Handler._after_failure",
-        "if delay_ms is not None:",
-        "return None\n    if delay_ms is not None:",
+        "if delay_ms is not None and self._can_wait(records, delay_ms):",
+        "return None\n    if delay_ms is not None and self._can_wait(records, delay_ms):",
     ),
     _Bug(
         "a dead letter is not written",
