@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .simulation import SimulationFailed, simulate
     from .simulation.cluster import simulate_cluster
     from .simulation.services import simulate_service
-    from .simulation.share_consumers import simulate_share_consumers
+    from .simulation.share_consumers import simulate_share_consumers, simulate_share_services
     from .simulation.share_groups import simulate_share_groups
     from .simulation.transactions import simulate_transactions
 
@@ -37,6 +37,7 @@ _LAZY = {
     "simulate_cluster": "simulation.cluster",
     "simulate_share_consumers": "simulation.share_consumers",
     "simulate_share_groups": "simulation.share_groups",
+    "simulate_share_services": "simulation.share_consumers",
     "simulate_transactions": "simulation.transactions",
 }
 
@@ -62,5 +63,6 @@ __all__ = [
     "simulate_service",
     "simulate_share_consumers",
     "simulate_share_groups",
+    "simulate_share_services",
     "simulate_transactions",
 ]

@@ -11,7 +11,12 @@ from typing import Any, Final
 from . import SimulationFailed, SimulationReport, simulate, trace
 from .cluster import simulate_cluster, trace_cluster
 from .services import simulate_service, trace_service
-from .share_consumers import simulate_share_consumers, trace_share_consumers
+from .share_consumers import (
+    simulate_share_consumers,
+    simulate_share_services,
+    trace_share_consumers,
+    trace_share_services,
+)
 from .share_groups import simulate_share_groups, trace_share_groups
 from .transactions import simulate_transactions, trace_transactions
 
@@ -21,6 +26,7 @@ KINDS: Final[dict[str, tuple[Callable[..., SimulationReport], Callable[..., Any]
     "transactions": (simulate_transactions, trace_transactions),
     "cluster": (simulate_cluster, trace_cluster),
     "share_consumers": (simulate_share_consumers, trace_share_consumers),
+    "share_services": (simulate_share_services, trace_share_services),
     "share_groups": (simulate_share_groups, trace_share_groups),
 }
 
@@ -49,6 +55,7 @@ def main() -> int:
     parser.add_argument("--cluster", action="store_true", help="schedules of several brokers")
     parser.add_argument("--share-groups", action="store_true", help="the same with a share group")
     parser.add_argument("--share-consumers", action="store_true", help="of the consumer of share groups")
+    parser.add_argument("--share-services", action="store_true", help="of services on share groups")
     given = parser.parse_args()
     if given.crashes and any(getattr(given, kind) for kind in KINDS):
         parser.error("--crashes are of the coordinator's schedules: give no other kind")

@@ -27,6 +27,7 @@ from kohort.testing import (
     simulate_service,
     simulate_share_consumers,
     simulate_share_groups,
+    simulate_share_services,
     simulate_transactions,
 )
 from kohort.testing.simulation import SimulationReport, Stats
@@ -97,6 +98,7 @@ KINDS: Final = {
     "brokers": Kind(partial(simulate_cluster, go_on=True), 8, 10),
     "share groups": Kind(partial(simulate_share_groups, go_on=True), 4, 10),
     "share consumers": Kind(partial(simulate_share_consumers, go_on=True), 4, 10),
+    "share services": Kind(partial(simulate_share_services, go_on=True), 2, 10),
     "logs cut at every byte": Kind(cut_logs, 1, 1),
     "logs, each operation fails": Kind(fail_operations, 1, 1),
 }

@@ -1,4 +1,4 @@
-"""Bugs planted in the share consumer: see ``planted``.
+"""Bugs planted in the share consumer, and in services on share groups: see ``planted``.
 
 ``python -m tests.simulation.planted_share_consumers`` writes their table of docs/simulation.md.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from functools import partial
 
-from kohort.testing import simulate_share_consumers
+from kohort.testing import simulate_share_consumers, simulate_share_services
 from tests.simulation.planted import Bug, look_for
 
 _Bug = partial(Bug, simulate=simulate_share_consumers)
@@ -148,7 +148,31 @@ _CONSUMER = (
     ),
 )
 
-SHARE_CONSUMER_BUGS = (*_LOCKS, *_EXCHANGE, *_CONSUMER)
+_SERVICE = (
+    Bug(
+        "what a service cannot handle is rejected without a letter",
+        "service._handlers:Handler._set_aside",
+        "await send(topic, record, error, attempt, due_ms)",
+        "pass",
+        simulate_share_services,
+    ),
+    Bug(
+        "what a service has set aside is accepted",
+        "service._handlers:Handler._set_aside",
+        "reject(record)",
+        "pass",
+        simulate_share_services,
+    ),
+    Bug(
+        "a handler of a share group that fails has handled its records",
+        "service._handlers:Handler._after_failure",
+        "if delay_ms is not None and self._can_wait(records, delay_ms):",
+        "return None\n    if delay_ms is not None:",
+        simulate_share_services,
+    ),
+)
+
+SHARE_CONSUMER_BUGS = (*_LOCKS, *_EXCHANGE, *_CONSUMER, *_SERVICE)
 
 
 if __name__ == "__main__":

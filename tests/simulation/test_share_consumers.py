@@ -1,4 +1,5 @@
-"""The share consumer on several brokers through drawn faults: no schedule breaks an invariant.
+"""The share consumer, and services on it, on several brokers through drawn faults: no schedule breaks an
+invariant.
 
 Covers: testing/simulation/share_consumers/_world.py.
 """
@@ -9,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from kohort.testing import simulate_share_consumers
+from kohort.testing import simulate_share_consumers, simulate_share_services
 from kohort.testing.simulation.share_consumers import trace_share_consumers
 
 SCHEDULES = 12
@@ -39,4 +40,12 @@ def test_no_schedule_of_share_consumers_breaks_an_invariant() -> None:
     # records whose acknowledgement was answered
     assert stats.commits > 50 * SCHEDULES
     assert stats.crashes > SCHEDULES // 2
+    assert stats.incidents > 3 * SCHEDULES
+
+
+@pytest.mark.slow(10)
+def test_no_schedule_of_services_on_a_share_group_breaks_an_invariant() -> None:
+    stats = simulate_share_services(SCHEDULES).stats
+    assert stats.schedules == SCHEDULES
+    assert stats.commits > 50 * SCHEDULES
     assert stats.incidents > 3 * SCHEDULES

@@ -31,9 +31,10 @@ _ON: Final = 0.4
 
 @dataclass(slots=True)
 class ShareConsumerPlan(SharePlan):
-    """``calm``: members come and go, and nothing else goes wrong."""
+    """``calm``: members come and go, and nothing else goes wrong. ``services``: members are services."""
 
     calm: bool = False
+    services: bool = False
 
 
 def draw_consumer_plan(seed: int) -> ShareConsumerPlan:
@@ -48,6 +49,13 @@ def draw_consumer_plan(seed: int) -> ShareConsumerPlan:
     kinds = _OF_MEMBERS if plan.calm else _OF_MEMBERS | WAYS
     on = {name for name in kinds if rng.random() < _ON}
     plan.incidents += draw_incidents(rng, kinds, on, plan.faults_ms, longest_ms=LONGEST_MS, letter="c")
+    return plan
+
+
+def draw_service_plan(seed: int) -> ShareConsumerPlan:
+    """The plan of a seed for services."""
+    plan = draw_consumer_plan(seed)
+    plan.services = True
     return plan
 
 

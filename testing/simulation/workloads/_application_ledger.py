@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from itertools import pairwise
@@ -65,6 +65,10 @@ class AppDelivery:
         ended = "open" if self.outcome is None else self.outcome.value
         return f"{self.member} (the {self.count}. time, said {said}, {ended})"
 
+    def says(self, verdict: int | None) -> bool:
+        """Whether that is what the application says of it."""
+        return verdict == self.said
+
     @property
     def is_over(self) -> bool:
         """Whether its lock has ended, or may have: others may have the record by then."""
@@ -76,12 +80,25 @@ class AppDelivery:
         return self.outcome is not None or self.record.lock is None
 
 
-class ApplicationLedger:
-    """``calm``: there are no faults, but for members that come and go."""
+class HandledDelivery(AppDelivery):
+    """One of a service: its handlers say only what they have done."""
 
-    def __init__(self, world: AnyWorld, *, calm: bool) -> None:
+    def says(self, verdict: int | None) -> bool:
+        return verdict is None or (verdict == AcknowledgeType.ACCEPT) == (self.said is AcknowledgeType.ACCEPT)
+
+
+class ApplicationLedger:
+    """``calm``: there are no faults, but for members that come and go. ``letters``: what cannot be handled is
+    written to another topic, and rejected then.
+    """
+
+    def __init__(self, world: AnyWorld, *, calm: bool, letters: bool = False) -> None:
         self._world = world
         self._calm = calm
+        self._letters = letters
+        # what was rejected, for which there has to be a letter
+        self._set_aside: set[RecordKey] = set()
+        self._closing: set[str] = set()
         # in the order in which applications got them
         self._of: dict[RecordKey, list[AppDelivery]] = defaultdict(list)
         self._by_record: dict[ShareRecord, AppDelivery] = {}
@@ -106,8 +123,11 @@ class ApplicationLedger:
             self._world.heap.now,
         )
         acquired_ms = now if lock is None else lock.acquired_ms
-        entry = AppDelivery(member, key, record, record.delivery_count, acquired_ms + holds_ms, told)
-        if lock is None or lock.deadline_ms <= now or record.verdict is not None:
+        make = HandledDelivery if self._letters else AppDelivery
+        entry = make(member, key, record, record.delivery_count, acquired_ms + holds_ms, told)
+        # a service may begin with a record whose lock cannot be renewed, and ends as it waits for its handler
+        has_ended = lock is None or (lock.deadline_ms <= now and not self._letters)
+        if has_ended or record.verdict is not None:
             self._world.found("Q12", f"{member} delivers {record}, whose lock has ended")
         counts = self._given[member_id, key]
         if record.delivery_count not in counts:
@@ -122,21 +142,21 @@ class ApplicationLedger:
     def _check_calm(self, entry: AppDelivery) -> None:
         now = self._world.heap.now
         for before in self._of[entry.key]:
-            if (
-                before.said is not AcknowledgeType.RELEASE
-                and not before.is_over
-                and now < before.until_ms - _MARGIN_MS
-            ):
+            given_back = before.said is AcknowledgeType.RELEASE
+            # who closes gives back what it has said nothing of
+            given_back = given_back or (before.said is None and before.member in self._closing)
+            if not (given_back or before.is_over) and now < before.until_ms - _MARGIN_MS:
                 self._world.found("Q15", f"{entry} has {entry.key}, as had {before}")
 
-    def on_event(self, event: LockLost, *, closes: bool) -> None:
-        """A consumer has told that the lock of a record is lost; ``closes``: it is about to end."""
+    def on_event(self, event: LockLost) -> None:
+        """A consumer has told that the lock of a record is lost."""
         entry = self._by_record.get(event.record)
         if entry is not None and entry.outcome is not DeliveryEnd.GONE:
             if entry.outcome is DeliveryEnd.COUNTS:
                 self._world.found("Q13", f"of what counts the lock is lost: {entry}, {event.reason}")
-            if event.verdict is not entry.said:
+            if not entry.says(event.verdict):
                 self._world.found("Q13", f"{entry}, and the event has {event.verdict}")
+            closes = entry.member in self._closing
             if self._calm and not closes and self._world.heap.now < entry.until_ms - _MARGIN_MS:
                 self._world.found("Q15", f"{entry} of {entry.key} is lost: {event.reason}")
             entry.outcome = DeliveryEnd.LOST
@@ -155,15 +175,20 @@ class ApplicationLedger:
             if entry.outcome is None:
                 entry.outcome = DeliveryEnd.COUNTS if error is None else DeliveryEnd.UNKNOWN
 
+    def on_closing(self, member: str) -> None:
+        """A member begins to close its consumer."""
+        self._closing.add(member)
+
     def on_gone(self, member: str) -> None:
         """A member has closed its consumer, or was killed: what was open is so for good."""
+        self._closing.discard(member)
         for entry in self._by_record.values():
             if entry.member == member and entry.outcome is None:
                 entry.outcome = DeliveryEnd.GONE
 
-    def open_of(self, member: str) -> list[AppDelivery]:
-        """Return what a member has not been told the end of."""
-        return [each for each in self._by_record.values() if each.member == member and each.outcome is None]
+    def delivery_of(self, record: ShareRecord) -> AppDelivery | None:
+        """Return the delivery of a record, if the application has it already."""
+        return self._by_record.get(record)
 
     # --- what is said to brokers --------------------------------------------------------------------------
 
@@ -184,10 +209,13 @@ class ApplicationLedger:
 
     def _check_said(self, key: RecordKey, kind: int, entry: AppDelivery | None) -> None:
         """What is not delivered is released, and so may be what is lost."""
-        if entry is None or entry.is_answered:
-            is_true = kind == AcknowledgeType.RELEASE or (entry is not None and kind == entry.said)
+        if kind == AcknowledgeType.REJECT and self._letters:
+            self._set_aside.add(key)
+            is_true = entry is None or entry.is_answered or entry.says(kind)
+        elif entry is None or entry.is_answered:
+            is_true = kind == AcknowledgeType.RELEASE or (entry is not None and entry.says(kind))
         else:
-            is_true = entry.said == kind
+            is_true = entry.says(kind)
         if not is_true:
             self._world.found(
                 "Q11", f"{AcknowledgeType(kind).name} is said of {key}; the application: {entry}"
@@ -206,10 +234,16 @@ class ApplicationLedger:
     # --- the end ------------------------------------------------------------------------------------------
 
     def check(
-        self, place: TopicPlace, records: Iterable[int], exhausted: Collection[int], done: Collection[int]
+        self,
+        place: TopicPlace,
+        records: Mapping[int, bytes],
+        exhausted: Collection[int],
+        done: Collection[int],
+        letters: Collection[bytes],
     ) -> None:
         """Check what became of the records of a partition. ``exhausted`` were given as often as they may be,
-        and ``done`` are those of which a broker has answered that they are accepted, or rejected.
+        and ``done`` are those of which a broker has answered that they are accepted, or rejected. ``letters``
+        are the values of those that were set aside.
         """
         wanted = set(records)
         if gaps := sorted(wanted & {key.offset for key in self._gaps if key.place == place}):
@@ -217,7 +251,10 @@ class ApplicationLedger:
         for offset in sorted(wanted):
             entries = self._of.get(RecordKey(place, offset), [])
             final = [entry for entry in entries if entry.said in _FINAL]
-            if not final and offset not in exhausted:
+            in_letter = records[offset] in letters
+            if RecordKey(place, offset) in self._set_aside and not in_letter:
+                self._world.fail("Q14", f"{offset} of {place} is set aside, and no letter has it")
+            if not final and offset not in exhausted and not in_letter:
                 text = ", ".join(map(str, entries))
                 self._world.fail(
                     "Q14", f"{offset} of {place} is done, and no application has said so: {text}"
@@ -234,7 +271,8 @@ class ApplicationLedger:
             self._world.fail("Q13", f"more than one counts of {text}")
         if counts and not is_done:
             self._world.fail("Q13", f"no broker has answered that it is done, of {text}")
-        if is_done and final and all(entry.outcome is DeliveryEnd.LOST for entry in final):
+        all_lost = all(entry.outcome is DeliveryEnd.LOST for entry in final)
+        if is_done and final and all_lost and RecordKey(place, offset) not in self._set_aside:
             self._world.fail("Q13", f"all are told to be lost, and one counts, of {text}")
         for before, after in pairwise(entries):
             is_told = before.told and after.told

@@ -426,9 +426,9 @@ class Sharing(Workload):
                 values = {offset: value for offset, value in values.items() if self._is_wanted(value)}
             self._check_records(place, values, partition.log_start_offset, partition.log_end_offset)
 
-    def _check_records(self, place: TopicPlace, offsets: Iterable[int], start: int, end: int) -> None:
+    def _check_records(self, place: TopicPlace, values: Mapping[int, bytes], start: int, end: int) -> None:
         """Check what became of the records of a partition, once all is settled."""
-        self.ledger.check(place, offsets, start, end)
+        self.ledger.check(place, values, start, end)
 
     def _is_wanted(self, value: bytes) -> bool:
         transaction = self._transactions.transactions[int(value.split()[0])]

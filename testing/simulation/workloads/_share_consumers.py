@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -15,11 +15,13 @@ from ..engine._network import SimulatedCall
 from ..engine._phases import Left
 from ..engine._plan import Incident
 from ._application_ledger import ApplicationLedger
+from ._consuming_process import ConsumingProcess
 from ._record_ledger import RecordLedger
 from ._share import ShareGroupView, Sharing
 from ._share_application import ConsumerMember
 from ._share_ledger import READS
 from ._share_member import SharingProcess
+from ._share_service import LETTERS, ServiceMember
 from ._transaction_ledger import TransactionLedger
 
 #: Incidents of the way between a member and a broker.
@@ -32,7 +34,7 @@ _WITHIN_MS: Final = 1_000
 
 
 class ConsumerSharing(Sharing):
-    """As ``Sharing``, with members that are applications."""
+    """As ``Sharing``, with members that are applications, or services."""
 
     def __init__(
         self,
@@ -43,17 +45,18 @@ class ConsumerSharing(Sharing):
         transactions: TransactionLedger,
     ) -> None:
         super().__init__(world, view, topics, records, transactions)
-        self.applications = ApplicationLedger(world, calm=world.plan.calm)
+        self.applications = ApplicationLedger(world, calm=world.plan.calm, letters=world.plan.services)
         # by member: when it asked for nothing
         self._in_vain: dict[str, deque[int]] = {}
 
     def _make_member(self, name: str) -> SharingProcess:
-        return ConsumerMember(self._world, self, name)
+        kind = ServiceMember if self._plan.services else ConsumerMember
+        return kind(self._world, self, name)
 
     def meet(self, incident: Incident) -> bool:
         if incident.kind not in (SLOW, CUT):
             return super().meet(incident)
-        members = [member for member in self._members if isinstance(member, ConsumerMember)]
+        members = [member for member in self._members if isinstance(member, ConsumingProcess)]
         until_ms, broker = self._world.heap.now + incident.length_ms, self._world.met.number
         if members:
             member = members[incident.who % len(members)]
@@ -94,7 +97,7 @@ class ConsumerSharing(Sharing):
             self._world.found("S17", f"{text}, and nothing comes of it")
         times.append(now)
 
-    def on_closed(self, member: ConsumerMember) -> None:
+    def on_closed(self, member: ConsumingProcess) -> None:
         for broker, known in self._view.share_sessions():
             if known == member.member_id:
                 self._world.found("Q15", f"{member} has closed, and {broker} has its session")
@@ -113,16 +116,23 @@ class ConsumerSharing(Sharing):
         held = (left for each in self._members if (left := _find_held(each)))
         return super().unsettled() or next(held, None)
 
-    def _check_records(self, place: TopicPlace, offsets: Iterable[int], start: int, end: int) -> None:
-        super()._check_records(place, offsets, start, end)
+    def _check_records(self, place: TopicPlace, values: Mapping[int, bytes], start: int, end: int) -> None:
+        super()._check_records(place, values, start, end)
         known = self.ledger.of(place)
-        due = {offset for offset in offsets if start <= offset < end}
-        self.applications.check(place, due, self.ledger.exhausted(place), known.done)
+        due = {offset: value for offset, value in values.items() if start <= offset < end}
+        exhausted = self.ledger.exhausted(place)
+        self.applications.check(place, due, exhausted, known.done, self._letters())
+
+    def _letters(self) -> frozenset[bytes]:
+        """Values of the records that were set aside."""
+        where = self._view.places_of([LETTERS]).values()
+        found = (self._view.values_of(self._world.partition_at(place)) for place in where)
+        return frozenset(value for values in found for value in values.values())
 
 
 def _find_held(member: SharingProcess) -> Left:
     """What a consumer has in hand though all is done."""
-    consumer = member.consumer if isinstance(member, ConsumerMember) else None
+    consumer = member.consumer if isinstance(member, ConsumingProcess) else None
     if consumer is None:
         return "B8", f"{member} has no consumer"
     now = consumer.state
