@@ -155,6 +155,7 @@ class LoopThread:
             self._over = True
             for future in list(self._asked):
                 future.cancel()
+            self.loop.run_until_complete(self._cancel_others())
             self.loop.close()
 
     def _begin_end(self) -> None:
@@ -162,8 +163,13 @@ class LoopThread:
             self._ending = self.loop.create_task(self._cancel_all())
 
     async def _cancel_all(self) -> None:
+        await self._cancel_others()
+        self.loop.call_soon(self.loop.stop)
+
+    async def _cancel_others(self) -> None:
+        # what was asked for just now begins first
+        await asyncio.sleep(0)
         others = asyncio.all_tasks() - {asyncio.current_task()}
         for task in others:
             task.cancel()
         await asyncio.gather(*others, return_exceptions=True)
-        self.loop.call_soon(self.loop.stop)

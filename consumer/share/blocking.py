@@ -270,8 +270,9 @@ class BlockingShareConsumer:
     def _wait(self, thread: LoopThread, work: Coroutine[object, None, T]) -> T:
         try:
             return thread.run(work)
-        except (CancelledError, RuntimeError):
-            if thread.is_alive:
+        except (CancelledError, RuntimeError) as error:
+            # nothing but the end of the loop cancels what threads ask for
+            if isinstance(error, RuntimeError) and thread.is_alive and not thread.loop.is_closed():
                 raise
             raise ConsumerClosedError("this consumer has been closed") from None
 

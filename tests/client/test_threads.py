@@ -125,3 +125,27 @@ def test_what_runs_when_a_loop_stops_is_cancelled_and_whoever_waits_for_it_is_to
     work = _thread_id()
     with pytest.raises(RuntimeError):
         loop.submit(work)
+
+
+def test_work_that_is_asked_for_while_the_loop_ends_is_ended_too() -> None:
+    loop, begun, late = LoopThread("orders"), threading.Event(), list[str]()
+
+    async def work_late() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            late.append("ended")
+
+    async def ask_at_the_end() -> None:
+        try:
+            begun.set()
+            await asyncio.Event().wait()
+        finally:
+            loop.submit(work_late())
+            for _ in range(3):
+                await asyncio.sleep(0)
+
+    loop.submit(ask_at_the_end())
+    assert begun.wait(10)
+    loop.stop()
+    assert late == ["ended"]

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from concurrent.futures import CancelledError
 
 import pytest
 
@@ -83,6 +84,22 @@ def test_a_loop_ends_when_another_thread_closes_and_calls_are_refused_then(
     consumer.close()
     with pytest.raises(ConsumerClosedError, match="has been closed"):
         consumer.getmany()
+
+
+def test_a_call_that_the_end_of_the_loop_breaks_off_says_that_the_consumer_is_closed() -> None:
+    consumer = BlockingShareConsumer("orders", bootstrap="localhost:9092", group="billing")
+
+    class Ending:
+        is_alive = True
+
+        def run(self, work: Coroutine[object, None, object]) -> object:
+            work.close()
+            raise CancelledError
+
+    consumer._thread = Ending()  # type: ignore[assignment]
+    for call in (consumer.flush, consumer.getmany):
+        with pytest.raises(ConsumerClosedError, match="has been closed"):
+            call()
 
 
 def test_a_loop_that_is_left_and_begun_again_goes_on_and_what_it_leaves_is_given_back_at_the_end(
