@@ -103,6 +103,8 @@ class LoopThread:
         #: What threads wait for: after the end of the loop none of it is done.
         self._asked: set[Future[Any]] = set()
         self._over = False
+        #: Nothing is asked for between the last look at what is and the end. A signal's handler may ask, too.
+        self._gate = threading.RLock()
         self._ending: asyncio.Task[None] | None = None
         self._thread.start()
 
@@ -112,20 +114,25 @@ class LoopThread:
         return self._thread.is_alive()
 
     @property
+    def is_over(self) -> bool:
+        """Whether the loop takes no work any more."""
+        return self._over
+
+    @property
     def is_current(self) -> bool:
         """Whether this is called in the loop's thread, which must not wait for itself."""
         return threading.current_thread() is self._thread
 
     def submit(self, work: Coroutine[object, None, T]) -> Future[T]:
         """Start ``work`` on the loop; return its future. Raises RuntimeError after ``stop``."""
-        try:
+        with self._gate:
+            if self._over:
+                work.close()
+                raise RuntimeError("this loop has ended")
             future = asyncio.run_coroutine_threadsafe(work, self.loop)
-        except RuntimeError:
-            work.close()
-            raise
         self._asked.add(future)
         future.add_done_callback(self._asked.discard)
-        if self._over:
+        if self.is_over:
             # the loop may have ended without beginning it
             future.cancel()
         return future
@@ -152,7 +159,8 @@ class LoopThread:
         try:
             self.loop.run_forever()
         finally:
-            self._over = True
+            with self._gate:
+                self._over = True
             for future in list(self._asked):
                 future.cancel()
             self.loop.run_until_complete(self._cancel_others())

@@ -272,7 +272,7 @@ class BlockingShareConsumer:
             return thread.run(work)
         except (CancelledError, RuntimeError) as error:
             # nothing but the end of the loop cancels what threads ask for
-            if isinstance(error, RuntimeError) and thread.is_alive and not thread.loop.is_closed():
+            if isinstance(error, RuntimeError) and not thread.is_over:
                 raise
             raise ConsumerClosedError("this consumer has been closed") from None
 
