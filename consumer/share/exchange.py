@@ -383,7 +383,9 @@ class ShareExchange:
         places = self._places_at(node)
         taken = self.locks.take_waiting(places) if session.is_open else {}
         wait_ms = config.fetch_max_wait_ms
-        if not room or (taken and self.locks.flushes):
+        # what was refused as a whole is sent in parts, which do not wait for each other
+        left = self.locks.waiting_since(places) < math.inf
+        if not room or left or (taken and self.locks.flushes):
             wait_ms = 0
         elif taken or self.locks.count(self.locks.held) or self._sharing > config.max_locked_records:
             wait_ms = min(wait_ms, BUSY_WAIT_MS)

@@ -341,6 +341,37 @@ def test_locks_outlast_a_fetch_that_is_refused_unless_the_broker_has_them_no_mor
     bench.run(work)
 
 
+def test_the_parts_of_what_was_refused_do_not_wait_for_each_other() -> None:
+    class Refusing(FakeBroker):
+        async def _fetch(self, body: ShareFetchRequest) -> ShareFetchResponse:
+            said = [each for topic in body.topics for each in topic.partitions[0].acknowledgement_batches]
+            if not any(each.first_offset <= 3 <= each.last_offset for each in said):
+                return await super()._fetch(body)
+            row = PartitionData(0)._replace(acknowledge_error_code=ErrorCode.INVALID_RECORD_STATE)
+            return ShareFetchResponse(
+                acquisition_lock_timeout_ms=LOCK_MS, responses=[ShareFetchableTopicResponse(ORDERS, [row])]
+            )
+
+    bench = Bench(Refusing(orders(8)))
+
+    async def work() -> None:
+        await asyncio.sleep(0.5)
+        for record in bench.records:
+            record.accept()
+        await asyncio.sleep(2)
+
+    bench.run(work)
+    (lost,) = [event.record.offset for event in bench.events if isinstance(event, LockLost)]
+    assert lost == 3
+    sent = [
+        at
+        for at, body in bench.broker.sent
+        if any(topic.partitions[0].acknowledgement_batches for topic in body.topics)
+    ]
+    assert len(sent) > 4
+    assert sent[-1] - sent[0] < BUSY_WAIT_MS
+
+
 def test_locks_are_renewed_while_their_records_are_in_hand() -> None:
     bench = Bench(FakeBroker(orders(2)), max_locked_records=2)
 
