@@ -44,6 +44,9 @@ WHOLE: Final = {
     ApiKey.DELETE_GROUPS: "one step of the coordinator",
     ApiKey.OFFSET_COMMIT: "one step of the coordinator, of kohort.commit.max.partitions at most",
     ApiKey.TXN_OFFSET_COMMIT: "one step of the coordinator",
+    ApiKey.INITIALIZE_SHARE_GROUP_STATE: "one step of the share coordinator",
+    ApiKey.WRITE_SHARE_GROUP_STATE: "one step of the share coordinator",
+    ApiKey.DELETE_SHARE_GROUP_STATE: "one step of the share coordinator",
     ApiKey.WRITE_TXN_MARKERS: "markers are read with two arrays and tagged fields each",
 }
 WHOLE_STEPS_OF_ELEMENT = 200

@@ -30,6 +30,7 @@ from kohort.broker.quotas import QuotaTable
 from kohort.broker.reporting import event_log as _event_log
 from kohort.coordinator.engine import runtime
 from kohort.protocol import ApiKey
+from kohort.share_state.order import StateOrder
 from tests.broker.wire import batch
 from tests.limits.cases import APIS, KINDS, LARGE_TEXT, Case, chosen_cases
 from tests.limits.full_requests import KNOWN, Naming, request_frame
@@ -115,6 +116,7 @@ def small_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_traffic, "MAX_CLIENTS", 4)
     monkeypatch.setattr(runtime, "_MAX_REMEMBERED", 4)
     monkeypatch.setattr(_event_log, "_MAX_REMEMBERED", 4)
+    monkeypatch.setattr(StateOrder.__init__, "__defaults__", (4,))
     monkeypatch.setattr(logging.getLogger("kohort"), "disabled", True)
 
 
