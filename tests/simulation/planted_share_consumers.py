@@ -140,12 +140,6 @@ _CONSUMER = (
         "await self._member.leave()",
         "pass",
     ),
-    _Bug(
-        "a close that takes too long leaves tasks behind",
-        "consumer.share.exchange:ShareExchange._end_tasks",
-        "for task in tasks:\n            task.cancel()",
-        "pass",
-    ),
 )
 
 _SERVICE = (
