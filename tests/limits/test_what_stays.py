@@ -178,6 +178,9 @@ async def remove_what_was_made(broker: PreparedBroker, rules: frozenset[Any]) ->
     await node.group_configs.replace({name: {} for name in node.group_configs.of_group})
     for for_all in (False, True):
         await node.live.set(for_all=for_all, values={})
+    listed = await broker.call(ApiKey.LIST_GROUPS, 5, states_filter=["Empty"], types_filter=["share"])
+    groups = [each.group_id for each in listed.groups]
+    await broker.call(ApiKey.DELETE_GROUPS, 2, groups_names=groups)
 
 
 async def rest(parts: BrokerAssembly) -> None:
@@ -221,8 +224,8 @@ async def kept_after_days(
 async def test_nothing_that_strangers_send_stays(
     tmp_path: Path, clock: MovedClock, soaks: bool, in_cluster: bool
 ) -> None:
-    """Topics, rules, users, quotas and configs stay until they are removed, all else until it expires.
-    Requests that wait are given up with their connections.
+    """Topics, rules, users, quotas, configs and share groups stay until they are removed, all else until it
+    expires. Requests that wait are given up with their connections.
     """
     apis = [each for each in APIS if each.cluster_only == in_cluster]
     async with prepared_broker(tmp_path, in_cluster=in_cluster, settings=SMALL) as broker:
