@@ -133,7 +133,7 @@ class ApplicationLedger:
         if record.delivery_count not in counts:
             text = f"{member} delivers {record}, which brokers have given it as the {sorted(counts)}."
             self._world.found("Q12", text)
-        if self._calm:
+        if self._calm and lock is not None and lock.deadline_ms > now:
             self._check_calm(entry)
         self._of[key].append(entry)
         self._by_record[record] = self._last[member_id][key] = entry

@@ -31,6 +31,8 @@ _PAUSE_S: Final = 0.1
 #: Most requests of a kind that a member may send, but for those about records, and in how many ms.
 _MOST_REQUESTS: Final = 60
 _WITHIN_MS: Final = 1_000
+#: How long a close may take beyond its time, in ms.
+_CLOSE_SLACK_MS: Final = 50
 #: Of members that are given whole batches.
 _NO_LIMIT: Final = 1 << 30
 
@@ -190,10 +192,10 @@ class ConsumingProcess(SharingProcess):
     def _look_at_close(self, began_ms: int, most_ms: int) -> None:
         """Its consumer has closed: that may not have taken longer than so many ms."""
         took = self.world.heap.now - began_ms
-        if took > most_ms and self.stalled_until_ms < began_ms:
+        if took > most_ms + _CLOSE_SLACK_MS and self.stalled_until_ms < began_ms:
             self.world.found("S13", f"{self} closes its consumer in {took} ms, of {most_ms}")
         self._is_closed = True
-        if self._is_calm:
+        if self._is_calm and took < most_ms:
             self._application.on_closed(self)
 
     def _look_for_tasks(self) -> None:

@@ -23,9 +23,6 @@ _VERDICTS: Final = {AcknowledgeType.ACCEPT: 0.75, AcknowledgeType.RELEASE: 0.15,
 _SLOW: Final = 0.08
 _HANGS: Final = 0.01
 _SLOW_S: Final = (0.05, 0.4, 0.9, 1.5, 3.0)
-#: How long a close may take beyond its time, and how long it takes where nothing is wrong, in ms.
-_CLOSE_SLACK_MS: Final = 50
-_CALM_CLOSE_MS: Final = 1_000
 _ALL_ANSWERS_MS: Final = 1_000_000
 
 
@@ -74,9 +71,7 @@ class ConsumerMember(ConsumingProcess):
         timeout_ms = self.rng.choice((300, 5_000))
         self._begin_to_close()
         await consumer.close(drain_timeout_ms=drain_ms, timeout_ms=timeout_ms)
-        self._look_at_close(
-            began, drain_ms + (_CALM_CLOSE_MS if self._is_calm else timeout_ms + _CLOSE_SLACK_MS)
-        )
+        self._look_at_close(began, drain_ms + timeout_ms)
         self._speaking.set()
 
     # --- records ------------------------------------------------------------------------------------------
