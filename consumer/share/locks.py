@@ -78,12 +78,14 @@ class Locks:
     # what was acquired
 
     def take(
-        self, place: PartitionId, records: Iterable[ShareRecord], gaps: Iterable[Gap], now: float
+        self, place: PartitionId, records: Iterable[ShareRecord], gaps: Sequence[Gap], now: float
     ) -> None:
         """Take in what was acquired. What was held or said of these offsets before has lost its lock."""
-        held, fresh = self.held[place], {record.offset: record for record in records}
-        gone = [held[offset] for offset in fresh if offset in held]
-        held |= fresh
+        held, acquired = self.held[place], {record.offset: record for record in records}
+        # a request that names an offset twice is refused, and with it all that it says of the partition
+        fresh = acquired.keys() | {gap.offset for gap in gaps}
+        gone = [held.pop(offset) for offset in sorted(fresh & held.keys())]
+        held |= acquired
         if void := [said for part in self._waiting.get(place, ()) for said in part if said.offset in fresh]:
             gone += _records_in(void)
             kept = ([said for said in part if said.offset not in fresh] for part in self._waiting[place])

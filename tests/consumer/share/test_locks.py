@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from kohort.client import BrokerConnectionError
 from kohort.consumer.share.events import LockLost
-from kohort.consumer.share.locks import Said
+from kohort.consumer.share.locks import Gap, Said
 from kohort.consumer.share.records import (
     AlreadyAcknowledgedError,
     LockLostError,
@@ -189,6 +189,27 @@ def test_nothing_waits_when_all_that_waited_was_delivered_again() -> None:
     desk.take(0, delivery_count=2)
     assert desk.locks.waiting_since([PLACE]) == math.inf
     assert desk.locks.take_waiting([PLACE]) == {}
+
+
+def test_an_offset_without_a_record_that_is_acquired_again_is_named_once() -> None:
+    desk = Desk()
+    desk.locks.take(PLACE, [], [Gap(4, AcknowledgeType.GAP, LOCK_MS)], desk.now)
+    desk.now += LOCK_MS
+    again = Gap(4, AcknowledgeType.GAP, desk.now + LOCK_MS)
+    desk.locks.take(PLACE, [], [again], desk.now)
+    assert desk.locks.take_waiting([PLACE]) == {PLACE: [again]}
+
+
+def test_a_record_that_is_acquired_again_without_one_to_deliver_is_lost() -> None:
+    desk = Desk()
+    held, said = desk.take(0, 1)
+    said.accept()
+    desk.now += LOCK_MS
+    again = [Gap(offset, AcknowledgeType.RELEASE, desk.now + LOCK_MS) for offset in (0, 1)]
+    desk.locks.take(PLACE, [], again, desk.now)
+    assert [event.record for event in desk.events if isinstance(event, LockLost)] == [held, said]
+    assert not desk.locks.any_held
+    assert desk.locks.take_waiting([PLACE]) == {PLACE: again}
 
 
 def test_an_answer_that_was_lost_leaves_open_whether_it_counts() -> None:
