@@ -73,15 +73,15 @@ class ShareWorld(ClusterWorld):
 
     def stored_starts(
         self, broker: BrokerProcess, partition: Partition
-    ) -> Iterator[tuple[SharePartitionKey, int]]:
-        """Share partitions with their start offsets, as the newest leader of their state has them, if that
-        has changed.
+    ) -> Iterator[tuple[SharePartitionKey, int, int]]:
+        """Share partitions with their state epochs and start offsets, as the newest leader of their state
+        has them, if that has changed.
         """
         states = self._states_at(broker, partition)
         if states is not None and self._states_looked_at.get(states) != states.end_offset:
             self._states_looked_at[states] = states.end_offset
             for key, kept in states.by_key.items():
-                yield key, kept.now.start_offset
+                yield key, kept.now.state_epoch, kept.now.start_offset
 
     def _states_at(self, broker: BrokerProcess, partition: Partition) -> ShareStates | None:
         shards = None if broker.parts is None else broker.parts.share_states._shards

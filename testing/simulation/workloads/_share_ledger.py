@@ -50,9 +50,9 @@ class ShareView(Protocol):
 
     def stored_starts(
         self, broker: BrokerProcess, partition: Partition, /
-    ) -> Iterable[tuple[SharePartitionKey, int]]:
-        """Share partitions with their start offsets, as the newest leader of their state has them, if that
-        has changed.
+    ) -> Iterable[tuple[SharePartitionKey, int, int]]:
+        """Share partitions with their state epochs and start offsets, as the newest leader of their state
+        has them, if that has changed.
         """
 
 
@@ -92,11 +92,13 @@ class _Known:
     ``counted``: the delivery count that was stored when a release was answered. ``deliveries``: the highest
     count with which each was given. ``sent`` counts deliveries,
     ``unsent`` has the times of those whose answer did not leave the broker. ``first``: below it nothing has
-    to be given. ``past`` is what was known before offsets were altered.
+    to be given. ``past`` is what was known before offsets were altered. ``is_remade``: the group was deleted
+    before, and what its leaders wrote may come yet.
     """
 
     life: int = 0
     first: int = 0
+    is_remade: bool = False
     done: set[int] = field(default_factory=set)
     ended: set[int] = field(default_factory=set)
     given: set[int] = field(default_factory=set)
@@ -105,6 +107,7 @@ class _Known:
     sent: Counter[int] = field(default_factory=Counter)
     unsent: dict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
     start: int = -1
+    epoch: int = -1
     past: list[_Known] = field(default_factory=list)
 
     def add(self, past: _Known) -> None:
@@ -175,13 +178,13 @@ class ShareLedger:
         was done before may be done in the new group too.
         """
         before = self.of(place)
-        now = self._known[place] = _Known(before.life + 1, first)
+        now = self._known[place] = _Known(before.life + 1, first, is_deleted or before.is_remade)
         brokers = self._world.brokers.values()
         found = [self._view.led_share_partition(broker, self._group, place) for broker in brokers]
         in_memory = {led for led in found if led is not None}
         self._replaced |= in_memory
         now.past = [before, *before.past]
-        if is_deleted and (in_memory or self._view.may_be_written(self._group, place)):
+        if now.is_remade and (in_memory or self._view.may_be_written(self._group, place)):
             for each in now.past:
                 now.add(each)
 
@@ -361,11 +364,14 @@ class ShareLedger:
         """Check that no stored start offset goes back."""
         if partition.topic.name != SHARE_STATE_TOPIC or broker.parts is None or self.is_altered:
             return
-        for key, start in self._view.stored_starts(broker, partition):
+        for key, epoch, start in self._view.stored_starts(broker, partition):
             known = self.of(TopicPlace(key.topic_id, key.partition))
-            if start < known.start:
+            # a deleted group's leader has written into what a group that was made anew begins once more
+            if known.is_remade and epoch > known.epoch:
+                known.start = start
+            elif start < known.start:
                 self._world.found("Q3", f"the start offset of {key} goes back from {known.start} to {start}")
-            known.start = max(known.start, start)
+            known.epoch, known.start = epoch, max(known.start, start)
 
     def known_starts(self) -> Mapping[TopicPlace, tuple[int, int]]:
         """What is known of stored start offsets now, with how often they were altered."""
