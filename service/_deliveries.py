@@ -97,6 +97,12 @@ class Deliveries:
             return 0.0
         return max(lock.deadline_ms, lock.acquired_ms + self.max_processing_ms if self.renews else 0.0)
 
+    def is_over(self, record: object) -> bool:
+        """Whether its lock has ended by now, though nobody may have told: then it is delivered again."""
+        assert isinstance(record, LockedRecord), "of a share group"
+        lock = record.share.lock
+        return lock is None or lock.deadline_ms <= now_ms()
+
     def keep(self, record: Record) -> None:
         """Have its lock renewed for another ``max_processing_ms``, as nobody may lose it now."""
         assert isinstance(record, LockedRecord), "of a share group"

@@ -149,8 +149,10 @@ class QueueScheduler:
     batch: int
     done: Callable[[Any, PartitionQueues], None]
     on_failure: Callable[[BaseException], None]
-    #: Called for each record that is dropped, not done.
-    dropped: Callable[[Any], None] = lambda _: None
+    #: Called for each record that is dropped, not done, as ``done``.
+    dropped: Callable[[Any, PartitionQueues], None] = lambda *_: None
+    #: Whether it is too late to begin a call with this record: then it is dropped.
+    is_late: Callable[[Waiting], bool] | None = None
     _partitions: dict[TopicPartition, PartitionQueues] = field(default_factory=dict)
     #: Partitions with ready queues, in the order of their turns.
     _turns: deque[PartitionQueues] = field(default_factory=deque)
@@ -396,7 +398,7 @@ class QueueScheduler:
                 try:
                     if not queue.abandoned:  # since the slot was made for it
                         taken = self._take_records(queue, this)
-                        outcome = await self.run(taken, queue.attempt)
+                        outcome = await self.run(taken, queue.attempt) if taken else None
                         if not queue.abandoned:
                             self._after_turn(queue, outcome)
                 except BaseException as error:
@@ -448,13 +450,19 @@ class QueueScheduler:
         self._fill_slots()
 
     def _take_records(self, queue: KeyQueue, slot: asyncio.Task[None]) -> list[Waiting]:
-        """The records of the queue's next call: new ones, or those to retry."""
+        """The records of the queue's next call: new ones, or those to retry, but none that is late."""
         queue.slot = slot
         queue.began = queue.told = asyncio.get_running_loop().time()
         queue.attempt += 1
-        if queue.taken:
-            again: list[Waiting] = queue.taken
-            return again
+        if not queue.taken:
+            self._take_waiting(queue)
+        taken: list[Waiting] = queue.taken
+        if self.is_late is not None and (late := list(filter(self.is_late, taken))):
+            queue.taken = taken = [record for record in taken if record not in late]
+            self._forget_records(queue.partition, late)
+        return taken
+
+    def _take_waiting(self, queue: KeyQueue) -> None:
         waiting = queue.waiting
         if self.batch == 1 or queue.one_by_one:
             taken = [waiting.popleft()]
@@ -466,7 +474,6 @@ class QueueScheduler:
         last = taken[-1].offset
         if last > queue.partition.begun:
             queue.partition.begun = last
-        return taken
 
     def _finish_call(self, queue: KeyQueue, records: Sequence[Waiting]) -> None:
         taken, work = queue.taken, queue.partition
@@ -546,7 +553,7 @@ class QueueScheduler:
         for record in records:
             work.records -= 1
             work.bytes -= size_of(record)
-            self.dropped(record)
+            self.dropped(record, work)
 
 
 def _first_offset(queue: KeyQueue) -> int:

@@ -102,7 +102,8 @@ class RunningHandler:
             batch=handler.batch,
             done=self._finish_record,
             on_failure=self._on_failure,
-            dropped=self.dropped,
+            dropped=self._drop_record,
+            is_late=None if handler.deliveries is None else handler.deliveries.is_over,
             held=handler.held,
         )
 
@@ -289,6 +290,14 @@ class RunningHandler:
     def _finish_record(self, record: Record, held: PartitionQueues) -> None:
         self.done(record)
         self.finished += 1
+        self._resume_with_room(held)
+
+    def _drop_record(self, record: Record, held: PartitionQueues) -> None:
+        self.dropped(record)
+        if held.ended is None:
+            self._resume_with_room(held)
+
+    def _resume_with_room(self, held: PartitionQueues) -> None:
         if held.paused and 2 * held.records <= self._most_records and 2 * held.bytes <= self._most_bytes:
             held.paused = False
             if held.partition not in self._postponed:

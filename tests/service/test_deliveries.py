@@ -240,14 +240,15 @@ class Desks:
         self.done: list[int] = []
         self.dropped: list[int] = []
         self.called: list[int] = []
+        self.paused: list[bool] = []
         handler = shared(self.handle, dead_letter="graves")
         self.running = RunningHandler(
             handler,
             done=lambda record: self.done.append(record.offset),
             send=self.send,
             on_failure=lambda error: pytest.fail(repr(error)),
-            pause=lambda _: None,
-            resume=lambda _: None,
+            pause=lambda _: self.paused.append(True),
+            resume=lambda _: self.paused.append(False),
             give_back=lambda _: None,
             dropped=lambda record: self.dropped.append(record.offset),
         )
@@ -278,3 +279,24 @@ async def test_letters_that_are_not_written_in_time_are_given_up() -> None:
     await desks.running.release(None, 0)
     assert (desks.dropped, desks.done) == ([0], [])
     assert verdicts(records) == [None]
+
+
+async def test_no_handler_begins_a_record_whose_lock_has_ended_while_it_waited() -> None:
+    desks, records = Desks(), locked(1, 1, 1)
+    desks.running.queues.hold(True)
+    desks.running.hand_over(records[0].topic_partition, list(records), 1 << 20)
+    records[1].share.lock = RecordLock(0.0, asyncio.get_running_loop().time() * 1000)
+    desks.running.queues.hold(False)
+    await asyncio.sleep(0)
+    await desks.running.release(None, 30_000)
+    assert (sorted(desks.called), sorted(desks.done), desks.dropped) == ([0, 2], [0, 2], [1])
+
+
+async def test_a_partition_with_too_much_waiting_is_fetched_again_once_others_have_it() -> None:
+    desks, records = Desks(), locked(1, 1)
+    desks.running.queues.hold(True)
+    desks.running.hand_over(records[0].topic_partition, list(records), most_bytes=1)
+    assert desks.paused == [True]
+    for record in records:
+        assert not desks.running.drop(record)
+    assert desks.paused == [True, False]

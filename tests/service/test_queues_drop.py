@@ -26,7 +26,7 @@ def drop(bench: Bench, offset: int, *, cancel: bool = True) -> bool:
 async def test_what_waits_is_dropped_and_what_is_dropped_is_told() -> None:
     bench = Bench(concurrency=1)
     dropped: list[int] = []
-    bench.queues.dropped = lambda item: dropped.append(item.offset)
+    bench.queues.dropped = lambda item, _: dropped.append(item.offset)
     for offset, lane in enumerate("aab"):
         bench.add(offset, lane)
     await settle()
@@ -89,3 +89,26 @@ async def test_a_record_that_waits_for_its_next_try_is_not_tried_again() -> None
     assert queues.drop(ORDERS, record) is None
     assert queues.backlog == 0
     assert await queues.release([ORDERS], timeout_s=30) == []
+
+
+async def test_what_is_late_begins_no_call_and_those_behind_it_go_on() -> None:
+    bench = Bench(concurrency=1)
+    bench.free_running = True
+    dropped: list[int] = []
+    bench.queues.dropped = lambda item, _: dropped.append(item.offset)
+    bench.queues.is_late = lambda item: item.offset in (0, 2, 3)
+    bench.queues.add(ORDERS, 1, [Item(0, "a"), Item(1, "a"), Item(2, "b"), Item(3, "a"), Item(4, "b")])
+    await bench.until(lambda: bench.queues.backlog == 0)
+    assert sorted(bench.begun) == sorted(bench.done) == [1, 4]
+    assert sorted(dropped) == [0, 2, 3]
+    assert await bench.queues.release([ORDERS], timeout_s=30) == []
+
+
+async def test_of_a_batch_only_what_is_not_late_is_called() -> None:
+    bench = Bench(batch=5)
+    bench.queues.is_late = lambda item: item.offset == 1
+    bench.queues.add(ORDERS, 1, [Item(0), Item(1), Item(2)])
+    await bench.finish(0)
+    assert bench.calls == [[0, 2]]
+    assert bench.done == [0, 2]
+    assert bench.queues.backlog == 0
