@@ -164,6 +164,13 @@ _SERVICE = (
         "return None\n    if delay_ms is not None:",
         simulate_share_services,
     ),
+    Bug(
+        "a handler begins with a record whose lock has ended",
+        "service._deliveries:Deliveries.is_over",
+        "lock.deadline_ms <= now_ms()",
+        "False",
+        simulate_share_services,
+    ),
 )
 
 SHARE_CONSUMER_BUGS = (*_LOCKS, *_EXCHANGE, *_CONSUMER, *_SERVICE)

@@ -125,15 +125,13 @@ class ApplicationLedger:
         acquired_ms = now if lock is None else lock.acquired_ms
         make = HandledDelivery if self._letters else AppDelivery
         entry = make(member, key, record, record.delivery_count, acquired_ms + holds_ms, told)
-        # a service may begin with a record whose lock cannot be renewed, and ends as it waits for its handler
-        has_ended = lock is None or (lock.deadline_ms <= now and not self._letters)
-        if has_ended or record.verdict is not None:
+        if lock is None or lock.deadline_ms <= now or record.verdict is not None:
             self._world.found("Q12", f"{member} delivers {record}, whose lock has ended")
         counts = self._given[member_id, key]
         if record.delivery_count not in counts:
             text = f"{member} delivers {record}, which brokers have given it as the {sorted(counts)}."
             self._world.found("Q12", text)
-        if self._calm and lock is not None and lock.deadline_ms > now:
+        if self._calm:
             self._check_calm(entry)
         self._of[key].append(entry)
         self._by_record[record] = self._last[member_id][key] = entry
