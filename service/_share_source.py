@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 LAG_S, LIMIT_S = 10.0, 300.0
 #: Unless set: twice what the handlers work on, and no more than this.
 MOST_LOCKED = 500
+#: Longest time to leave the group again where a start is cancelled.
+_UNDO_MS = 5_000.0
 
 log = logging.getLogger("kohort.service")
 
@@ -91,9 +93,15 @@ class ShareSource:
         )
 
     async def start(self) -> None:
-        """Connect and join; returns when it is known how often the group delivers a record."""
+        """Connect and join; returns when it is known how often the group delivers a record. When cancelled,
+        it leaves nothing behind.
+        """
         await self._consumer.start()
-        await self._learn_limit()
+        try:
+            await self._learn_limit()
+        except BaseException:
+            await self._consumer.close(timeout_ms=_UNDO_MS)
+            raise
         self._watching = asyncio.create_task(self._watch_group(), name="kohort share group")
 
     async def announce_leave(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import Any
 
@@ -87,6 +88,37 @@ async def test_without_the_right_kafkas_default_is_taken_and_a_warning_says_so_o
     cluster.says[GROUP] = "9"
     await source._learn_limit()
     assert source.deliveries.limit == 9
+
+
+async def test_a_start_that_is_cancelled_when_it_has_joined_leaves_the_group() -> None:
+    asked, log = asyncio.Event(), list[str]()
+
+    class HangingCluster:
+        async def request(self, *_: object) -> None:
+            asked.set()
+            await asyncio.Event().wait()
+
+    class FakeConsumer:
+        cluster = HangingCluster()
+
+        async def start(self) -> None:
+            log.append("joined")
+
+        async def close(self, *, timeout_ms: float) -> None:
+            assert timeout_ms > 0
+            log.append("left")
+
+    handler = make_handler(print, ("orders",), in_share=True)
+    config = {"bootstrap": "localhost:9092", "group": "queue"}
+    source = ShareSource(["orders"], config, [handler], hold_ms=0, drop=lambda _: None)
+    consumer: Any = FakeConsumer()
+    source._consumer = consumer
+    start = asyncio.create_task(source.start())
+    await asked.wait()
+    start.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await start
+    assert log == ["joined", "left"]
 
 
 @pytest.mark.parametrize(
