@@ -177,6 +177,14 @@ class ApplicationLedger:
         """A member begins to close its consumer."""
         self._closing.add(member)
 
+    def on_closed(self, member: str) -> None:
+        """The consumer of a member has closed: what nothing was said of is given back, though a handler may
+        still be at it.
+        """
+        for entry in self._by_record.values():
+            if entry.member == member and entry.outcome is None and entry.said is None:
+                entry.outcome = DeliveryEnd.GONE
+
     def on_gone(self, member: str) -> None:
         """A member has closed its consumer, or was killed: what was open is so for good."""
         self._closing.discard(member)

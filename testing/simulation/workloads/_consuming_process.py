@@ -195,6 +195,7 @@ class ConsumingProcess(SharingProcess):
         if took > most_ms + _CLOSE_SLACK_MS and self.stalled_until_ms < began_ms:
             self.world.found("S13", f"{self} closes its consumer in {took} ms, of {most_ms}")
         self._is_closed = True
+        self._ledger.on_closed(self.name)
         if self._is_calm and took < most_ms:
             self._application.on_closed(self)
 
