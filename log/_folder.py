@@ -88,9 +88,9 @@ def remove_stray(path: str, stray: Stray, fs: FileSystem = OS_FILES) -> None:
     """Remove a stray, in a data folder that may be in use: a broker that takes it back at the same moment has
     it, or does not find it any more. Raises OSError.
     """
-    doomed = os.path.join(path, deleted_folder(stray.folder, uuid.uuid4().hex))
-    fs.rename(os.path.join(path, stray.folder), doomed)
-    fs.remove_tree(doomed)
+    deleted = os.path.join(path, deleted_folder(stray.folder, uuid.uuid4().hex))
+    fs.rename(os.path.join(path, stray.folder), deleted)
+    fs.remove_tree(deleted)
 
 
 class DataFolder:
@@ -249,16 +249,16 @@ class DataFolder:
         producers = read_snapshot(self._fs, path, offsets[-1]) if offsets else ()
         return max((each.producer_id for each in producers), default=-1)
 
-    def doom(self, topic: str, partition: int) -> str | None:
+    def mark_deleted(self, topic: str, partition: int) -> str | None:
         """Begin to remove a partition that is not open: rename its folder, drop its checkpoints.
 
-        Returns the path for ``remove_doomed``, None if there is no folder. After ``sync`` a crash does not
+        Returns the path for ``remove_deleted``, None if there is no folder. After ``sync`` a crash does not
         bring the partition back. Raises OSError.
         """
         return self._rename_partition(topic, partition, deleted_folder)
 
     def put_aside(self, topic: str, partition: int) -> str | None:
-        """As ``doom``, under a name that keeps the folder: that of a stray, which no broker serves."""
+        """As ``mark_deleted``, under a name that keeps the folder: a stray, which no broker serves."""
         return self._rename_partition(topic, partition, stray_folder)
 
     def take_back(self, stray: Stray) -> None:
@@ -306,8 +306,8 @@ class DataFolder:
         """Make the names in the folder durable. Raises OSError."""
         self._fs.sync_dir(self.path)
 
-    def remove_doomed(self, path: str) -> None:
-        """Remove a doomed folder, in any thread. Raises OSError."""
+    def remove_deleted(self, path: str) -> None:
+        """Remove a deleted folder, in any thread. Raises OSError."""
         self._fs.remove_tree(path)
 
     def write_checkpoints(self, logs: Iterable[PartitionLog]) -> None:

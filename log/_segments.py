@@ -34,7 +34,7 @@ EMPTY_RUN = BatchRun(b"", 0, "", 0)
 class Segments:
     """The segments of a log, never empty. Methods raise OSError when the disk fails, and CorruptLogError."""
 
-    __slots__ = ("_bases", "_doomed", "_fs", "_path", "all", "gone", "replacing")
+    __slots__ = ("_bases", "_fs", "_path", "_to_delete", "all", "gone", "replacing")
 
     def __init__(self, fs: FileSystem, path: str, segments: Sequence[Segment]) -> None:
         self._fs = fs
@@ -46,7 +46,7 @@ class Segments:
         #: Base offsets of removed segments, whose producer snapshots are no longer needed.
         self.gone: list[int] = []
         # files that were renamed for removal, and when that is due
-        self._doomed: list[tuple[int, str]] = []
+        self._to_delete: list[tuple[int, str]] = []
 
     def __repr__(self) -> str:
         return f"Segments({self._bases})"
@@ -183,7 +183,7 @@ class Segments:
                 # its records are gone; what is left of it is removed at the next start
                 self._forget_first()
             raise
-        self._doomed += [(due_ms, path) for path in renamed]
+        self._to_delete += [(due_ms, path) for path in renamed]
         self._forget_first()
 
     def _forget_first(self) -> None:
@@ -223,16 +223,16 @@ class Segments:
         self.all[first : first + len(segments)] = [new]
         self._bases[first : first + len(segments)] = [new.base_offset]
 
-    def doom(self, paths: Sequence[str], due_ms: int) -> None:
+    def delete_later(self, paths: Sequence[str], due_ms: int) -> None:
         """Let ``purge`` remove files that no longer belong to a segment."""
-        self._doomed = sorted([*self._doomed, *((due_ms, path) for path in paths)])
+        self._to_delete = sorted([*self._to_delete, *((due_ms, path) for path in paths)])
 
     def purge(self, now_ms: int | None) -> None:
         """Remove the files whose removal is due; with None, all that wait."""
-        due = len(self._doomed) if now_ms is None else bisect_left(self._doomed, (now_ms + 1, ""))
-        for _, path in self._doomed[:due]:
+        due = len(self._to_delete) if now_ms is None else bisect_left(self._to_delete, (now_ms + 1, ""))
+        for _, path in self._to_delete[:due]:
             self._fs.remove(path)
-        del self._doomed[:due]
+        del self._to_delete[:due]
 
     def close(self) -> None:
         """Close every file."""

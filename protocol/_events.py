@@ -56,6 +56,7 @@ class CauseKind(StrEnum):
     LEAVE = "leave"
     SESSION_EXPIRED = "session_expired"
     LATE_JOIN = "late_join"
+    LATE_REVOCATION = "late_revocation"
     LATE_SYNC = "late_sync"
     CHANGED_SUBSCRIPTION = "changed_subscription"
     ASKED_FOR = "asked_for"

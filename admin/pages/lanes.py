@@ -21,6 +21,9 @@ from ..tables import clean, short
 #: Indexes of a span's owner that stand for no owner.
 NOBODY, UNKNOWN = -1, -2
 
+#: Why a member that holds a rebalance up is removed.
+_LATE: Final = (CauseKind.LATE_JOIN, CauseKind.LATE_REVOCATION, CauseKind.LATE_SYNC)
+
 #: Most partitions that are drawn: more would be unreadable, and too much for a browser.
 MOST_LANES: Final = 5_000
 
@@ -292,8 +295,7 @@ def held_up_by(lanes: Lanes, row: Generation) -> list[str]:
         found.append(f"{name} gave up its partitions after {notation.span(row.slowest_ms)}")
     began_ms = row.timestamp_ms - (row.duration_ms or 0)
     for entry in lanes.entries:
-        late = entry.details.get("cause_kind") in (CauseKind.LATE_JOIN, CauseKind.LATE_SYNC)
-        gone = late and entry.kind == EventName.MEMBER_GONE
+        gone = entry.details.get("cause_kind") in _LATE and entry.kind == EventName.MEMBER_GONE
         if gone and began_ms <= entry.timestamp_ms <= row.timestamp_ms:
             found.append(short(entry.cause))
     return list(dict.fromkeys(found))

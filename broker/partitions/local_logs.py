@@ -68,7 +68,7 @@ class LocalLogs:
         self._unclaimed: dict[TopicPartition, UUID | None] = {}
         # partitions of deleted topics that may still have a folder, with the topic's id; strays whose name
         # another topic has taken
-        self._doomed: dict[TopicPartition, UUID] = {}
+        self._to_delete: dict[TopicPartition, UUID] = {}
         self._strays: set[TopicPartition] = set()
         # partitions that a thread reads
         self._kept: set[TopicPartition] = set()
@@ -80,7 +80,7 @@ class LocalLogs:
         self._trees: list[str] = []
 
     def __repr__(self) -> str:
-        return f"LocalLogs({self._folder.path}, {len(self._topics)} topics, {len(self._doomed)} to remove)"
+        return f"LocalLogs({self._folder.path}, {len(self._topics)} topics, {len(self._to_delete)} to remove)"
 
     # -- looking ---------------------------------------------------------------------------------------------
 
@@ -158,7 +158,7 @@ class LocalLogs:
             else:
                 why = "it has no partition.metadata that says whose it is"
             if topic_id is not None and topic_id in deleted:
-                self._doomed[key] = topic_id
+                self._to_delete[key] = topic_id
             elif name in topics:
                 self._found.add(key)
             elif topic_id is not None:
@@ -167,7 +167,7 @@ class LocalLogs:
                 self._found.add(key)
             else:
                 log.error("%s-%d is not served, its files are left as they are: %s", name, index, why)
-        for key in list(self._doomed):
+        for key in list(self._to_delete):
             self._rename_folder(key)
         return unknown
 
@@ -211,9 +211,9 @@ class LocalLogs:
     def _claim_files(self, topic: LocalTopic, index: int) -> bool:
         """Return whether a partition has files; those of another topic with its name are put aside."""
         key = TopicPartition(topic.name, index)
-        if key in self._strays and self._doomed[key] == topic.id:
+        if key in self._strays and self._to_delete[key] == topic.id:
             self._strays.discard(key)
-            del self._doomed[key]
+            del self._to_delete[key]
             self._found.add(key)
         elif key in self._unclaimed:
             found = self._unclaimed.pop(key)
@@ -237,7 +237,7 @@ class LocalLogs:
         self._found.add(key)
 
     def _doom_partition(self, key: TopicPartition, topic_id: UUID, *, is_stray: bool = False) -> None:
-        self._doomed[key] = topic_id
+        self._to_delete[key] = topic_id
         if is_stray:
             self._strays.add(key)
         self.has_leftovers.set()
@@ -301,8 +301,8 @@ class LocalLogs:
         durable.
         """
         left = None
-        if self._doomed:
-            async for key in in_slices(list(self._doomed)):
+        if self._to_delete:
+            async for key in in_slices(list(self._to_delete)):
                 self._rename_folder(key)
             left = self.settle()
         if self._trees:
@@ -319,7 +319,7 @@ class LocalLogs:
         except OSError as error:
             log.error("the removal of deleted partitions is not on the disk yet: %s", error)
             return None
-        return set(self._doomed.values())
+        return set(self._to_delete.values())
 
     def write_checkpoints(self) -> None:
         """Make recovery points and log starts durable. Raises KafkaError."""
@@ -350,10 +350,10 @@ class LocalLogs:
         if self._topics.get(topic.name) is not topic or partition.index not in topic.partitions:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {topic.name} was deleted")
         key = TopicPartition(topic.name, partition.index)
-        if key in self._doomed:
+        if key in self._to_delete:
             # it belongs to an earlier topic of that name
             self._rename_folder(key)
-            if key in self._doomed:
+            if key in self._to_delete:
                 raise KafkaError(
                     ErrorCode.KAFKA_STORAGE_ERROR,
                     f"files of a deleted topic are in the way of {key.topic}-{key.partition}: see the log",
@@ -388,7 +388,7 @@ class LocalLogs:
             yield
         finally:
             self._kept.discard(key)
-            if key in self._doomed:
+            if key in self._to_delete:
                 self.has_leftovers.set()
 
     def is_read_first(self, partition: Partition) -> bool:
@@ -423,15 +423,15 @@ class LocalLogs:
     # -- removing --------------------------------------------------------------------------------------------
 
     def _rename_folder(self, key: TopicPartition) -> None:
-        if key not in self._doomed or key in self._kept:
+        if key not in self._to_delete or key in self._kept:
             return
         is_stray = key in self._strays
         try:
-            path = self._folder.put_aside(*key) if is_stray else self._folder.doom(*key)
+            path = self._folder.put_aside(*key) if is_stray else self._folder.mark_deleted(*key)
         except OSError as error:
             log.error("%s-%d is gone, its files cannot be moved out of the way yet: %s", *key, error)
             return
-        topic_id = self._doomed.pop(key)
+        topic_id = self._to_delete.pop(key)
         self._strays.discard(key)
         if path is None:
             return
@@ -445,7 +445,7 @@ class LocalLogs:
     def _remove_trees(self, trees: list[str]) -> None:
         for path in trees:
             try:
-                self._folder.remove_doomed(path)
+                self._folder.remove_deleted(path)
             except OSError as error:
                 log.error("%s cannot be removed, the next start tries again: %s", path, error)
 

@@ -347,7 +347,7 @@ class ReplicaFetcher:
                     elif data.error_code:
                         raise broker_refusal(data.error_code, f"broker {self._source} refuses it")
                     elif data.diverging_epoch is not None and data.diverging_epoch.epoch >= 0:
-                        cut.append((partition, self._parts_at(partition, data.diverging_epoch), False))
+                        cut.append((partition, self._log_slices_at(partition, data.diverging_epoch), False))
                     else:
                         self._append_records(partition, data)
                 except KafkaError as error:
@@ -355,7 +355,7 @@ class ReplicaFetcher:
         if not self._has_sessions:
             self._begin_anew()
         if lost:
-            cut += await self._found_anew(asked.connection, lost)
+            cut += await self._find_again(asked.connection, lost)
         self._truncate_logs(cut)
 
     def _is_current(self, partition: Partition, position: FetchPartition) -> bool:
@@ -391,7 +391,7 @@ class ReplicaFetcher:
                 min(data.log_start_offset, partition.high_watermark), now_ms=self._now_ms()
             )
 
-    def _parts_at(self, partition: Partition, diverging: EpochEndOffset) -> int:
+    def _log_slices_at(self, partition: Partition, diverging: EpochEndOffset) -> int:
         found = truncation_for(
             diverging.epoch,
             diverging.end_offset,
@@ -410,7 +410,7 @@ class ReplicaFetcher:
             )
         return found.offset
 
-    async def _found_anew(
+    async def _find_again(
         self, connection: Connection, lost: list[tuple[Partition, FetchPartition]]
     ) -> list[tuple[Partition, int, bool]]:
         """Where to continue partitions whose ends are not in their leaders' logs: at the leader's end if that

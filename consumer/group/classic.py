@@ -411,7 +411,7 @@ class Membership(GroupMember):
             self._request = group_messages.describe_group(self._config)
             self._emit_effect(self._request)
             return
-        if code is ErrorCode.FENCED_INSTANCE_ID and not self.member_id and self._may_wait_for_seat(now):
+        if code is ErrorCode.FENCED_INSTANCE_ID and not self.member_id and self._may_wait_for_owner(now):
             self._retry_join("another member holds the instance id", now)
             return
         self._on_refusal(ApiKey.JOIN_GROUP, code, now)

@@ -585,7 +585,7 @@ class ConsumerMembership(GroupMember):
             self._not_offered(message)
             return
         session_ms = _LONGEST_SESSION_MS if code is ErrorCode.UNRELEASED_INSTANCE_ID else 0.0
-        too_late = not joined and code in _WAITED_FOR and not self._may_wait_for_seat(now, session_ms)
+        too_late = not joined and code in _WAITED_FOR and not self._may_wait_for_owner(now, session_ms)
         may_pass = joined and code in NO_COORDINATOR_FOR_US and not self._heartbeats.is_final(code)
         if joined and how in (Reaction.NEW_GENERATION, Reaction.NEW_MEMBER):
             self._on_fenced(text, now)

@@ -225,7 +225,7 @@ class GroupMember(ABC):
         self._report_event(BrokerUnavailable(request.subject, error))
         return True
 
-    def _may_wait_for_seat(self, now: float, session_ms: float = 0) -> bool:
+    def _may_wait_for_owner(self, now: float, session_ms: float = 0) -> bool:
         """Return whether to wait for a static member's old instance: at start-up, for one session timeout, or
         for this session if it is longer.
         """

@@ -55,7 +55,7 @@ class Taken(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Delivery:
-    """``take`` returns records. Calls ``wake`` when there may be some, ``hungry`` when there is room."""
+    """``take`` returns records. Calls ``wake`` when there may be some, ``on_room`` when there is room."""
 
     positions: Positions
     tracker: Tracker
@@ -64,7 +64,7 @@ class Delivery:
     held_limit_bytes: InitVar[float] = math.inf
     wake: Callable[[], None]
     report: Callable[[Event], None]
-    hungry: Callable[[], None] = lambda: None
+    on_room: Callable[[], None] = lambda: None
     halted: bool = False
     #: Called with each change of ``halted``: for those who hold delivered records that were not begun.
     halting: Callable[[bool], None] = lambda _: None
@@ -256,7 +256,7 @@ class Delivery:
         buffer.position.unreadable = 0
         if not reader.size:
             self.held.remove(buffer.readers.popleft())
-        self.hungry()
+        self.on_room()
         return made
 
     def _deliver_made(self, buffer: FetchBuffer) -> object:
@@ -409,7 +409,7 @@ class Delivery:
                 self._set_batch(buffer, batch if len(fresh) == len(batch) else batch.only(fresh))
         if not len(buffer.batch):
             self._end_batch(buffer)
-        self.hungry()
+        self.on_room()
 
     def _end_batch(self, buffer: FetchBuffer) -> None:
         """A batch is delivered: pass the offsets up to the next one, and drop a finished reader."""
@@ -442,7 +442,7 @@ class Delivery:
         position.fetch_offset = buffer.session.position
         position.changed += 1
         position.damaged = False
-        self.hungry()
+        self.on_room()
 
     def _forget_buffered(self, buffer: FetchBuffer) -> None:
         for reader in buffer.readers:

@@ -188,15 +188,15 @@ class Fetcher:
         """The positions to fetch from each node, and whether other partitions have enough."""
         by_node: dict[int, list[Position]] = defaultdict(list)
         enough = False
-        hungry: list[Position] = []
+        wanting: list[Position] = []
         for position in self.reading.positions.in_phase(Phase.READING, now):
             if not position.readable or position.damaged:
                 continue
             if self._has_enough(position):
                 enough = True
             else:
-                hungry.append(position)
-        for leader, positions in self._by_leader(hungry).items():
+                wanting.append(position)
+        for leader, positions in self._by_leader(wanting).items():
             for position in positions:
                 node = self._nearest_node(position, leader, now)
                 if node not in self._beside or not _is_asked(position, self._beside[node]):

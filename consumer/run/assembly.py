@@ -134,7 +134,7 @@ class ConsumerAssembly:
             held_limit_bytes=self._config.prefetch_max_bytes,
             wake=wake,
             report=report,
-            hungry=lambda: self.fetcher.wake(),
+            on_room=lambda: self.fetcher.wake(),
         )
 
     def _make_reading(

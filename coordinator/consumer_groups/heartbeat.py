@@ -195,7 +195,7 @@ def on_revocation_timer(shard: GroupShard, key: TimerKey, now_ms: int) -> None:
     group, member = _of_timer(shard, key)
     seconds = member.metadata.rebalance_timeout_ms / 1000
     text = f"{member.name} did not give up its partitions within {seconds:.1f} s"
-    remove(shard, group, [member], member.cause(CauseKind.LATE_JOIN, text), now_ms)
+    remove(shard, group, [member], member.cause(CauseKind.LATE_REVOCATION, text), now_ms)
 
 
 def on_hold_timer(shard: GroupShard, key: TimerKey, now_ms: int) -> None:

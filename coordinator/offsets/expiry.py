@@ -61,11 +61,11 @@ def remove_topics(shard: GroupShard, names: Collection[str]) -> None:
     for request in shard.deferred():
         if request.api_key == ApiKey.OFFSET_COMMIT:
             refuse_topics(request.body, request.version, names)
-    doomed = shard.state.durable.partitions_with(names)
+    of_topics = shard.state.durable.partitions_with(names)
     for record in shard.records_in_flight():
         if type(record) is OffsetCommitted and record.topic in names:
-            doomed.setdefault(record.group, {})[TopicPartition(record.topic, record.partition)] = None
-    for group_id, partitions in doomed.items():
+            of_topics.setdefault(record.group, {})[TopicPartition(record.topic, record.partition)] = None
+    for group_id, partitions in of_topics.items():
         _remove_offsets(shard, group_id, tuple(partitions))
 
 

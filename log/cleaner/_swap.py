@@ -266,7 +266,7 @@ class Swap:
     def _finish_swap(self) -> None:
         for segment in self.sources:
             segment.close()
-        self._source.segments.doom(self._old_paths, self._due_ms)
+        self._source.segments.delete_later(self._old_paths, self._due_ms)
         self._source.segments.replacing = self._installed = False
 
     # -- inside ----------------------------------------------------------------------------------------------

@@ -134,7 +134,7 @@ class FetchBench:
             max_undone=1_000,
             wake=lambda: self.wake(),
             report=self.events.append,
-            hungry=lambda: self.fetcher.wake(),
+            on_room=lambda: self.fetcher.wake(),
         )
         given = config(
             client_rack="r2",

@@ -173,7 +173,7 @@ def test_checkpoints_keep_partitions_on_the_disk_and_forget_deleted_ones(tmp_pat
     first, second, third = made(folder, 0, 1, 2)
     folder.write_checkpoints([first, second, third])
     second.abandon()
-    folder.remove_doomed(folder.doom("orders", 1) or "")
+    folder.remove_deleted(folder.mark_deleted("orders", 1) or "")
     folder.write_checkpoints([third])
     lines = (tmp_path / "replication-offset-checkpoint").read_text().splitlines()
     assert lines == ["0", "2", "orders 0 2", "orders 2 2"]
@@ -186,13 +186,13 @@ def test_a_partition_that_is_removed_does_not_come_back_though_its_files_are_sti
     folder = DataFolder.open(tmp_path)
     (log,) = made(folder, 0)
     log.abandon()
-    doomed = folder.doom("orders", 0)
-    assert doomed is not None
-    assert Path(doomed).is_dir()
-    assert folder.doom("orders", 0) is None
+    deleted = folder.mark_deleted("orders", 0)
+    assert deleted is not None
+    assert Path(deleted).is_dir()
+    assert folder.mark_deleted("orders", 0) is None
     folder.close(clean=False)
     folder = DataFolder.open(tmp_path)
-    assert (folder.partitions(), folder.removed_folders) == ([], [Path(doomed).name])
+    assert (folder.partitions(), folder.removed_folders) == ([], [Path(deleted).name])
     folder.close(clean=False)
 
 
@@ -203,7 +203,7 @@ def test_a_partition_that_cannot_be_removed_is_still_there(tmp_path: Path) -> No
     log.close()
     fs.arm(1)
     with pytest.raises(OSError, match="rename"):
-        folder.doom("orders", 0)
+        folder.mark_deleted("orders", 0)
     fs.heal()
     assert [found[:2] for found in folder.partitions()] == [("orders", 0)]
     folder.close(clean=False)
@@ -306,10 +306,10 @@ def folder_fails_at(number: int, error: int) -> bool:
     def remove(partition: int) -> None:
         if partition in logs:
             logs.pop(partition).abandon()
-        doomed = folder.doom("orders", partition)
+        deleted = folder.mark_deleted("orders", partition)
         folder.sync()
-        if doomed is not None:
-            folder.remove_doomed(doomed)
+        if deleted is not None:
+            folder.remove_deleted(deleted)
 
     def check() -> None:
         """What was flushed is there after the worst of crashes."""

@@ -19,7 +19,7 @@ from kohort.coordinator.consumer_groups import heartbeat
 from kohort.coordinator.consumer_groups.group import SESSION, Failure
 from kohort.coordinator.groups.events import MemberGone, RebalanceCompleted
 from kohort.offsets_topic import ClassicMetadata
-from kohort.protocol import ApiKey, ErrorCode, Subscription, encode_subscription
+from kohort.protocol import ApiKey, CauseKind, ErrorCode, Subscription, encode_subscription
 from tests.coordinator.consumer_groups.group_world import Classic, World, partitions
 
 SESSION_MS, INTERVAL_MS, REBALANCE_MS = 45_000, 1_000, 30_000
@@ -109,6 +109,7 @@ def test_who_does_not_give_up_in_time_is_removed() -> None:
     assert "m" not in world.group().members
     (gone,) = [event for event in world.events if isinstance(event, MemberGone)]
     assert gone.cause == "member m did not give up its partitions within 30.0 s"
+    assert gone.cause_kind is CauseKind.LATE_REVOCATION
     assert world.beat("m", 2).error_code == ErrorCode.UNKNOWN_MEMBER_ID
     world.live("n")
     assert world.has("n") == {"t": (0, 1, 2, 3)}

@@ -178,7 +178,7 @@ def test_the_checkpoint_outlives_the_process(tmp_path: Path) -> None:
     folder, log = start()
     assert log.cleaner_offset == 3
     log.abandon()
-    folder.remove_doomed(folder.doom("orders", 0) or "")
+    folder.remove_deleted(folder.mark_deleted("orders", 0) or "")
     log = folder.open_log("orders", 0, CONFIG, now_ms=NOW_MS, topic_id=TOPIC_ID)
     assert log.cleaner_offset == 0
     folder.write_checkpoints([log])
