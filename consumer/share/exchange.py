@@ -633,6 +633,8 @@ class ShareExchange:
 
         async def close_session(node: int, peer: _Peer) -> None:
             places = self._places_at(node)
+            # with a session end the locks of its partitions, and not of those that it has forgotten
+            self.locks.release_held([place for place in places if place not in peer.session.known], now_ms())
             while peer.session.is_open:
                 # again while something of what was said is to be sent in parts
                 since = self.locks.waiting_since(places)

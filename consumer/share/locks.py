@@ -124,11 +124,18 @@ class Locks:
         """The connection to the broker broke, with which its locks end, unless the next connection is faster:
         what is held is lost, and released for that case. What was said and not sent is sent all the same.
         """
-        held = self.held.pop(place, {})
-        if held:
-            self._waiting[place].append([Gap(offset, AcknowledgeType.RELEASE, now) for offset in held])
-            self._since.setdefault(place, now)
-        self._lose(list(held.values()), now, reason)
+        held = list(self.held.get(place, {}).values())
+        self.release_held([place], now)
+        self._lose(held, now, reason)
+
+    def release_held(self, places: Iterable[PartitionId], now: float) -> None:
+        """Queue the release of what is held of these partitions, whatever is said of it later."""
+        for place in places:
+            if held := self.held.pop(place, {}):
+                self._waiting[place].append([Gap(offset, AcknowledgeType.RELEASE, now) for offset in held])
+                self._since.setdefault(place, now)
+            for record in held.values():
+                record.lock = None
 
     def over_at(self, places: Iterable[PartitionId]) -> float:
         """Return when ``lose_over`` may find some of these partitions; infinity for never."""

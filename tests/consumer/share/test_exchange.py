@@ -26,12 +26,13 @@ from kohort.consumer.share.member import ShareMembership
 from kohort.consumer.share.records import PartitionId, ShareRecord
 from kohort.protocol import AcknowledgeType, ErrorCode, KafkaError, TopicPartition, UnsupportedVersionError
 from kohort.protocol.messages.share_acknowledge import (
-    PartitionData as AcknowledgedPartition,
-)
-from kohort.protocol.messages.share_acknowledge import (
+    AcknowledgementBatch,
     ShareAcknowledgeRequest,
     ShareAcknowledgeResponse,
     ShareAcknowledgeTopicResponse,
+)
+from kohort.protocol.messages.share_acknowledge import (
+    PartitionData as AcknowledgedPartition,
 )
 from kohort.protocol.messages.share_fetch import (
     AcquiredRecords,
@@ -672,3 +673,24 @@ def test_a_cluster_without_share_groups_is_refused_in_words() -> None:
 
     with pytest.raises(FatalGroupError, match="the cluster has no share groups: raise its feature"):
         run_in_virtual_time(join(Old()))
+
+
+def test_a_close_releases_what_is_held_of_a_partition_that_the_session_has_forgotten() -> None:
+    bench = Bench(FakeBroker(orders(2)))
+    assigned = [PartitionId(ORDERS, 0)]
+    bench.exchange.assignment = lambda: frozenset(assigned)
+
+    async def work() -> None:
+        await asyncio.sleep(1)
+        assigned.clear()
+        bench.exchange.assigned()
+        await asyncio.sleep(1)
+
+    bench.run(work)
+    run_in_virtual_time(bench.exchange.close())
+    assert bench.broker.fetches[-1].forgotten_topics_data
+    released, closing = bench.broker.acknowledgements
+    ((part,),) = [each.partitions for each in released.topics]
+    assert part.acknowledgement_batches == [AcknowledgementBatch(0, 1, [AcknowledgeType.RELEASE])]
+    assert (closing.share_session_epoch, closing.topics) == (-1, [])
+    assert all(record.lost for record in bench.records)
