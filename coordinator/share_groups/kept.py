@@ -170,11 +170,13 @@ def result_step(command: InitializeShareState | DeleteShareState, errors: StateE
         if shard.gone:
             return
         group = find_share_group(shard, command.group_id)
+        # it would be asked for anew, from other offsets, behind the answer that it is done
+        overtaken = _find_overtaken(group, command)
         if group is not None:
             _take_in(shard, group, command, errors, now_ms)
         pending = state_of(shard).pending.pop(command, None)
         if pending is not None:
-            pending.finish(shard, errors, now_ms)
+            pending.finish(shard, {**overtaken, **errors}, now_ms)
 
     return step
 
@@ -271,6 +273,25 @@ def _take_in(
             )
         )
     changes.commit()
+
+
+def _find_overtaken(
+    group: ShareGroup | None, command: InitializeShareState | DeleteShareState
+) -> StateErrors:
+    """Return the partitions that were to begin anew by a command that the group does not know any more: it
+    was loaded anew, or another command about them has come.
+    """
+    if isinstance(command, DeleteShareState):
+        return {}
+    text = "the group was loaded, or its offsets were altered, while this was carried out: try again"
+    error = KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, text)
+    known = {} if group is None else group.under_way
+    return {
+        (topic_id, number): error
+        for topic_id, numbers in command.topics.items()
+        if known.get(topic_id) is not command
+        for number in numbers
+    }
 
 
 def _put_kept(changes: ShareChanges, kept: ShareTopics) -> None:

@@ -94,6 +94,33 @@ def test_altering_begins_partitions_anew_at_the_groups_epoch() -> None:
     assert [topic.partitions for topic in world.share_group().kept.initialized.values()] == [(0, 1)]
 
 
+def test_an_alteration_that_the_group_forgot_when_the_log_refused_a_record_is_no_success() -> None:
+    world = emptied()
+    answers = alter(world, ("t", [(1, 7)]))
+    world.failing = True
+    world.begin(
+        ApiKey.SHARE_GROUP_HEARTBEAT,
+        1,
+        request_of(ApiKey.SHARE_GROUP_HEARTBEAT)(
+            group_id="g", member_id="b", member_epoch=0, rack_id=None, subscribed_topic_names=["t"]
+        ),
+    )
+    world.failing = False
+    world.finish()
+    code, text = altered(answers)["t", 1]
+    assert code == E.COORDINATOR_NOT_AVAILABLE
+    assert text is not None
+    assert "try again" in text
+
+
+def test_of_two_alterations_at_once_the_later_one_is_done() -> None:
+    world = emptied()
+    first, second = alter(world, ("t", [(1, 7)])), alter(world, ("t", [(0, 3), (1, 9)]))
+    world.finish()
+    world.finish()
+    assert [altered(first)["t", 1][0], altered(second)["t", 1][0]] == [E.COORDINATOR_NOT_AVAILABLE, E.NONE]
+
+
 def test_altering_makes_a_group_which_can_be_joined_and_goes_on_from_there() -> None:
     world = ShareWorld({"t": 2})
     answers = alter(world, ("t", [(1, 7)]))
