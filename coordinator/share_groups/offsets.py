@@ -146,7 +146,12 @@ def handle_alter(shard: GroupShard, request: Request, now_ms: int) -> None:
             topics[topic_id] = topic.topic_name, row
 
     def finish(shard: GroupShard, errors: StateErrors, _now_ms: int) -> None:
-        shard.reply(request, _altered_response(body, known.id_of_topic, topics, errors))
+        answer = _altered_response(body, known.id_of_topic, topics, errors)
+        if len(errors) == sum(len(row) for _, row in topics.values()):
+            shard.reply(request, answer)
+        else:
+            # what the log refuses to note would be asked for again, from other offsets
+            shard.reply_when_written(body.group_id, request, answer)
 
     if not topics:
         finish(shard, {}, now_ms)

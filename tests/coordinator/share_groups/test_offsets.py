@@ -113,6 +113,15 @@ def test_an_alteration_that_the_group_forgot_when_the_log_refused_a_record_is_no
     assert "try again" in text
 
 
+def test_an_alteration_whose_end_the_log_refuses_is_no_success() -> None:
+    world = ShareWorld({"t": 2})
+    answers = alter(world, ("t", [(1, 7)]))
+    world.failing = True
+    world.finish()
+    (answer,) = answers
+    assert answer.error_code == E.NOT_COORDINATOR
+
+
 def test_of_two_alterations_at_once_the_later_one_is_done() -> None:
     world = emptied()
     first, second = alter(world, ("t", [(1, 7)])), alter(world, ("t", [(0, 3), (1, 9)]))
