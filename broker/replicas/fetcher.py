@@ -371,11 +371,12 @@ class ReplicaFetcher:
     def _append_records(self, partition: Partition, data: PartitionData) -> None:
         if data.records:
             records = bytes(data.records)
-            is_empty = partition.log_start_offset == partition.log_end_offset
             # where records were deleted the leader's log may begin in the middle of a batch, whose first 8
-            # bytes are its base offset
-            if is_empty and (first := int.from_bytes(records[:8])) < partition.log_end_offset:
-                self._truncate_logs([(partition, first, True)])
+            # bytes are its base offset: what this log has from there on may be other records, as the leader
+            # knows no epoch that ended before its log begins
+            first = int.from_bytes(records[:8])
+            if first < min(partition.log_end_offset, data.log_start_offset):
+                self._truncate_logs([(partition, first, first <= partition.log_start_offset)])
             partition.append_copied(records, now_ms=self._now_ms())
             if self._is_throttled(partition):
                 self._cluster.follower_throttle.record(len(records), clock())

@@ -46,9 +46,14 @@ def replica(nodes: Nodes, node_id: int, topic: str = "orders", index: int = 0) -
 
 def values(partition: Partition) -> list[bytes | None]:
     """Everything in a replica's log, committed or not."""
+    return values_from(partition, 0)
+
+
+def values_from(partition: Partition, offset: int) -> list[bytes | None]:
+    """The batches in a replica's log from the one with an offset on, committed or not."""
     if partition.log is None:
         return []
-    records = partition.log.read(0, 1 << 30, to_log_end=True).records
+    records = partition.log.read(offset, 1 << 30, to_log_end=True).records
     return [
         value
         for position, header in iter_batches(records)
@@ -151,6 +156,35 @@ def test_what_a_killed_leader_had_alone_is_cut_off_when_it_is_back(tmp_path: Pat
             await in_sync(nodes)
             assert values(replica(nodes, leader)) == [b"0", b"1", b"2", b"3", b"4", b"of the next"]
             assert replica(nodes, leader).epoch_at(5) == nodes.state("orders").leader_epoch
+
+    asyncio.run(run())
+
+
+def test_what_a_killed_leader_had_alone_is_cut_off_where_the_next_log_begins_within_a_batch(
+    tmp_path: Path,
+) -> None:
+    async def run() -> None:
+        async with cluster(data=tmp_path) as nodes:
+            await nodes.create("orders")
+            async with producer(nodes) as sender:
+                await sender.send_and_wait("orders", b"0", partition=0)
+            await in_sync(nodes)
+            leader = nodes.state("orders").leader
+            append_alone(replica(nodes, leader), b"of nobody else")
+            await nodes.kill(leader)
+            await nodes.until(lambda: nodes.state("orders").leader not in (leader, -1))
+            following = replica(nodes, nodes.state("orders").leader)
+            await nodes.until(lambda: following.leadership is not None)
+            batch = build_batch([(None, b"1", ()), (None, b"2", ())], timestamp_ms=0)
+            following.append(bytes(batch), now_ms=0)
+            await nodes.until(lambda: following.high_watermark == 3)
+            # the epoch of the former leader ends within the batch, as far as this log tells
+            following.delete_records(2, now_ms=0)
+            await nodes.start(leader)
+            await in_sync(nodes)
+            back = replica(nodes, leader)
+            await nodes.until(lambda: back.log_start_offset == 2)
+            assert values_from(back, 2) == values_from(following, 2) == [b"1", b"2"]
 
     asyncio.run(run())
 
