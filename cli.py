@@ -74,27 +74,27 @@ _COMMANDS: Final = {
     "groups": (
         "look at groups, reset their offsets, delete them: on any broker of Kafka's protocol",
         "Look at consumer groups and change them. Works on any broker of Kafka's protocol.",
-        ("admin.commands", "add_arguments", "run"),
+        ("admin.groups.commands", "add_arguments", "run"),
     ),
     "topics": (
         "make topics, look at them, change and delete them: on any broker of Kafka's protocol",
         "Look at topics and change them. Works on any broker of Kafka's protocol.",
-        ("admin.topic_commands", "add_arguments", "run"),
+        ("admin.topics.commands", "add_arguments", "run"),
     ),
     "produce": (
         "write lines of a file or a pipe to a topic: on any broker of Kafka's protocol",
         "Write each line as a record. It ends at the first one that fails, and names its line.",
-        ("admin.produce_command", "add_arguments", "run"),
+        ("admin.records.produce_command", "add_arguments", "run"),
     ),
     "consume": (
         "print the records of topics: on any broker of Kafka's protocol",
         "Print records, in a group or without one, to the present end of the topics or as they come.",
-        ("admin.consume_command", "add_arguments", "run"),
+        ("admin.records.consume_command", "add_arguments", "run"),
     ),
     "deadletters": (
         "records that services have set aside: look at them, and write them to their topics again",
         "Look at dead letters of services and replay them. Works on any broker of Kafka's protocol.",
-        ("admin.deadletter_commands", "add_arguments", "run"),
+        ("admin.records.deadletter_commands", "add_arguments", "run"),
     ),
     "log": (
         "look into the files of a data folder: verify it, or show what is in a file",
@@ -109,7 +109,7 @@ _COMMANDS: Final = {
     "assignors": (
         "what a group would get from an assignor, what would move, and how assignors compare",
         "Try assignors on a live group of any broker, or on one in a file. Nothing is changed.",
-        ("admin.assignor_commands", "add_arguments", "run"),
+        ("admin.assignors.commands", "add_arguments", "run"),
     ),
     "spark": (
         "batches and lag of a group's Spark job; a checkpoint's offsets for a group",
@@ -119,12 +119,12 @@ _COMMANDS: Final = {
     "cluster": (
         "brokers, missing replicas, reassignments and leaders of a cluster: on any broker",
         "Look at brokers and replicas, move them, elect leaders. Works on any broker of Kafka's protocol.",
-        ("admin.cluster_commands", "add_arguments", "run"),
+        ("admin.cluster.commands", "add_arguments", "run"),
     ),
     "transactions": (
         "open transactions, what they hold back, and the end of those that hang: on any broker",
         "Look at transactions, and end those that hang. Works on any broker of Kafka's protocol.",
-        ("admin.transaction_commands", "add_arguments", "run"),
+        ("admin.transactions.commands", "add_arguments", "run"),
     ),
     "ui": (
         "a page for a cluster: groups, who had what when, why they rebalanced: of any broker",
@@ -134,7 +134,7 @@ _COMMANDS: Final = {
     "top": (
         "a live look at a broker: rates, groups, the busiest clients and topics",
         "Look at the metrics of a broker that was started with --metrics-port.",
-        ("admin.top", "add_arguments", "run"),
+        ("admin.cluster.top", "add_arguments", "run"),
     ),
 }
 

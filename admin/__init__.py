@@ -1,16 +1,17 @@
 """Group administration: lists, lag, history and resets, on any broker of Kafka's protocol.
 
-:class:`GroupAdmin` is the client; ``kohort groups`` is built on it (:mod:`kohort.admin.commands`). Both are
-loaded on first use: the help of a command needs no client.
+:class:`GroupAdmin` is the client; ``kohort groups`` is built on it. Both are loaded on first use: the help of
+a command needs no client. Each folder has commands about one subject; the modules beside them serve all.
 """
 
 import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .group_admin import GroupAdmin
-    from .reset import ResetKind, ResetTo
-    from .results import (
+    from .errors import Outcome
+    from .groups.group_admin import GroupAdmin
+    from .groups.reset import ResetKind, ResetTo
+    from .groups.results import (
         Coordinator,
         Generation,
         GroupDescription,
@@ -20,19 +21,23 @@ if TYPE_CHECKING:
         ListedGroup,
         MemberDescription,
         OffsetChange,
-        Outcome,
         PartitionMove,
         PartitionOffsets,
         ResetPlan,
         ShareOffsets,
     )
 
-_MODULES = {"GroupAdmin": "group_admin", "ResetKind": "reset", "ResetTo": "reset"}
+_MODULES = {
+    "GroupAdmin": "groups.group_admin",
+    "Outcome": "errors",
+    "ResetKind": "groups.reset",
+    "ResetTo": "groups.reset",
+}
 
 
 def __getattr__(name: str) -> Any:
     if name in __all__:
-        return getattr(importlib.import_module(f".{_MODULES.get(name, 'results')}", __name__), name)
+        return getattr(importlib.import_module(f".{_MODULES.get(name, 'groups.results')}", __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

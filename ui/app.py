@@ -18,10 +18,10 @@ from starlette.responses import HTMLResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from ..admin import GroupAdmin, ResetTo, notation
-from ..admin.assignor_actions import Scene, live_scene, measure_of
-from ..admin.cluster_commands import elect
+from ..admin.assignors.actions import Scene, live_scene, measure_of
+from ..admin.assignors.workbench import Trial, WhatIf
+from ..admin.cluster.commands import elect
 from ..admin.pages.markup import asset, tag
-from ..admin.workbench import Trial, WhatIf
 from ..assignors import available_assignors
 from ..assignors.server import OWN
 from ..protocol import KohortError

@@ -11,17 +11,17 @@ from urllib.parse import urlencode
 from starlette.responses import HTMLResponse
 
 from ..admin import ListedGroup, ResetPlan
-from ..admin.assignor_actions import Scene
-from ..admin.cluster_commands import ClusterStatus
+from ..admin.assignors.actions import Scene
+from ..admin.assignors.workbench import Trial, named_limits
+from ..admin.cluster.commands import ClusterStatus
+from ..admin.groups.results import SHARE
 from ..admin.notation import utc
 from ..admin.pages import lanes_page
 from ..admin.pages.assignor_page import balance_table, trial_sections
 from ..admin.pages.lanes import Lanes, headline
 from ..admin.pages.markup import Html, asset, join, number, table, tag
-from ..admin.results import SHARE
 from ..admin.spark_commands import BATCH_HEADINGS, batch_cells, describe_announced
-from ..admin.topics import DescribedTopic, ListedTopic
-from ..admin.workbench import Trial, named_limits
+from ..admin.topics.requests import DescribedTopic, ListedTopic
 from ..spark.status import BatchHistory
 from .views import Detail
 

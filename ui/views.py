@@ -8,20 +8,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
-from ..admin import (
-    Generation,
-    GroupAdmin,
-    GroupDescription,
-    GroupHistory,
-    ListedGroup,
-    PartitionMove,
-)
-from ..admin.cluster_commands import ClusterStatus, status
+from ..admin import Generation, GroupAdmin, GroupDescription, GroupHistory, ListedGroup, PartitionMove
+from ..admin.cluster.commands import ClusterStatus, status
+from ..admin.groups.results import SHARE, HistoryEntry
 from ..admin.pages import lanes_page
 from ..admin.pages.lanes import Lanes, Person, Sample, keep_sample, lanes_of, owners_now, people_of
 from ..admin.pages.markup import Html
-from ..admin.results import SHARE, HistoryEntry
-from ..admin.topics import DescribedTopic, ListedTopic, describe_topics, list_topics
+from ..admin.topics.requests import DescribedTopic, ListedTopic, describe_topics, list_topics
 from ..protocol import SHARE_EVENTS, EventName, KafkaError, KohortError, TopicPartition
 from ..spark.status import BatchHistory, history_in
 from .observer import View

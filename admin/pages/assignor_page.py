@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from ..assignors.workbench import Balance, GroupSnapshot, MemberLoad, Trial, moves_by_pair
 from ..tables import assignment, short
-from ..workbench import Balance, GroupSnapshot, MemberLoad, Trial, moves_by_pair
 from .markup import Html, join, number, self_contained, table, tag
 
 #: Rows of a table of loads: the members whose load changes most.

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from ...protocol import CauseKind, EventName, TopicPartition
 from .. import notation
-from ..results import SHARE, Generation, GroupDescription, GroupHistory, HistoryEntry
+from ..groups.results import SHARE, Generation, GroupDescription, GroupHistory, HistoryEntry
 from ..tables import clean, short
 
 #: Indexes of a span's owner that stand for no owner.

@@ -11,8 +11,9 @@ from typing import Final
 
 from ...protocol import SHARE_EVENTS, TopicPartition
 from .. import notation
-from ..results import SHARE, Generation, MemberDescription
-from ..tables import assignment, clean, members_text, share_cells
+from ..groups.results import SHARE, Generation, MemberDescription
+from ..groups.tables import members_text, share_cells
+from ..tables import assignment, clean
 from .lanes import NOBODY, UNKNOWN, Lanes, cause, headline, held_up_by, phases
 from .markup import Html, data, number, self_contained, table, tag
 

@@ -1,6 +1,6 @@
 """What a command loads and asks for: no more than it needs, as people wait for it.
 
-Covers: admin/_reader.py, admin/topics.py, admin/connection.py.
+Covers: admin/records/reader.py, admin/topics/requests.py, admin/connection.py.
 """
 
 from __future__ import annotations

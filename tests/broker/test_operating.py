@@ -1,6 +1,6 @@
 """What docs/operating-a-cluster.md tells to do, on brokers in processes of their own, while clients work.
 
-Covers: admin/cluster_health.py, admin/reassignment.py.
+Covers: admin/cluster/health.py, admin/cluster/reassignment.py.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from kohort.admin import group_file
+from kohort.admin.assignors import group_file
 from kohort.assignors import AssignorError, registry
 from kohort.assignors.user_data import decode_cooperative, decode_sticky
 from kohort.log import CorruptLogError, DataFolderError, LogConfig, decode_records

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from kafka import KafkaProducer
 
-from kohort.admin.topics import create_partitions
+from kohort.admin.topics.requests import create_partitions
 from kohort.client.errors import ConfigError
 from kohort.client.offsets import CommittedOffset, commit_once
 from kohort.consumer import Cluster

@@ -15,9 +15,9 @@ import httpx
 import pytest
 
 from kohort.admin import GroupAdmin, ListedGroup
-from kohort.admin.assignor_actions import Scene
-from kohort.admin.cluster_commands import Ailing, BrokerRow, ClusterStatus, Disk
-from kohort.admin.reassignment import Moving
+from kohort.admin.assignors.actions import Scene
+from kohort.admin.cluster.commands import Ailing, BrokerRow, ClusterStatus, Disk
+from kohort.admin.cluster.reassignment import Moving
 from kohort.client import Cluster
 from kohort.spark._batch_log import BatchLog, BatchRow, UnderWay, encode_log
 from kohort.spark._intent import add_log

@@ -19,7 +19,7 @@ from kohort.admin import (
     ListedGroup,
     PartitionOffsets,
 )
-from kohort.admin.cluster_commands import BrokerRow, ClusterStatus, Disk
+from kohort.admin.cluster.commands import BrokerRow, ClusterStatus, Disk
 from kohort.protocol import ErrorCode, EventName, KafkaError
 from kohort.testing import running_broker
 from kohort.ui import views

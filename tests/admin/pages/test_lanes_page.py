@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from kohort.admin import GroupAdmin
+from kohort.admin.groups.results import HoldUp
 from kohort.admin.pages.lanes_page import page
-from kohort.admin.results import HoldUp
 from kohort.protocol import TopicPartition
 from tests.admin.conftest import Groups, stable
+from tests.admin.groups.test_commands import Name, NewTopic
 from tests.admin.pages import test_lanes as made
-from tests.admin.test_commands import Name, NewTopic
 from tests.consumer.members import Maker
 
 EVIL = "<script>alert(1)</script>\"'&</script>"

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from kohort.admin.topics import create_partitions
+from kohort.admin.topics.requests import create_partitions
 from kohort.client import Cluster, ClusterMetadata
 from kohort.client.requests import delete_topics
 from kohort.consumer import AsyncGroupConsumer

@@ -1,0 +1,1 @@
+"""``kohort assignors``: the workbench, where assignors are tried on a group."""

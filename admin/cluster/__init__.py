@@ -1,0 +1,1 @@
+"""Brokers and replicas: ``kohort cluster`` and ``kohort top``."""

@@ -1,0 +1,202 @@
+"""Commands of ``kohort groups``: each queries the cluster, shows the result and returns its exit code."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import time
+from collections.abc import Awaitable, Callable, Collection
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from ...protocol import ErrorCode, KafkaError, UnsupportedVersionError
+from .. import notation
+from ..connection import open_cluster
+from ..errors import Outcome, advise_error
+from ..screen import OK, REFUSED, Screen, plain
+from . import tables
+from .group_admin import GroupAdmin
+from .reset import ResetTo
+from .results import SHARE, GroupDescription, HeldBack, ResetPlan
+from .watch import watch_group
+
+Action = Callable[[GroupAdmin, argparse.Namespace, Screen], Awaitable[int]]
+
+
+async def run_action(options: argparse.Namespace) -> int:
+    """Connect and run the command."""
+    screen = Screen(as_json=options.json)
+    async with open_cluster(options, "kohort-admin") as cluster:
+        return await ACTIONS[options.action](GroupAdmin.on_cluster(cluster), options, screen)
+
+
+async def _list_groups(admin: GroupAdmin, options: argparse.Namespace, screen: Screen) -> int:
+    rows = await admin.list_groups(states=options.states, types=options.types)
+    if screen.as_json:
+        screen.document({"groups": rows})
+    elif rows:
+        screen.show(tables.groups_table(rows))
+    else:
+        screen.remark("no groups")
+    return OK
+
+
+async def _describe_groups(admin: GroupAdmin, options: argparse.Namespace, screen: Screen) -> int:
+    found = (await admin.describe([options.group]))[options.group]
+    if not found.exists:
+        raise advise_error(ErrorCode.GROUP_ID_NOT_FOUND, f"group {options.group!r} does not exist")
+    if screen.as_json:
+        screen.document(_with_lag(found))
+    else:
+        screen.show(*tables.group_report(found))
+    return OK
+
+
+def _with_lag(found: GroupDescription) -> dict[str, object]:
+    return {**plain(found), "total_lag": found.total_lag}
+
+
+async def _show_timeline(admin: GroupAdmin, options: argparse.Namespace, screen: Screen) -> int:
+    now = (await admin.describe([options.group]))[options.group]
+    history = await admin.history(
+        options.group,
+        options.limit,
+        max_offsets=options.max_offsets,
+        progress=screen.progress,
+        every_move=options.html is not None,
+    )
+    if now.group_type == SHARE:
+        # entries are in order: those of the coordinator, then those of the leaders between them
+        told = await admin.share_events(options.group)
+        entries = sorted((*history.entries, *told), key=lambda entry: entry.timestamp_ms)
+        history = replace(history, entries=tuple(entries))
+    if not (now.exists or history.generations or history.entries):
+        raise advise_error(ErrorCode.GROUP_ID_NOT_FOUND, f"group {options.group!r} does not exist")
+    if options.html is not None:
+        from ..pages.lanes import lanes_of
+        from ..pages.lanes_page import page
+
+        text = page(lanes_of(now, history, round(time.time() * 1_000)))
+        try:
+            Path(options.html).write_text(text, "utf-8")
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, options.html) from None  # a full disk names no file
+        screen.remark(f"the picture is in {options.html}")
+    waits, unknown = await _held_back(admin, now)
+    if screen.as_json:
+        screen.document({**plain(history), "now": {**_with_lag(now), "held_back": waits}})
+        return OK
+    if options.events:
+        screen.show(*tables.events(history.entries))
+    else:
+        screen.show(*tables.timeline(history))
+        screen.show(*tables.share_events(history.entries, options.limit))
+    screen.show(*tables.members_now(now), *tables.held_back(waits or ()))
+    for words in (*history.unknown, *now.notes, *unknown):
+        screen.remark(words)
+    return OK
+
+
+async def _held_back(
+    admin: GroupAdmin, now: GroupDescription
+) -> tuple[tuple[HeldBack, ...] | None, tuple[str, ...]]:
+    """Records that open transactions hold back; None, and the reason, if that is unknown."""
+    try:
+        return await admin.held_back(now), ()
+    except (KafkaError, UnsupportedVersionError) as error:
+        return None, (f"what open transactions hold back is not known: {error}",)
+
+
+async def _reset_offsets(admin: GroupAdmin, options: argparse.Namespace, screen: Screen) -> int:
+    topics = None if options.all_topics else notation.topic_partitions(options.topics)
+    plan = await admin.plan_reset(options.group, _reset_target(options), topics, share=options.share)
+    if not plan.changes:
+        raise advise_error(ErrorCode.GROUP_ID_NOT_FOUND, f"group {options.group!r} has no offsets to reset")
+    return await _carried_out(admin, options, screen, plan)
+
+
+async def _carried_out(
+    admin: GroupAdmin, options: argparse.Namespace, screen: Screen, plan: ResetPlan
+) -> int:
+    """Show a plan, and with ``--execute`` commit it."""
+    if options.execute and plan.refusal is None:
+        plan = await admin.execute(plan)
+    if screen.as_json:
+        screen.document(plan)
+    else:
+        screen.show(tables.changes(plan))
+        if plan.executed:
+            known = sum(change.new_offset is not None for change in plan.changes)
+            done = "committed" if plan.group_type is None else "set"
+            screen.remark(f"{done} {known} of {len(plan.changes)} offsets of group {options.group!r}")
+        elif plan.refusal is None:
+            screen.remark("nothing has been changed: add --execute to commit these offsets")
+    if plan.refusal is not None:
+        raise advise_error(ErrorCode.NON_EMPTY_GROUP, plan.refusal)
+    return OK if all(change.new_offset is not None for change in plan.changes) else REFUSED
+
+
+async def _import_offsets(admin: GroupAdmin, options: argparse.Namespace, screen: Screen) -> int:
+    # its errors are reported here, once
+    logging.getLogger("kohort.consumer.zookeeper").setLevel(logging.CRITICAL)
+    plan = await admin.plan_import(options.group, options.zookeeper)
+    if not plan.changes:
+        where = f"below /consumers/{options.group}/offsets in ZooKeeper"
+        raise advise_error(
+            ErrorCode.GROUP_ID_NOT_FOUND, f"there are no offsets {where}: is --zookeeper right?"
+        )
+    return await _carried_out(admin, options, screen, plan)
+
+
+def _reset_target(options: argparse.Namespace) -> ResetTo:
+    if options.to_earliest:
+        return ResetTo.earliest()
+    if options.to_latest:
+        return ResetTo.latest()
+    if options.to_current:
+        return ResetTo.current()
+    if options.to_offset is not None:
+        return ResetTo.offset(options.to_offset)
+    if options.shift_by is not None:
+        return ResetTo.shift(options.shift_by)
+    if options.by_duration is not None:
+        return ResetTo.timestamp(max(0, round(time.time() * 1_000) - options.by_duration))
+    return ResetTo.timestamp(
+        options.to_timestamp if options.to_timestamp is not None else options.to_datetime
+    )
+
+
+async def _delete_groups(admin: GroupAdmin, options: argparse.Namespace, screen: Screen) -> int:
+    outcomes = await admin.delete_groups(options.groups)
+    if screen.as_json:
+        screen.document({"groups": [{"group": group, **plain(done)} for group, done in outcomes.items()]})
+    else:
+        screen.show(tables.outcomes(["GROUP"], {(group,): done for group, done in outcomes.items()}))
+    return _exit_code_of(outcomes.values())
+
+
+async def _delete_offsets(admin: GroupAdmin, options: argparse.Namespace, screen: Screen) -> int:
+    outcomes = await admin.delete_offsets(options.group, notation.topic_partitions(options.topics))
+    if screen.as_json:
+        rows = [{**plain(partition), **plain(done)} for partition, done in outcomes.items()]
+        screen.document({"group": options.group, "partitions": rows})
+    else:
+        screen.show(tables.outcomes(["TOPIC", "PARTITION"], outcomes))
+    return _exit_code_of(outcomes.values())
+
+
+def _exit_code_of(outcomes: Collection[Outcome]) -> int:
+    return OK if all(outcome.ok for outcome in outcomes) else REFUSED
+
+
+ACTIONS: Final[dict[str, Action]] = {
+    "list": _list_groups,
+    "describe": _describe_groups,
+    "timeline": _show_timeline,
+    "watch": watch_group,
+    "reset-offsets": _reset_offsets,
+    "import": _import_offsets,
+    "delete": _delete_groups,
+    "delete-offsets": _delete_offsets,
+}

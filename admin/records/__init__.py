@@ -1,0 +1,1 @@
+"""Records of topics: ``kohort produce``, ``kohort consume`` and ``kohort deadletters``."""

@@ -1,0 +1,73 @@
+"""``kohort consume --group GROUP --share``: reads topics as a member of a share group."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+from ...consumer import BlockingShareConsumer
+from ...consumer.events import Event
+from ...consumer.share.event_lines import line_of_share
+from ...consumer.share.events import LockLost
+from ...consumer.share.records import ShareRecord
+from ...protocol import ErrorCode, KafkaError
+from ...settings import MAX_INT
+from ..connection import connection_of
+from ..screen import Screen
+from .complaints import Complaints
+
+#: Most records at a time, and the longest wait for the first of them.
+_MOST, _WAIT_MS = 500, 200
+#: A share group has no end that a member could see: without ``--follow`` it has given everything when it
+#: gives nothing for so long.
+_QUIET_S: Final = 2.0
+
+
+def print_as_share_member(
+    options: argparse.Namespace, client_id: str, write: Callable[[list[ShareRecord]], None]
+) -> None:
+    """Write records as ``options`` say, and accept what is written. Raises KafkaError.
+
+    The reader of the output may take its time: locks are renewed in another thread meanwhile.
+    """
+    timeout_ms = max(1, round(options.timeout * 1_000))
+    settings: dict[str, Any] = {
+        **connection_of(options).settings(),
+        "group": options.group,
+        "client_id": client_id,
+        "default_api_timeout_ms": timeout_ms,
+        "request_timeout_ms": timeout_ms,
+        "fetch_max_wait_ms": min(_WAIT_MS, timeout_ms // 2),
+        # what is locked and not printed has been delivered once more
+        "max_locked_records": min(_MOST, options.count or _MOST),
+        # for as long as the reader of the output takes
+        "max_processing_ms": MAX_INT,
+    }
+    consumer = BlockingShareConsumer(*dict.fromkeys(options.topics), **settings)
+    consumer.logged = False
+    consumer.events.listen(Complaints().note_event)
+    consumer.events.listen(_tell_lost)
+    left = options.count
+    with consumer:
+        until = time.monotonic() + options.timeout
+        while left is None or left > 0:
+            shown = consumer.getmany(left, _WAIT_MS)
+            if shown:
+                write(shown)
+                consumer.accept(shown)
+                until = time.monotonic() + _QUIET_S
+            elif not options.follow and time.monotonic() > until:
+                if consumer.assignment():
+                    break
+                text = f"no partition was assigned for {options.timeout:g} s: how many members has the group?"
+                raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, text)
+            if left is not None:
+                left -= len(shown)
+        consumer.flush()
+
+
+def _tell_lost(event: Event) -> None:
+    if isinstance(event, LockLost):
+        Screen(as_json=False).remark(line_of_share(event)[1])

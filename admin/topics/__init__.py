@@ -1,0 +1,1 @@
+"""``kohort topics``, and the requests about topics that other commands send, too."""

@@ -1,0 +1,1 @@
+"""``kohort transactions``: open transactions, what they hold back, and their end."""
