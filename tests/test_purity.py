@@ -25,6 +25,7 @@ OUTSIDE: dict[str, set[str]] = {
         *("engine/events.py", "engine/runner.py", "engine/runtime.py"),
         "consumer_groups/assignor_processes.py",
     },
+    "lag": set(),
     "offsets_topic": set(),
     "replication": set(),
     "share_partitions": set(),

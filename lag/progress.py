@@ -1,0 +1,124 @@
+"""What several looks tell: rates, when a group will have caught up, and what stands still."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+from .groups import GroupLag, PartitionLag
+
+#: Rates cover the last one to two windows of this length.
+WINDOW_MS: Final = 30_000
+#: A group that would read all that is unread within this time keeps up, however much arrives meanwhile.
+KEEPS_UP_MS: Final = 10_000
+
+
+class _Look(NamedTuple):
+    at_ms: int
+    position: int
+    end: int
+
+
+class Meter:
+    """What is remembered of one partition of a group: three looks, and since when it stands still."""
+
+    __slots__ = ("_before", "_last", "_standing_since_ms", "_then")
+
+    def __init__(self) -> None:
+        self._before: _Look | None = None
+        self._then: _Look | None = None
+        self._last: _Look | None = None
+        self._standing_since_ms: int | None = None
+
+    def take(self, at_ms: int, row: PartitionLag) -> PartitionLag:
+        """Take in a look, and return it with what is known with the earlier ones. A row that says already for
+        how long it stands still is believed at the first look.
+        """
+        if row.committed_offset is None or row.end_offset is None or row.records is None:
+            self._before = self._then = self._last = self._standing_since_ms = None
+            return row
+        look, last = _Look(at_ms, row.committed_offset, row.end_offset), self._last
+        if last is not None and (look.position < last.position or look.end < last.end):
+            # the group was reset, or the topic made again: what was before tells nothing
+            self._before = self._then = last = self._standing_since_ms = None
+        self._note_standing(look, last, row)
+        self._last = look
+        if self._then is None:
+            self._then = look
+        elif look.at_ms - self._then.at_ms >= WINDOW_MS:
+            self._before, self._then = self._then, look
+        base = self._before or self._then
+        since_ms = self._standing_since_ms
+        standing_ms = None if since_ms is None else max(look.at_ms - since_ms, 0)
+        if look.at_ms <= base.at_ms:
+            return replace(row, standing_ms=standing_ms)
+        per_s = 1_000 / (look.at_ms - base.at_ms)
+        return replace(
+            row,
+            arrival_rate=(look.end - base.end) * per_s,
+            work_rate=(look.position - base.position) * per_s,
+            standing_ms=standing_ms,
+        )
+
+    def _note_standing(self, look: _Look, last: _Look | None, row: PartitionLag) -> None:
+        if not row.records:
+            self._standing_since_ms = None
+        elif self._standing_since_ms is None:
+            first = last is None or last.position == look.position
+            self._standing_since_ms = look.at_ms - (row.standing_ms or 0 if first else 0)
+        elif last is not None and last.position != look.position:
+            self._standing_since_ms = look.at_ms
+
+
+class LagTracker:
+    """Remembers looks at groups, each partition in bounded memory."""
+
+    def __init__(self) -> None:
+        self._meters: dict[str, dict[tuple[str, int], Meter]] = {}
+
+    def __repr__(self) -> str:
+        return f"LagTracker({len(self._meters)} groups)"
+
+    def track(self, groups: Iterable[GroupLag]) -> list[GroupLag]:
+        """Take in a look at all groups, and return it with rates and what stands still. Groups that are not
+        in it are forgotten.
+        """
+        before, self._meters = self._meters, {}
+        tracked = []
+        for group in groups:
+            known = before.get(group.group, {})
+            if group.error is None:
+                places = ((row.topic, row.partition) for row in group.partitions)
+                known = {place: known.get(place) or Meter() for place in places}
+                rows = tuple(
+                    meter.take(group.timestamp_ms, row)
+                    for meter, row in zip(known.values(), group.partitions, strict=True)
+                )
+                group = replace(group, partitions=rows, catch_up_ms=_catch_up_ms(rows))
+            self._meters[group.group] = known
+            tracked.append(group)
+        return tracked
+
+
+def _catch_up_ms(rows: Iterable[PartitionLag]) -> int | None:
+    times = [
+        time_to_catch_up_ms(row.records, row.arrival_rate, row.work_rate)
+        for row in rows
+        if row.records is not None
+    ]
+    known = [time for time in times if time is not None]
+    return max(known) if known and len(known) == len(times) else None
+
+
+def time_to_catch_up_ms(records: int, arrival_rate: float | None, work_rate: float | None) -> int | None:
+    """When so many records will have been read at these rates; None if never, or if the rates are unknown."""
+    if not records:
+        return 0
+    if arrival_rate is None or work_rate is None or work_rate <= 0:
+        return None
+    work_ms = records / work_rate * 1_000
+    if work_ms <= KEEPS_UP_MS:
+        return round(work_ms)
+    gain = work_rate - arrival_rate
+    return round(records / gain * 1_000) if gain > 0 else None
