@@ -34,10 +34,11 @@ from ..events import BrokerUnavailable, Event, PartitionFailed, TopicMissing
 from .config import ShareConsumerConfig
 from .events import RenewalUnavailable
 from .fetched import ShareReader
-from .locks import NOT_LOCKED, Locks, Said
+from .locks import NOT_LOCKED, Locks
 from .member import refusal_of
 from .records import PartitionId, RecordLock, ShareRecord
 from .session import CLOSING, PeerSession, Range, acknowledged_topics, ranges_of
+from .verdicts import Said
 
 #: Longest wait of a fetch while records are in hand, and of an acknowledgement for the next fetch.
 BUSY_WAIT_MS = 100
@@ -467,7 +468,7 @@ class ShareExchange:
         """A request with verdicts was not answered, or refused as a whole: the session ends."""
         if isinstance(error, KafkaError) and error.code is _E.INVALID_SHARE_SESSION_EPOCH:
             # nothing was done of it
-            self.locks.put_back(taken, now_ms())
+            self.locks.put_back(taken)
             return
         for part in taken.values():
             self.locks.on_unanswered(part, error)
@@ -634,7 +635,7 @@ class ShareExchange:
         async def close_session(node: int, peer: _Peer) -> None:
             places = self._places_at(node)
             # with a session end the locks of its partitions, and not of those that it has forgotten
-            self.locks.release_held([place for place in places if place not in peer.session.known], now_ms())
+            self.locks.release_held([place for place in places if place not in peer.session.known])
             while peer.session.is_open:
                 # again while something of what was said is to be sent in parts
                 since = self.locks.waiting_since(places)

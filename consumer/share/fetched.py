@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ...protocol import (
@@ -16,8 +16,8 @@ from ...protocol.messages.share_fetch import AcquiredRecords
 from ..errors import BatchTooLargeError
 from ..reading.fetched_records import ChunkReader
 from ..record import RecordBatch
-from .locks import Gap
 from .records import Judge, PartitionId, RecordLock, ShareRecord
+from .verdicts import Gap
 
 #: More offsets are not acquired at a time: brokers lock far fewer.
 _MOST_ACQUIRED = 1_000_000
@@ -29,9 +29,14 @@ class Acquired:
     gaps, and those of batches that cannot be read, which are released. ``damage`` is the error of the first.
     """
 
+    lock: RecordLock
     records: list[ShareRecord] = field(default_factory=list)
     rest: list[Gap] = field(default_factory=list)
     damage: CorruptBatchError | BatchTooLargeError | None = None
+
+    def set_aside(self, offsets: Iterable[int], verdict: AcknowledgeType) -> None:
+        """Acknowledge offsets that have no record to deliver."""
+        self.rest += [Gap(offset, verdict, self.lock.deadline_ms) for offset in offsets]
 
 
 @dataclass(slots=True, eq=False)
@@ -51,7 +56,7 @@ class ShareReader:
         ranges: Sequence[AcquiredRecords],
     ) -> Acquired:
         """Read a partition's part of a response."""
-        found = Acquired()
+        found = Acquired(lock)
         if not ranges:
             return found
         partition = TopicPartition(topic, place.partition)
@@ -81,7 +86,7 @@ class ShareReader:
                             count,
                         )
                     )
-        found.rest += [Gap(offset, AcknowledgeType.GAP, lock.deadline_ms) for offset in counts]
+        found.set_aside(counts, AcknowledgeType.GAP)
         return found
 
     def _batches(
@@ -104,7 +109,7 @@ class ShareReader:
             try:
                 header = parse_batch_header(rest, 0)
             except CorruptBatchError:
-                found.rest += [Gap(offset, AcknowledgeType.RELEASE, 0.0) for offset in counts]
+                found.set_aside(counts, AcknowledgeType.RELEASE)
                 counts.clear()
                 return
             one, rest = rest[: header.size], rest[header.size :]
@@ -114,7 +119,7 @@ class ShareReader:
                 damaged = [at for at in counts if header.base_offset <= at <= header.last_offset]
                 for offset in damaged:
                     del counts[offset]
-                found.rest += [Gap(offset, AcknowledgeType.RELEASE, 0.0) for offset in damaged]
+                found.set_aside(damaged, AcknowledgeType.RELEASE)
                 continue
             if batch is not None:
                 yield batch

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeAlias
 
 from ...protocol import AcknowledgeType, ErrorCode, KafkaError, KohortError
 from ..events import Event
@@ -18,6 +17,7 @@ from .records import (
     RecordLock,
     ShareRecord,
 )
+from .verdicts import Gap, Said, VerdictQueue, end_of, records_in
 
 #: Renewed when this part of the lock's duration is left.
 _LEFT_AT_RENEWAL = 1 / 3
@@ -26,18 +26,6 @@ _LATE_MS = 5_000.0
 #: Errors that say of at least one record of a partition that it is not locked for this member; of the others
 #: nothing was done.
 NOT_LOCKED = frozenset({ErrorCode.INVALID_RECORD_STATE, ErrorCode.INVALID_REQUEST})
-
-
-class Gap(NamedTuple):
-    """A verdict on an offset without a record to deliver; the time is that of its lock's end."""
-
-    offset: int
-    verdict: AcknowledgeType
-    deadline_ms: float
-
-
-#: A verdict on its way. A record has its own, so that saying it makes no object.
-Said: TypeAlias = ShareRecord | Gap
 
 
 @dataclass(slots=True, eq=False)
@@ -60,10 +48,8 @@ class Locks:
     #: Delivered or waiting for it, and not acknowledged.
     held: dict[PartitionId, dict[int, ShareRecord]] = field(default_factory=lambda: defaultdict(dict))
     flushes: list[PendingFlush] = field(default_factory=list)
-    #: Lists that are sent whole: if one of several is refused, its parts are sent one after the other.
-    _waiting: dict[PartitionId, deque[list[Said]]] = field(default_factory=lambda: defaultdict(deque))
-    #: Since when the oldest verdict has waited.
-    _since: dict[PartitionId, float] = field(default_factory=dict)
+    #: What is to be sent, of partitions of which something is.
+    _waiting: dict[PartitionId, VerdictQueue] = field(default_factory=lambda: defaultdict(VerdictQueue))
     #: Said, and not answered.
     _unanswered: set[ShareRecord] = field(default_factory=set)
     #: When locks of a partition are to be renewed next.
@@ -86,13 +72,12 @@ class Locks:
         fresh = acquired.keys() | {gap.offset for gap in gaps}
         gone = [held.pop(offset) for offset in sorted(fresh & held.keys())]
         held |= acquired
-        if void := [said for part in self._waiting.get(place, ()) for said in part if said.offset in fresh]:
-            gone += _records_in(void)
-            kept = ([said for said in part if said.offset not in fresh] for part in self._waiting[place])
-            self._keep_waiting(place, deque(part for part in kept if part))
+        if (queue := self._waiting.get(place)) is not None:
+            gone += records_in(queue.drop(fresh))
+            self._forget_empty(place, queue)
         self._lose(gone, now, "it was delivered again")
         for gap in gaps:
-            self._append(place, gap, now)
+            self._waiting[place].say(gap, now)
         at = now + self.duration_ms * (1 - _LEFT_AT_RENEWAL)
         self._renew_at[place] = min(self._renew_at.get(place, math.inf), at)
         over_at = now + self.duration_ms + _LATE_MS
@@ -115,9 +100,8 @@ class Locks:
     def lose(self, place: PartitionId, now: float, reason: str) -> None:
         """The locks of a partition have ended: of what is held, and of what was said and not sent."""
         held = self.held.pop(place, {})
-        waiting = self._waiting.pop(place, ())
-        self._since.pop(place, None)
-        said = [record for part in waiting for record in _records_in(part)]
+        queue = self._waiting.pop(place, None)
+        said = [] if queue is None else records_in(queue.all())
         self._lose([*said, *held.values()], now, reason)
 
     def give_back(self, place: PartitionId, now: float, reason: str) -> None:
@@ -125,15 +109,17 @@ class Locks:
         what is held is lost, and released for that case. What was said and not sent is sent all the same.
         """
         held = list(self.held.get(place, {}).values())
-        self.release_held([place], now)
+        self.release_held([place])
         self._lose(held, now, reason)
 
-    def release_held(self, places: Iterable[PartitionId], now: float) -> None:
+    def release_held(self, places: Iterable[PartitionId]) -> None:
         """Queue the release of what is held of these partitions, whatever is said of it later."""
         for place in places:
             if held := self.held.pop(place, {}):
-                self._waiting[place].append([Gap(offset, AcknowledgeType.RELEASE, now) for offset in held])
-                self._since.setdefault(place, now)
+                gaps: list[Said] = [
+                    Gap(offset, AcknowledgeType.RELEASE, end_of(record)) for offset, record in held.items()
+                ]
+                self._waiting[place].say_apart(gaps)
             for record in held.values():
                 record.lock = None
 
@@ -166,11 +152,9 @@ class Locks:
         for place in list(self._waiting):
             self.lose(place, now, reason)
 
-    def _keep_waiting(self, place: PartitionId, parts: deque[list[Said]]) -> None:
-        if parts:
-            self._waiting[place] = parts
-        else:
-            del self._waiting[place], self._since[place]
+    def _forget_empty(self, place: PartitionId, queue: VerdictQueue) -> None:
+        if not queue:
+            del self._waiting[place]
 
     def _lose(self, records: Sequence[ShareRecord], now: float, reason: str) -> None:
         for record in records:
@@ -194,15 +178,8 @@ class Locks:
             return
         del self.held[record.place][record.offset]
         self._unanswered.add(record)
-        self._append(record.place, record, now)
+        self._waiting[record.place].say(record, now)
         self.changed()
-
-    def _append(self, place: PartitionId, said: Said, now: float) -> None:
-        parts = self._waiting[place]
-        if not parts:
-            parts.append([])
-            self._since[place] = now
-        parts[-1].append(said)
 
     def renew(self, record: ShareRecord) -> None:
         """Queue a renewal of the record's lock."""
@@ -212,22 +189,22 @@ class Locks:
 
     def waiting_since(self, places: Iterable[PartitionId]) -> float:
         """Return since when a verdict on these partitions waits; infinity if none does."""
-        return min((self._since[place] for place in places if place in self._since), default=math.inf)
+        waiting = self._waiting
+        return min((waiting[place].since for place in places if place in waiting), default=math.inf)
 
     def take_waiting(self, places: Iterable[PartitionId]) -> dict[PartitionId, list[Said]]:
         """Take what is to be sent next. Then call ``on_answered`` or ``on_unanswered`` for each partition."""
         taken = {}
         for place in places:
-            if parts := self._waiting.get(place):
-                taken[place] = parts.popleft()
-                self._keep_waiting(place, parts)
+            if queue := self._waiting.get(place):
+                taken[place] = queue.take()
+                self._forget_empty(place, queue)
         return taken
 
-    def put_back(self, taken: Mapping[PartitionId, list[Said]], now: float) -> None:
+    def put_back(self, taken: Mapping[PartitionId, list[Said]]) -> None:
         """The broker has done nothing of what was taken: it is sent again."""
         for place, part in taken.items():
-            self._waiting[place].appendleft(part)
-            self._since[place] = now
+            self._waiting[place].put_back(part)
         self.changed()
 
     # what brokers answer
@@ -236,20 +213,22 @@ class Locks:
         """A broker has answered what was said of a partition: all of it counts, or nothing does."""
         if error is None:
             self.on_unanswered(part, None)
-        elif error.code in NOT_LOCKED and len(part) > 1 and _records_in(part):
-            # the lock of one has ended: most likely of one that came late
-            late = [said for said in part if _end_of(said) < now]
-            rest = [said for said in part if _end_of(said) >= now]
-            halves = [late, rest] if late and rest else [part[: len(part) // 2], part[len(part) // 2 :]]
-            self._waiting[place].extendleft(reversed(halves))
-            self._since[place] = -math.inf
+        elif error.code in NOT_LOCKED and len(part) > 1 and records_in(part):
+            # the lock of one has ended: most likely of those that came late, which are not said again
+            late = [said for said in part if end_of(said) < now]
+            rest = [said for said in part if end_of(said) >= now]
+            self._lose(records_in(late), now, str(error))
+            if not late:
+                self._waiting[place].say_in_parts(rest)
+            elif rest:
+                self._waiting[place].say_apart(rest)
             self.changed()
         else:
-            self._lose(_records_in(part), now, str(error))
+            self._lose(records_in(part), now, str(error))
 
     def on_unanswered(self, part: list[Said], error: KohortError | None) -> None:
         """No answer came, so it may count or not; it cannot be said again, since the locks are gone."""
-        records = _records_in(part)
+        records = records_in(part)
         for record in records:
             record.lock = None
         self._answer(records, error)
@@ -327,17 +306,6 @@ class Locks:
         if self.held.get(record.place, {}).get(record.offset) is record:
             del self.held[record.place][record.offset]
             self._lose([record], now, str(error))
-
-
-def _records_in(part: Iterable[Said]) -> list[ShareRecord]:
-    return [said for said in part if isinstance(said, ShareRecord)]
-
-
-def _end_of(said: Said) -> float:
-    """When the lock ends, or has ended."""
-    if isinstance(said, Gap):
-        return said.deadline_ms
-    return -math.inf if said.lock is None else said.lock.deadline_ms
 
 
 def say_once(record: ShareRecord, verdict: AcknowledgeType) -> None:

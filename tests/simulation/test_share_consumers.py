@@ -20,6 +20,7 @@ FOUND: Final[dict[str, int]] = {
     "a close whose time was over left the tasks of its sessions running": 58,
     "a lock whose renewal came due while others were renewed was not renewed any more": 31,
     "the parts of what was refused waited for each other until locks ended": 40_015,
+    "what was refused was sent again before what was new, which then came too late": 51_082,
 }
 
 
