@@ -111,9 +111,14 @@ class BlockingShareConsumer:
     def __iter__(self) -> Iterator[ShareRecord]:
         """Records one by one, until the consumer is closed. Another iteration goes on where one was left."""
         self._require_started()
+        ahead = self._ahead
         with suppress(ConsumerClosedError):
-            while self._ahead or self._fill_ahead(None, None):
-                yield from self._take_ahead(1)
+            while ahead or self._fill_ahead(None, None):
+                clock = self._require_thread().loop.time
+                while ahead:
+                    record = ahead.popleft()
+                    if self._is_locked(record, clock()):
+                        yield record
 
     def batches(self, max_records: int | None = None) -> Iterator[list[ShareRecord]]:
         """As ShareConsumer.batches."""
@@ -137,6 +142,7 @@ class BlockingShareConsumer:
         """Have the loop hand records over, which are not lost if this thread is interrupted meanwhile."""
 
         async def fill() -> bool:
+            self._take_said()  # so that the next fetch carries it, and has room
             self._ahead.extend(records := await self._consumer.next_records(max_records, timeout_ms))
             return bool(records)
 
@@ -151,13 +157,18 @@ class BlockingShareConsumer:
                 record = self._ahead.popleft()
             except IndexError:
                 break
-            if (ends := record.deadline) is None:
-                continue
-            if ends > now:
+            if self._is_locked(record, now):
                 found.append(record)
-            else:
-                record.release()
         return found
+
+    def _is_locked(self, record: ShareRecord, now: float) -> bool:
+        """Whether the lock of a record that waited has not ended meanwhile. If it has, it is given back."""
+        if (lock := record.lock) is None:
+            return False
+        if lock.deadline_ms > now * 1000:
+            return True
+        record.release()
+        return False
 
     def decode(self, record: ShareRecord) -> Any:
         """As ShareConsumer.decode; it needs no running consumer."""

@@ -6,6 +6,7 @@ Covers: consumer/share/blocking.py.
 from __future__ import annotations
 
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError
@@ -13,8 +14,11 @@ from concurrent.futures import CancelledError
 import pytest
 
 from kohort.client import ConsumerClosedError
+from kohort.client.threads import LoopThread
 from kohort.consumer import BlockingShareConsumer
-from kohort.consumer.share.records import AlreadyAcknowledgedError, ShareRecord
+from kohort.consumer.share import blocking
+from kohort.consumer.share.records import AlreadyAcknowledgedError, RecordLock, ShareRecord
+from tests.consumer.share.records import PLACE
 
 pytestmark = [pytest.mark.kafka]
 
@@ -100,6 +104,28 @@ def test_a_call_that_the_end_of_the_loop_breaks_off_says_that_the_consumer_is_cl
     for call in (consumer.flush, consumer.getmany):
         with pytest.raises(ConsumerClosedError, match="has been closed"):
             call()
+
+
+def test_what_was_said_is_taken_before_more_records_are_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocking, "_TAKEN_AFTER_S", 3_600.0)
+    consumer = BlockingShareConsumer("orders", bootstrap="localhost:9092", group="billing")
+    inner, now = consumer._consumer, time.monotonic() * 1000
+    record = ShareRecord(consumer, PLACE, RecordLock(now, now + 60_000), "orders", 0, 0, None, b"", (), 1)
+    inner._locks.take(PLACE, [record], (), now)
+    unanswered: list[int] = []
+
+    async def next_records(*_: object) -> list[ShareRecord]:
+        unanswered.append(inner.state.unanswered)
+        return []
+
+    monkeypatch.setattr(inner, "next_records", next_records)
+    consumer._thread = thread = LoopThread("kohort billing")
+    try:
+        record.accept()
+        assert consumer.getmany(timeout_ms=0) == []
+    finally:
+        thread.stop()
+    assert unanswered == [1]
 
 
 def test_a_loop_that_is_left_and_begun_again_goes_on_and_what_it_leaves_is_given_back_at_the_end(
