@@ -121,6 +121,11 @@ _COMMANDS: Final = {
         "Look at brokers and replicas, move them, elect leaders. Works on any broker of Kafka's protocol.",
         ("admin.cluster.commands", "add_arguments", "run"),
     ),
+    "acls": (
+        "who may do what: look at access rules, add and remove some: on any broker",
+        "Look at access rules and change them. Works on any broker of Kafka's protocol.",
+        ("admin.access.acl_commands", "add_arguments", "run"),
+    ),
     "transactions": (
         "open transactions, what they hold back, and the end of those that hang: on any broker",
         "Look at transactions, and end those that hang. Works on any broker of Kafka's protocol.",

@@ -38,6 +38,7 @@ ADVICE: Final = {
     "CREATE, ALTER, DELETE) the topic",
     ErrorCode.GROUP_AUTHORIZATION_FAILED: "ask for the right to DESCRIBE (to change: READ, DELETE) the group",
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "ask for the right to DESCRIBE (to change: ALTER) the cluster",
+    ErrorCode.SECURITY_DISABLED: "the brokers have no access rules until authorizer.class.name is set",
     ErrorCode.NON_EMPTY_GROUP: "stop its members first; `kohort groups describe` shows who they are",
     ErrorCode.GROUP_ID_NOT_FOUND: "`kohort groups list` shows which groups there are",
     ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC: "members of the group read this topic: stop them first",

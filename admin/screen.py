@@ -94,6 +94,15 @@ class Screen:
             sys.stderr.flush()
 
 
+def ask_agreement(question: str) -> bool:
+    """Ask for confirmation on a terminal; a program is taken at its word."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return True
+    sys.stderr.write(f"{question} [y/N] ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
 def drop_output() -> None:
     """Send standard output to the null device: the interpreter would fail on what is left of it at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from ...protocol import JsonObject
 from ..commands import add_commands, reader, run_program, whole
-from ..screen import OK, REFUSED, Screen, plain
+from ..screen import OK, REFUSED, Screen, ask_agreement, plain
 
 if TYPE_CHECKING:
     from ...client import Cluster
@@ -200,7 +199,8 @@ async def _delete_topics(cluster: Cluster, options: argparse.Namespace, screen: 
     # the broker also refuses those that this user may not see: it says so when it is asked to delete them
     known = {topic for topic in topics if found.errors.get(topic) != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
     there = [topic for topic in topics if topic in known]
-    if there and not (options.yes or _ask_agreement(there)):
+    question = f"Delete {', '.join(map(repr, there))} with all records?"
+    if there and not (options.yes or ask_agreement(question)):
         screen.remark("nothing was deleted")
         return REFUSED
     done = {}
@@ -215,15 +215,6 @@ async def _delete_topics(cluster: Cluster, options: argparse.Namespace, screen: 
             code, text = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {topic!r} does not exist"
         done[topic] = outcome_of(code, text)
     return _report_outcomes(screen, done, lambda topic: "deleted" if topic in known else "does not exist")
-
-
-def _ask_agreement(topics: Sequence[str]) -> bool:
-    """Ask for confirmation on a terminal; a program is taken at its word."""
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        return True
-    sys.stderr.write(f"Delete {', '.join(map(repr, topics))} with all records? [y/N] ")
-    sys.stderr.flush()
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 _ACTIONS: Final = {
