@@ -90,7 +90,7 @@ class MemberRequest:
         if self.epoch == OPENING_EPOCH:
             most = self.node.settings.group_share_max_share_sessions
             return shares.open_session(self.group, self.member, most, self.link)
-        return shares.sessions.resume(self.group, self.member, self.epoch)
+        return shares.resume_session(self.group, self.member, self.epoch, self.link)
 
     def find_partition(self, place: TopicPlace) -> Partition:
         """Return a partition that this broker leads and its client may read. Raises KafkaError."""

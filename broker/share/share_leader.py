@@ -2,7 +2,7 @@
 
 A share partition is loaded when a member first fetches from it. It leaves memory when nobody of its group has
 a session here, nobody has records of it and nothing is being written, or when this broker does not lead its
-partition any more. A session ends with the connection that opened it.
+partition any more. A session ends with the connection that its last request came on.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ FEW_BYTES: Final = 64 << 10
 
 
 class ShareLink:
-    """What one connection has: the sessions that were opened on it, and what its last answer gave a member,
-    while that answer is not sent.
+    """What one connection has: the sessions whose last request came on it, and what its last answer gave a
+    member, while that answer is not sent.
     """
 
     __slots__ = ("_leader", "_unsent", "_unsent_bytes", "sessions")
@@ -60,6 +60,18 @@ class ShareLink:
         """Called when the operating system has the answer: from then on it counts as delivered."""
         if self._unsent:
             self._forget_unsent()
+
+    def take_back(self, group: str, member: str) -> None:
+        """Called when a member goes on over another connection: what is not sent here reaches it no more, and
+        is no delivery.
+        """
+        unsent, self._unsent = self._unsent, []
+        for each in unsent:
+            led, who, ranges = each
+            if (led.key.group, who) == (group, member):
+                led.take_back(member, ranges)
+            else:
+                self._unsent.append(each)
 
     def _forget_unsent(self) -> None:
         self._unsent = []
@@ -157,11 +169,19 @@ class ShareLeader:
         KafkaError SHARE_SESSION_LIMIT_REACHED.
         """
         former = self.sessions.find(group, member)
-        if former is not None:
-            self._unlink(former)
+        before = None if former is None else self._unlink(former)
         session = self.sessions.open(group, member, most)
-        self._links[session] = link
-        link.sessions[group, member] = session
+        self._link(session, link, before)
+        return session
+
+    def resume_session(self, group: str, member: str, epoch: int, link: ShareLink) -> ShareSession:
+        """Return the session that a request on a connection continues or closes. Raises KafkaError as
+        ``ShareSessions.resume``.
+        """
+        session = self.sessions.resume(group, member, epoch)
+        if self._links[session] is not link:
+            # the former connection may have broken, of which this broker learns later than its client
+            self._link(session, link, self._unlink(session))
         return session
 
     def close_session(self, session: ShareSession) -> list[Stored]:
@@ -179,10 +199,18 @@ class ShareLeader:
         self.forget_idle(session.group)
         return released
 
-    def _unlink(self, session: ShareSession) -> None:
+    def _link(self, session: ShareSession, link: ShareLink, before: ShareLink | None) -> None:
+        """Have a session end with a connection; ``before`` is the one that the member had before."""
+        self._links[session] = link
+        link.sessions[session.group, session.member] = session
+        if before is not None and before is not link:
+            before.take_back(session.group, session.member)
+
+    def _unlink(self, session: ShareSession) -> ShareLink | None:
         link = self._links.pop(session, None)
         if link is not None:
             link.sessions.pop((session.group, session.member), None)
+        return link
 
     def give_up(self, led: LedPartition) -> None:
         if self._led.get(led.key) is led:

@@ -187,6 +187,17 @@ def test_a_session_of_a_former_connection_ends_with_it_alone(at: Place) -> None:
     assert second.acknowledge(at.topic_id, (0, 1, [ACCEPT])) == (0, None)
 
 
+def test_a_session_that_goes_on_over_another_connection_does_not_end_with_the_first(at: Place) -> None:
+    at.produce(2)
+    first, second = at.member(), at.member()
+    first.fetch(at.topic_id, 0)
+    second.epoch = first.epoch
+    second.fetch(at.topic_id, 0, max_wait_ms=50)
+    first.wire.close()
+    time.sleep(0.1)
+    assert second.acknowledge(at.topic_id, (0, 1, [ACCEPT])) == (0, None)
+
+
 def test_a_response_over_a_quota_has_its_records(at: Place) -> None:
     alter: dict[str, Any] = {
         "entries": [([("client-id", "wire")], [("consumer_byte_rate", 2_000.0, False)])],

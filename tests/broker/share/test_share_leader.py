@@ -25,6 +25,7 @@ from kohort.broker.share.share_watch import ShareHistory
 from kohort.coordinator import CoordinatorEvent
 from kohort.protocol import ErrorCode, EventName, KafkaError
 from kohort.share_partitions import (
+    CLOSING_EPOCH,
     AcknowledgedRange,
     ShareLimits,
     ShareRules,
@@ -531,6 +532,53 @@ def test_a_session_that_is_opened_on_another_connection_does_not_end_with_the_fi
         assert led.records is not None
         assert led.records.acquired_by("m") == 4
         assert (len(world.leader.sessions), list(other.sessions)) == (1, [("g", "m")])
+
+    on_broker(body)
+
+
+def test_a_session_ends_with_the_connection_that_it_was_continued_on() -> None:
+    async def body(world: World) -> None:
+        world.write(4)
+        led = await world.load()
+        take(led, "m")
+        other = ShareLink(world.leader)
+        session = world.leader.resume_session("g", "m", 1, other)
+        # its client has noticed long ago that it broke
+        world.link.close()
+        assert led.records is not None
+        assert led.records.acquired_by("m") == 4
+        assert world.leader.sessions.find("g", "m") is session
+        other.close()
+        assert led.records.acquired_by("m") == 0
+        assert len(world.leader.sessions) == 0
+
+    on_broker(body)
+
+
+@pytest.mark.parametrize("opens", [True, False])
+def test_an_answer_that_was_not_sent_when_its_member_went_on_over_another_connection_is_no_delivery(
+    opens: bool,
+) -> None:
+    async def body(world: World) -> None:
+        world.write(4, 4)
+        led = await world.load()
+        world.open("n")
+        given, others = led.acquire(ask("m", 1)), led.acquire(ask("n", 1))
+        assert given is not None
+        assert others is not None
+        world.link.gave(led, "m", given.ranges, 1_000)
+        world.link.gave(led, "n", others.ranges, 1_000)
+        other = ShareLink(world.leader)
+        if opens:
+            world.open("m", other)
+        else:
+            world.leader.resume_session("g", "m", CLOSING_EPOCH, other)
+        # what it had there must not count when its new session ends
+        other.close()
+        assert led.records is not None
+        assert led.records.acquired_by("n") == 4
+        assert take(led, "k") == [(0, 3, 1)]
+        assert world.persister.writes == []
 
     on_broker(body)
 
