@@ -121,7 +121,7 @@ class BrokerAssembly:
     ) -> None:
         settings = copy(settings)  # a copy: the caller's settings are not changed
         metrics, users = BrokerMetrics(on_event), ScramUsers()
-        self.server = Server(settings, users, metrics.clients, *address)
+        self.server = Server(settings, users, metrics, *address)
         # first of all that is on the disk: it locks the folder
         self._folder = DataFolder.open(data, node_id=settings.node_id, cluster_id=cluster_id, fs=fs)
         try:
@@ -432,7 +432,10 @@ class BrokerAssembly:
             connections_made=server.connections_made,
             connections_refused=dict(server.quotas.refused),
             certificate_ends=server.certificates.ends(),
+            failed_logins=metrics.failed_logins.figures(now),
             request_bytes_held=server.backpressure.held_bytes,
+            request_bytes_limit=node.settings.queued_max_request_bytes,
+            request_bytes_depleted_s=server.backpressure.depleted_s(server.now()),
             flush_times=metrics.flush_times.figures(),
             replicas=_replica_figures(node),
             metadata=None if node.cluster is None else node.cluster.figures(),

@@ -1,4 +1,4 @@
-"""Background work of a broker: retention, recovery points, compaction, and a check of its descriptors."""
+"""Background work of a broker: retention, recovery points, compaction, and looks at what it runs on."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import logging
 from collections.abc import Callable
 
 from ..protocol import KafkaError
-from .event_loop.process import DescriptorWatch
+from .metadata.cluster_watch import ClusterWatch
 from .metadata.topics import Topics
 from .partitions.cleaner import LogCleaner
+from .reporting.descriptor_watch import DescriptorWatch
 from .settings import BrokerSettings
 
 log = logging.getLogger("kohort.broker")
@@ -17,9 +18,12 @@ log = logging.getLogger("kohort.broker")
 #: Least time between two writes of the recovery points, in seconds.
 _SHORTEST_S = 0.05
 
+#: Time between two looks at descriptors, the disk's space, leaders and replicas, in seconds.
+LOOK_S = 30.0
+
 
 class Background:
-    """Runs three loops over the partitions, and the log cleaner. A partition whose disk fails is retried in
+    """Runs four loops over the partitions, and the log cleaner. A partition whose disk fails is retried in
     the next pass.
     """
 
@@ -28,7 +32,8 @@ class Background:
         self._settings = settings
         self._now_ms = now_ms
         self._cleaner = LogCleaner(topics.logs, settings, now_ms)
-        self._watch = DescriptorWatch()
+        self._descriptors = DescriptorWatch()
+        self._cluster = ClusterWatch(topics, settings.node_id)
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
@@ -40,6 +45,7 @@ class Background:
                 self._write_checkpoints(settings.log_flush_offset_checkpoint_interval_ms / 1000)
             ),
             asyncio.create_task(self._clear_deleted()),
+            asyncio.create_task(self._look_around()),
         ]
         self._cleaner.start()
 
@@ -71,7 +77,14 @@ class Background:
                 log.error("the recovery points could not be written, which is tried again: %s", error)
             # what could not be removed is tried again
             self._topics.logs.has_leftovers.set()
-            await asyncio.to_thread(self._watch.count_descriptors)
+
+    async def _look_around(self) -> None:
+        """Tell what becomes scarce, and what the cluster lacks."""
+        while True:
+            self._topics.logs.disk.look_at_space()
+            await asyncio.to_thread(self._descriptors.count_descriptors)
+            await self._cluster.look()
+            await asyncio.sleep(LOOK_S)
 
     async def _clear_deleted(self) -> None:
         """Remove what deleted topics leave, as soon as there is something."""

@@ -272,6 +272,15 @@ class BrokerSettings(SecuritySettings, ShareCoordinatorSettings, TransactionSett
     log_flush_offset_checkpoint_interval_ms: Annotated[
         int, Row("time between two writings of the recovery points", 0, MAX_INT)
     ] = 60_000
+    kohort_log_dir_low_space_percent: Annotated[
+        int,
+        Live(
+            "the broker warns when less of the disk of the data folder is free; 0: never (not a setting of "
+            "Kafka)",
+            0,
+            100,
+        ),
+    ] = 10
 
     @property
     def retention_ms(self) -> int:

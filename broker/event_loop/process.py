@@ -5,24 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
-import logging
-import os
 from collections.abc import Callable
-
-from ...log import OPEN_FILES, process_limit
-
-log = logging.getLogger("kohort.broker")
 
 #: Thresholds of the garbage collector: allocations before the youngest generation is collected, and how many
 #: such collections before the middle one is. Commits that wait for one write are some ten thousand objects,
 #: none of them garbage: with Python's 700, each such burst is traversed several times, a tenth of the cost of
 #: a commit. A collection takes 0.7 ms for the youngest generation, 2 ms with the middle one.
 YOUNG_OBJECTS, YOUNG_LOOKS = 20_000, 1
-
-#: Share of descriptors in use at which to warn.
-WARN_FROM = 0.8
-
-_DESCRIPTOR_FOLDERS = ("/proc/self/fd", "/dev/fd")
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
@@ -53,35 +42,3 @@ def allow_open_files() -> None:
     if soft != hard:
         with contextlib.suppress(ValueError, OSError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-
-
-class DescriptorWatch:
-    """Warns before the descriptors of this process run out: once each time that their use passes
-    four fifths.
-    """
-
-    def __init__(self) -> None:
-        self._warned = False
-
-    def count_descriptors(self) -> None:
-        """Count the descriptors; takes a millisecond for some thousands."""
-        used, limit = _count_descriptors(), process_limit()
-        over = used > limit * WARN_FROM
-        if over and not self._warned:
-            log.warning(
-                "%d of %d descriptors are open, %d of them for log files, which give theirs to each other; "
-                "the rest is for connections: raise the limit (ulimit -n, or LimitNOFILE= of the service)",
-                used,
-                limit,
-                len(OPEN_FILES),
-            )
-        self._warned = over
-
-
-def _count_descriptors() -> int:
-    for path in _DESCRIPTOR_FOLDERS:
-        try:
-            return len(os.listdir(path))
-        except OSError:
-            continue
-    return len(OPEN_FILES)

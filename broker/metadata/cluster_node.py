@@ -34,6 +34,7 @@ from ...settings import MAX_INT, SettingsError
 from ..event_loop.standstill import StandstillWatch
 from ..metrics import MetadataFigures
 from ..quotas import QuotaWindows, ReplicationThrottle
+from ..reporting.trouble import Trouble
 from ..security._between_brokers import BetweenBrokers
 from ..settings import BrokerSettings
 from .controller_client import Control
@@ -47,6 +48,9 @@ T = TypeVar("T")
 
 #: Time for a connection to another broker to be accepted, in milliseconds.
 _CONNECT_MS = 2_000
+
+#: Least time between two lines about ZooKeeper out of reach, in seconds.
+_TOLD_AGAIN_S = 10.0
 
 
 class ClusterNode:
@@ -79,6 +83,7 @@ class ClusterNode:
         #: Fails when this broker cannot be part of its cluster any more.
         self.failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._disconnects = self._expired = 0
+        self._away = Trouble(repeat_s=_TOLD_AGAIN_S)
         # since when the metadata store is out of reach, on the loop's clock
         self._away_since: float | None = None
         self._connections: dict[int, Connection] = {}
@@ -286,11 +291,14 @@ class ClusterNode:
             if self._away_since is not None and now - self._away_since > DELETIONS_KEPT_S / 2:
                 self.view.forget()
             self._away_since = None
+            self._away.on_absent("ZooKeeper is in reach again")
         elif self._away_since is None:
             self._away_since = now
             self._disconnects += 1
+            self._away.on_present("ZooKeeper is out of reach: once its session is over others lead")
         if state is SessionState.LOST:
             self._expired += 1
+            log.warning("the session with ZooKeeper is over: others lead what this broker led")
             self.follow(None)
             if self.store.refusal is not None:
                 self._leave_cluster(self.store.refusal)

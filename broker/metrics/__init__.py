@@ -5,6 +5,7 @@ and one in 64 is timed. Rates, averages and percentiles cover the last 30 to 60 
 """
 
 from ._broker_metrics import BrokerMetrics
+from ._logins import FailedLogins
 from ._requests import SAMPLED, ApiMeter
 from ._sensors import Histogram
 from ._shares import ShareCounters, SharePartitionCounters
@@ -28,6 +29,7 @@ __all__ = [
     "BrokerMetrics",
     "BrokerSnapshot",
     "DiskFigures",
+    "FailedLogins",
     "FetchSessionFigures",
     "GroupFigures",
     "Histogram",

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from ...coordinator import CoordinatorEvent
 from ..event_loop.stopwatch import clock
 from ._groups import GroupCounters
+from ._logins import FailedLogins
 from ._requests import RequestMeters
 from ._sensors import WINDOW_S, Counter, Histogram
 from ._shares import ShareCounters
@@ -23,6 +24,7 @@ class BrokerMetrics:
         self.requests = RequestMeters(clock())
         self.groups = GroupCounters(on_event)
         self.clients = Clients()
+        self.failed_logins = FailedLogins(clock())
         self.flush_times = Histogram()
         self.share_writes = Histogram()
         self.share_write_rate = Counter(clock())
@@ -45,6 +47,7 @@ class BrokerMetrics:
 
     def _rotate_windows(self) -> None:
         self.requests.rotate(clock())
+        self.failed_logins.rotate(clock())
         self.groups.rebalance_times.rotate()
         self.flush_times.rotate()
         self.share_writes.rotate()

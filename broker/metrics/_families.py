@@ -350,6 +350,18 @@ FAMILIES: Final = (
         lambda now: now.disk.writes_refused,
     ),
     _own_metric(
+        "log_dir_low_bytes",
+        "gauge",
+        "Free bytes of this disk below which the broker warns (kohort.log.dir.low.space.percent)",
+        lambda now: now.disk.low_bytes,
+    ),
+    _own_metric(
+        "log_dir_failing",
+        "gauge",
+        "1 while the disk of the data folder refuses writes",
+        lambda now: int(now.disk.failing),
+    ),
+    _own_metric(
         "log_open_files",
         "gauge",
         "Open log files; the one unused for longest is closed when another is needed",
@@ -392,6 +404,18 @@ FAMILIES: Final = (
         "When the first certificate of a listener expires, in seconds since 1970",
         _count_samples(lambda now: now.certificate_ends),
         "listener",
+    ),
+    _kafka_metric(
+        "kafka.server:type=socket-server-metrics,listener=* failed-authentication-total",
+        "counter",
+        "Logins that were refused, and TLS handshakes that failed",
+        lambda now: [((name,), found.total) for name, found in now.failed_logins.items()],
+    ),
+    _kafka_metric(
+        "kafka.server:type=socket-server-metrics,listener=* failed-authentication-rate",
+        "gauge",
+        "Of these, in a second",
+        lambda now: [((name,), found.rate) for name, found in now.failed_logins.items()],
     ),
     *(
         _kafka_metric(f"kafka.server:type=FetchSessionCache,name={name}", kind, words, read)
@@ -481,6 +505,18 @@ FAMILIES: Final = (
     ),
     _own_metric(
         "request_bytes_held", "gauge", "Bytes of pending requests", lambda now: now.request_bytes_held
+    ),
+    _own_metric(
+        "request_bytes_limit",
+        "gauge",
+        "Most bytes of pending requests (queued.max.request.bytes)",
+        lambda now: now.request_bytes_limit,
+    ),
+    _own_metric(
+        "request_bytes_depleted_seconds",
+        "counter",
+        "Time in which requests were not read for that limit, in seconds",
+        lambda now: now.request_bytes_depleted_s,
     ),
     _own_metric("groups", "gauge", "Groups by type", lambda now: now.groups.by_type.items(), "type", "state"),
     _kafka_metric(_GROUPS, "gauge", "Groups", lambda now: sum(now.groups.by_state.values())),

@@ -19,6 +19,14 @@ class TimeFigures:
 
 
 @dataclass(frozen=True, slots=True)
+class RateFigures:
+    """A number since the start, and how many a second there were in the last windows."""
+
+    total: int
+    rate: float
+
+
+@dataclass(frozen=True, slots=True)
 class TallyFigures:
     """Values other than times: how many since the start, and their sum."""
 
@@ -133,11 +141,15 @@ class MetadataFigures(NamedTuple):
 
 
 class DiskFigures(NamedTuple):
-    """The disk of the data folder, in bytes, and how many writes it has refused since the start."""
+    """The disk of the data folder, in bytes, and how many writes it has refused since the start. Less than
+    ``low_bytes`` free is little; ``failing``: it refuses writes now.
+    """
 
     free_bytes: int
     total_bytes: int
     writes_refused: int
+    low_bytes: int = 0
+    failing: bool = False
 
 
 class FetchSessionFigures(NamedTuple):
@@ -184,8 +196,8 @@ class ShareFigures(NamedTuple):
 
 
 class BrokerSnapshot(NamedTuple):
-    """All figures of a broker. ``timestamp_ms`` is from the wall clock; ``certificate_ends`` are by listener,
-    in seconds since 1970.
+    """All figures of a broker. ``timestamp_ms`` is from the wall clock; ``certificate_ends``, in seconds
+    since 1970, and ``failed_logins`` are by listener.
     """
 
     timestamp_ms: int
@@ -200,7 +212,11 @@ class BrokerSnapshot(NamedTuple):
     connections_made: int
     connections_refused: Mapping[str, int]
     certificate_ends: Mapping[str, float]
+    failed_logins: Mapping[str, RateFigures]
     request_bytes_held: int
+    request_bytes_limit: int
+    #: Time since the start in which no more requests were read for that limit.
+    request_bytes_depleted_s: float
     flush_times: TimeFigures
     replicas: ReplicaFigures
     #: None for a single broker, whose metadata are in its data folder.

@@ -18,6 +18,7 @@ from functools import partial
 
 from ...log import OPEN_FILES
 from ..reporting.log_lines import RateLimitedLog
+from ..reporting.trouble import Trouble
 from ..security._listener_security import ListenerSecurity
 from ..security._listeners import Listener
 from ..security._quotas import ConnectionQuotas, ConnectionSlot
@@ -41,7 +42,8 @@ AT_ONCE = 32
 
 class Acceptor:
     """Listens for one listener. ``connected`` makes the protocol of a connection that has its slot; while
-    ``crowded`` says so, no connection is accepted, unless the listener is for control.
+    ``crowded`` says so, no connection is accepted, unless the listener is for control. ``login_failed`` is
+    called when a TLS handshake fails.
     """
 
     def __init__(
@@ -51,6 +53,7 @@ class Acceptor:
         quotas: ConnectionQuotas,
         connected: Callable[[Acceptor, ConnectionSlot], asyncio.Protocol],
         crowded: Callable[[], bool],
+        login_failed: Callable[[], None],
     ) -> None:
         self.listener = listener
         self.security = security
@@ -60,6 +63,7 @@ class Acceptor:
         self._quotas = quotas
         self._connected = connected
         self._crowded = crowded
+        self._login_failed = login_failed
         self._loop = asyncio.get_running_loop()
         self._sockets: list[socket.socket] = []
         self._welcomes: set[asyncio.Task[None]] = set()
@@ -67,7 +71,7 @@ class Acceptor:
         self._timer: asyncio.TimerHandle | None = None
         self._refusals = RateLimitedLog()
         self._failures = RateLimitedLog(logging.INFO)
-        self._no_room = RateLimitedLog(logging.ERROR)
+        self._no_room = Trouble(logging.ERROR, now=self._loop.time)
         quotas.on_free.append(self._watch_again)
 
     def __repr__(self) -> str:
@@ -161,7 +165,7 @@ class Acceptor:
                 return
             if not OPEN_FILES.make_room(link.fileno(), LEFT_BY_PROTECTED if self.listener.protected else 1.0):
                 if _is_ready(link):
-                    self._no_room.say(
+                    self._no_room.on_present(
                         "%s: new connections wait: the descriptors that are left are for files; raise the "
                         "limit (ulimit -n, or LimitNOFILE= of the service)",
                         self.listener,
@@ -173,9 +177,13 @@ class Acceptor:
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as error:
-                self._no_room.say("%s: no connection can be accepted: %s", self.listener, error.strerror)
+                self._no_room.on_present(
+                    "%s: no connection can be accepted: %s", self.listener, error.strerror
+                )
                 self._pause_accepting(NO_ROOM_S)
                 return
+            if self._no_room.present:
+                self._no_room.on_absent(f"{self.listener}: connections are accepted again")
             self._take_in(client, str(address[0]))
 
     def _take_in(self, client: socket.socket, address: str) -> None:
@@ -206,6 +214,8 @@ class Acceptor:
             )
         except (OSError, ssl.SSLError) as error:
             slot.leave()
+            if isinstance(error, ssl.SSLError):
+                self._login_failed()
             with contextlib.suppress(OSError):
                 client.close()
             self._failures.say(

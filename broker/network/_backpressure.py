@@ -64,6 +64,9 @@ class Backpressure:
         self._level = _LITTLE
         # when bytes last came or went while all of the limit was held, on the loop's clock
         self._moved_at = 0.0
+        # since when it is, and how long it was before
+        self._depleted_at: float | None = None
+        self._depleted_s = 0.0
         #: The one connection that is always read.
         self._favourite: Requester | None = None
         #: Connections that are read, and those that hold much, read or waiting.
@@ -82,6 +85,10 @@ class Backpressure:
     def is_crowded(self) -> bool:
         """Return whether new connections have to wait."""
         return self._level == _ALL
+
+    def depleted_s(self, now: float) -> float:
+        """Seconds for which all of the limit was held, so far."""
+        return self._depleted_s + (0.0 if self._depleted_at is None else now - self._depleted_at)
 
     def stuck_bytes(self, now: float) -> int:
         """Bytes that have to go before anybody else may go on; 0 unless nothing has come or gone for as long
@@ -130,6 +137,8 @@ class Backpressure:
     def _stop_waiting_readers(self, changed: Requester | None = None) -> None:
         """Stop reading the connections that have to wait now."""
         before, self._level = self._level, self._level_now()
+        if (self._level == _ALL) is not (before == _ALL):
+            self._note_depletion()
         if self._level > before:
             if self._favourite is None and changed is not None and changed.held_bytes:
                 self._favourite = changed
@@ -142,6 +151,11 @@ class Backpressure:
         ):
             self._favourite = None
             self._let_on()
+
+    def _note_depletion(self) -> None:
+        now = self._loop.time()
+        self._depleted_s = self.depleted_s(now)
+        self._depleted_at = now if self._level == _ALL else None
 
     def lets_read(self, connection: Requester) -> bool:
         """Return whether this connection may go on reading; else it is queued."""

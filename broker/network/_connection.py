@@ -20,6 +20,7 @@ from ...protocol import FrameReader, Part, ProtocolError
 from ..apis import AnyApi
 from ..clients.client_state import Peer
 from ..event_loop.stopwatch import clock
+from ..metrics import FailedLogins
 from ..reporting.log_lines import RateLimitedLog, printable_text
 from ..requests.pending_response import PendingResponse
 from ..requests.router import Router
@@ -61,6 +62,7 @@ class Host(Protocol):
     complaints: RateLimitedLog
     #: Those about connections whose requests failed unexpectedly.
     failures: RateLimitedLog
+    failed_logins: FailedLogins
     stopping: bool
 
     def introduce(self, connection: ClientConnection, acceptor: Acceptor) -> tuple[Peer, str]:
@@ -189,6 +191,7 @@ class ClientConnection(asyncio.Protocol):
         try:
             self.peer.identify(self._acceptor.security.principal(self.transport))
         except CertificateError as error:
+            self._server.failed_logins.count(self.listener.name)
             self.end(str(error))
             return
         if (sasl := self._acceptor.security.sasl) is not None:
@@ -476,6 +479,7 @@ class ClientConnection(asyncio.Protocol):
             self.outbox.flush()
             await self.sender.send(response)
         if self._login is not None and self._login.failed:
+            self._server.failed_logins.count(self.listener.name)
             self.outbox.flush()
             await self._login.end()
         if self.peer.delay_ms:

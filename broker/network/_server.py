@@ -12,8 +12,9 @@ from ...cluster import Endpoint
 from ...coordinator.engine.runner import when_read
 from ...settings import SettingsError
 from ..clients.client_state import Peer
-from ..metrics._traffic import Clients
+from ..metrics import BrokerMetrics
 from ..reporting.log_lines import RateLimitedLog
+from ..reporting.trouble import Trouble
 from ..requests.router import Router
 from ..security._certificate_watch import CertificateWatch
 from ..security._listener_security import ListenerSecurity
@@ -39,8 +40,8 @@ SWEEP_S = 5.0
 class Server:
     """The listeners' acceptors, and their connections, until stopped. Raises SettingsError.
 
-    ``clients`` adds up the traffic of closed connections. ``host`` and ``port`` are the address if the
-    settings name no listeners.
+    ``metrics`` adds up the traffic of closed connections, and refused logins. ``host`` and ``port`` are the
+    address if the settings name no listeners.
     """
 
     router: Router
@@ -49,7 +50,7 @@ class Server:
         self,
         settings: BrokerSettings,
         users: ScramUsers,
-        clients: Clients,
+        metrics: BrokerMetrics,
         host: str = "127.0.0.1",
         port: int = 0,
     ) -> None:
@@ -59,7 +60,8 @@ class Server:
         self.unread_timeout_s = settings.kohort_response_unread_timeout_ms / 1000
         self.stopping = False
         self._settings = settings
-        self._clients = clients
+        self._clients = metrics.clients
+        self.failed_logins = metrics.failed_logins
         #: Of connections that are closed.
         self.complaints = RateLimitedLog()
         self.failures = RateLimitedLog(logging.ERROR)
@@ -81,9 +83,14 @@ class Server:
                 self.quotas,
                 connected,
                 self.backpressure.is_crowded,
+                partial(self.failed_logins.count, listener.name),
             )
             for listener in listeners
         ]
+        for listener in listeners:
+            self.failed_logins.add(listener.name)
+        self._depleted = Trouble(now=self.now)
+        self._depleted_s = 0.0
         self.certificates = CertificateWatch(each.security for each in self.acceptors)
 
     def __repr__(self) -> str:
@@ -219,9 +226,22 @@ class Server:
             self._look_at(connection, now)
         self._end_standstill(now)
         self.certificates.log_expiring()
+        self._tell_depletion(now)
         # connections in their handshakes could not be closed before
         self._make_room()
         self._plan_sweep()
+
+    def _tell_depletion(self, now: float) -> None:
+        """Tell if requests had to wait for memory since the last look."""
+        before, self._depleted_s = self._depleted_s, self.backpressure.depleted_s(now)
+        if self._depleted_s > before:
+            self._depleted.on_present(
+                "requests wait: all of queued.max.request.bytes=%d is taken; see which clients send so "
+                "much, or raise it",
+                self._settings.queued_max_request_bytes,
+            )
+        else:
+            self._depleted.on_absent("requests wait no more for queued.max.request.bytes")
 
     def _end_standstill(self, now: float) -> None:
         """Close those that hold the most request bytes, if nobody else could ever go on."""

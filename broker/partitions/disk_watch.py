@@ -11,6 +11,7 @@ from ...log import NoDescriptorsError
 from ...protocol import KafkaError
 from ..event_loop.stopwatch import clock
 from ..metrics import DiskFigures
+from ..reporting.trouble import Trouble
 
 log = logging.getLogger("kohort.broker")
 
@@ -23,13 +24,17 @@ REPEAT_S: Final = 60.0
 
 
 class DiskWatch:
-    """The writes that the disk of a data folder refuses."""
+    """The writes that the disk of a data folder refuses, and its space: low below ``low_percent``."""
 
-    def __init__(self, folder: str, now: Callable[[], float] = clock) -> None:
+    def __init__(
+        self, folder: str, now: Callable[[], float] = clock, low_percent: Callable[[], int] = lambda: 0
+    ) -> None:
         #: Whether the last writes were refused.
         self.failing = False
         self._folder = folder
         self._now = now
+        self._low_percent = low_percent
+        self._low = Trouble(now=now)
         self._refused = 0
         self._since = 0.0
         self._last = 0.0
@@ -69,10 +74,26 @@ class DiskWatch:
                 "the disk of %s takes writes again, after %.0f s", self._folder, self._last - self._since
             )
 
+    def look_at_space(self) -> None:
+        """Tell if there is little space left, and when there is more again."""
+        found = self.figures()
+        if found.free_bytes < found.low_bytes:
+            self._low.on_present(
+                "the disk of %s fills: %d of %d bytes are free; shorten retention, delete topics or give it "
+                "more space, as a full disk refuses writes",
+                self._folder,
+                found.free_bytes,
+                found.total_bytes,
+            )
+        else:
+            self._low.on_absent(f"the disk of {self._folder} has space again")
+
     def figures(self) -> DiskFigures:
         """The space of the disk now; 0 if it cannot be asked."""
         try:
             space = os.statvfs(self._folder)
         except OSError:
-            return DiskFigures(0, 0, self._refused)
-        return DiskFigures(space.f_bavail * space.f_frsize, space.f_blocks * space.f_frsize, self._refused)
+            return DiskFigures(0, 0, self._refused, failing=self.failing)
+        total = space.f_blocks * space.f_frsize
+        low = total * self._low_percent() // 100
+        return DiskFigures(space.f_bavail * space.f_frsize, total, self._refused, low, self.failing)

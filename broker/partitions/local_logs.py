@@ -54,7 +54,7 @@ class LocalLogs:
         replicated: bool = False,
     ) -> None:
         #: See Files.
-        self.disk = DiskWatch(folder.path)
+        self.disk = DiskWatch(folder.path, low_percent=lambda: settings.kohort_log_dir_low_space_percent)
         self._folder = folder
         self._settings = settings
         self._now_ms = now_ms

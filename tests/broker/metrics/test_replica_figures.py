@@ -5,6 +5,8 @@ Covers: broker/metadata/topics.py.
 
 from __future__ import annotations
 
+import pytest
+
 from kohort import __version__
 from kohort.broker.event_loop.stopwatch import clock
 from kohort.broker.metrics import MetadataFigures, ReplicaFigures
@@ -61,7 +63,9 @@ def test_brokers_of_a_cluster_tell_of_what_they_lead_and_the_controller_of_what_
         assert figures(brokers[first]).offline_partitions == 0
 
 
-def test_brokers_of_a_cluster_tell_of_their_session_and_of_the_builds_that_are_registered() -> None:
+def test_brokers_of_a_cluster_tell_of_their_session_and_of_the_builds_that_are_registered(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     with running_broker() as alone:
         assert alone._on_loop(alone._broker.metrics).metadata is None
     with running_cluster(3) as cluster:
@@ -89,3 +93,10 @@ def test_brokers_of_a_cluster_tell_of_their_session_and_of_the_builds_that_are_r
             f'kohort_cluster_brokers{{version="{__version__}"}} 3.0',
         ):
             assert line in shown
+        lines = [each.getMessage() for each in caplog.records if each.name == "kohort.broker"]
+        assert [line.partition(", after")[0] for line in lines if "ZooKeeper" in line] == [
+            "ZooKeeper is out of reach: once its session is over others lead",
+            "the session with ZooKeeper is over: others lead what this broker led",
+            "ZooKeeper is in reach again",
+        ]
+    assert caplog.text.count("is over: others lead") == 1

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
 import pytest
@@ -85,6 +86,24 @@ async def test_the_more_all_hold_the_more_have_to_wait(
     assert [client.reading for client in clients] == [small_only, small, large]
     assert greedy.reading, "one always goes on"
     assert control.reading
+
+
+async def test_the_time_in_which_all_of_the_limit_is_held_is_summed_up(
+    backpressure: Backpressure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [100.0]
+    monkeypatch.setattr(backpressure, "_loop", SimpleNamespace(time=lambda: now[0], call_soon=lambda _: None))
+    greedy = Client(backpressure)
+    greedy.send(7 * MOST // 8)
+    assert backpressure.depleted_s(110.0) == 0
+    for begins in (200.0, 300.0):
+        now[0] = begins
+        greedy.send(3 * MOST // 8)
+        now[0] = begins + 5
+        assert backpressure.depleted_s(now[0]) == (5 if begins == 200.0 else 12)
+        now[0] = begins + 7
+        greedy.done(3 * MOST // 8)
+    assert backpressure.depleted_s(1_000.0) == 14
 
 
 async def test_a_level_is_left_an_eighth_below_where_it_begins(backpressure: Backpressure) -> None:

@@ -28,6 +28,7 @@ from tests.broker.metadata.topic_requests import commit, delete_topics
 from tests.broker.wire import Wire, batch, create_topic, fetch_fields, produce
 from tests.broker_process import QUICK_SETTINGS, BrokerProcess
 from tests.messages import request_of
+from tests.waiting import wait_until
 
 
 async def test_who_connects_is_answered_within_a_turn_of_the_loop_after_it_is_let_in() -> None:
@@ -44,6 +45,23 @@ async def test_who_connects_is_answered_within_a_turn_of_the_loop_after_it_is_le
                 await asyncio.sleep(0)
             assert turns <= 2
             assert link.recv(100)
+
+
+def test_requests_that_wait_for_memory_are_told_and_when_they_wait_no_more(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("kohort.broker.network._server.SWEEP_S", 0.01)
+    with running_broker(
+        queued_max_request_bytes=1_000_000, kohort_request_complete_timeout_ms=60_000
+    ) as broker:
+        host, _, port = broker.bootstrap.rpartition(":")
+        with socket.create_connection((host, int(port))) as link:
+            link.sendall(struct.pack(">i", 2_000_000) + bytes(1_500_000))
+            wait_until(lambda: "requests wait: all of queued.max.request.bytes=1000000" in caplog.text)
+            now = broker._on_loop(broker._broker.metrics)
+            assert now.request_bytes_depleted_s > 0
+            assert now.request_bytes_held > now.request_bytes_limit == 1_000_000
+        wait_until(lambda: "requests wait no more for queued.max.request.bytes, after" in caplog.text)
 
 
 def test_an_idle_connection_is_closed_and_a_busy_one_is_not(caplog: pytest.LogCaptureFixture) -> None:

@@ -1,6 +1,7 @@
 """Authentication of connections: the order of requests, what fails, and how it is renewed.
 
-Covers: broker/apis/sasl_authenticate.py, broker/apis/sasl_handshake.py, broker/security/_errors.py.
+Covers: broker/apis/sasl_authenticate.py, broker/apis/sasl_handshake.py.
+Covers: broker/metrics/_logins.py, broker/security/_errors.py.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 import pytest
 
 from kohort.broker import SettingsError
+from kohort.broker.metrics._exposer import exposition
 from kohort.broker.network import _server
 from kohort.broker.security import _login
 from kohort.broker.security._errors import LoginFailedError
@@ -185,6 +187,30 @@ def test_the_log_says_on_which_listener_a_login_failed_and_of_which_user(
     assert "the password is not right (listener SASL_PLAINTEXT, user " in line
     assert line.endswith(shown)
     assert len(line) < 300
+
+
+def test_refused_logins_are_counted_by_listener() -> None:
+    with running_broker(**SETTINGS) as broker:
+
+        def refused() -> dict[str, int]:
+            now = broker._on_loop(broker._broker.metrics)
+            return {name: found.total for name, found in now.failed_logins.items()}
+
+        assert refused() == {"SASL_PLAINTEXT": 0, "PLAINTEXT": 0}
+        for data in (plain("alice", "wrong"), plain("alice", "secret"), b""):
+            with Wire(broker.bootstrap) as wire:
+                handshake(wire, "PLAIN")
+                authenticate(wire, data)
+        with Wire(broker.bootstrap) as wire:
+            log_in_scram(wire, password="wrong")
+            assert wire.closed_by_broker()
+        assert refused() == {"SASL_PLAINTEXT": 3, "PLAINTEXT": 0}
+        now = broker._on_loop(broker._broker.metrics)
+        assert now.failed_logins["SASL_PLAINTEXT"].rate > 0
+        shown = exposition(now)[0].decode()
+    name = "kafka_server_socket_server_metrics_failed_authentication"
+    assert f'{name}_total{{listener="SASL_PLAINTEXT"}} 3.0' in shown
+    assert f'{name}_rate{{listener="PLAINTEXT"}} 0.0' in shown
 
 
 def test_a_scram_login_of_a_user_is_told_too(wire: Wire, caplog: pytest.LogCaptureFixture) -> None:
