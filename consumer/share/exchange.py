@@ -90,6 +90,8 @@ class _Peer:
     task: asyncio.Task[None] | None = None
     #: Whether the request under way has verdicts, whose answer is waited for at the end.
     carries: bool = False
+    #: Records that the fetch under way may bring.
+    asked_for: int = 0
     #: Records of its last answer.
     given: int = 0
 
@@ -128,7 +130,7 @@ class ShareExchange:
     _changed: Signal = field(default_factory=Signal)
     _look_again: Signal = field(default_factory=Signal)
     _renewal_told: bool = False
-    #: Records that the fetches under way may bring, and whether a broker waits for room that others have.
+    #: Records that all fetches under way may bring, and whether a broker waits for room that others have.
     _asked_for: int = 0
     _turns: bool = False
     _missing: frozenset[str] = frozenset()
@@ -163,6 +165,10 @@ class ShareExchange:
                 for node in nodes:
                     if node is not None:
                         self._start(node)
+                for node, peer in self._peers.items():
+                    if node not in nodes:
+                        # of a former leader, which may never answer, nothing is taken
+                        self._on_asked(peer, 0)
                 await self._changed.wait()
         finally:
             await self._end_tasks()
@@ -248,9 +254,9 @@ class ShareExchange:
             if leader not in (None, node):
                 self._lose(place, "its partition has another leader")
 
-    def _lose_if_gone(self, place: PartitionId, error: KafkaError) -> None:
+    def _lose_if_gone(self, node: int, place: PartitionId, error: KafkaError) -> None:
         """A broker refuses something of a partition. Its locks may be there all the same."""
-        if error.code in _GONE:
+        if error.code in _GONE and self._acquired_at.get(place) == node:
             self._lose(place, str(error))
         self._look_again.fire()
 
@@ -406,7 +412,7 @@ class ShareExchange:
             forgotten_topics_data=forgotten,
         )
         peer.carries = bool(taken)
-        self._asked_for += room
+        self._on_asked(peer, room)
         try:
             response = await self.cluster.request(
                 node,
@@ -418,7 +424,7 @@ class ShareExchange:
             self._check_session(peer, response.error_code, response.error_message, "ShareFetch")
             self._on_fetched(node, peer, taken, response)
         except KohortError as error:
-            self._on_refusal(taken, error)
+            self._on_refusal(node, taken, error)
             raise
         except asyncio.CancelledError:
             # the broker carries it out before what closing sends behind it
@@ -426,7 +432,7 @@ class ShareExchange:
             raise
         finally:
             peer.carries = False
-            self._asked_for -= room
+            self._on_asked(peer, 0)
             others_wait, self._turns = self._turns, False
             if others_wait:
                 self.wake()
@@ -435,6 +441,10 @@ class ShareExchange:
             await asyncio.sleep(0)
         if self.locks.held and not self._renewal_told and self.config.renew_locks:
             await self._tell_renewal(node, peer)
+
+    def _on_asked(self, peer: _Peer, room: int) -> None:
+        self._asked_for += room - peer.asked_for
+        peer.asked_for = room
 
     def _on_fetched(
         self, node: int, peer: _Peer, taken: dict[PartitionId, list[Said]], response: ShareFetchResponse
@@ -448,6 +458,7 @@ class ShareExchange:
             for row in topic.partitions:
                 place = _place_of(topic.topic_id, row.partition_index)
                 self._on_acknowledged(
+                    node,
                     place,
                     taken.pop(place, []),
                     row.acknowledge_error_code,
@@ -464,28 +475,36 @@ class ShareExchange:
             raise KafkaError(code, message or f"the broker refused {api}")
         peer.session.on_answered()
 
-    def _on_refusal(self, taken: dict[PartitionId, list[Said]], error: KohortError) -> None:
+    def _on_refusal(self, node: int, taken: dict[PartitionId, list[Said]], error: KohortError) -> None:
         """A request with verdicts was not answered, or refused as a whole: the session ends."""
-        if isinstance(error, KafkaError) and error.code is _E.INVALID_SHARE_SESSION_EPOCH:
-            # nothing was done of it
-            self.locks.put_back(taken)
-            return
-        for part in taken.values():
-            self.locks.on_unanswered(part, error)
+        not_done = isinstance(error, KafkaError) and error.code is _E.INVALID_SHARE_SESSION_EPOCH
+        for place, part in taken.items():
+            if not not_done:
+                self.locks.on_unanswered(part, error)
+            elif self._acquired_at.get(place) == node:
+                self.locks.put_back(place, part)
+            else:
+                self.locks.on_lost(part, now_ms(), str(error))
 
     def _on_acknowledged(
-        self, place: PartitionId, part: list[Said], code: int, message: str | None, now: float
+        self, node: int, place: PartitionId, part: list[Said], code: int, message: str | None, now: float
     ) -> None:
         error = None
         if code:
             error = KafkaError(code, message or f"acknowledging {self._shown(place)}")
-        if part:
+        if error is not None and self._acquired_at.get(place) != node:
+            # those locks have ended. By now another leader may have given the same records
+            self.locks.on_lost(part, now, str(error))
+        elif part:
             self.locks.on_answered(place, part, error, now)
         if error is not None and error.code not in NOT_LOCKED:
-            self._lose_if_gone(place, error)
+            self._lose_if_gone(node, place, error)
 
     def _on_records(self, node: int, place: PartitionId, row: PartitionData, now: float) -> int:
         """Take in what was acquired; return the number of records."""
+        if self._node_of(place) not in (None, node):
+            # another broker has come to lead the partition meanwhile
+            return 0
         name = self._names.get(place)
         if row.error_code:
             error = KafkaError(row.error_code, row.error_message or f"fetching {self._shown(place)}")
@@ -494,7 +513,7 @@ class ShareExchange:
                 self.report(PartitionFailed(name, error))
             failing.code, failing.until = error.code, now + self.backoff.delay_ms(failing.count)
             failing.count += 1
-            self._lose_if_gone(place, error)
+            self._lose_if_gone(node, place, error)
             return 0
         self._failing.pop(place, None)
         if not row.acquired_records:
@@ -528,13 +547,13 @@ class ShareExchange:
                 peer.session.on_lost()
             answers = _answers(response)
         except KohortError as error:
-            self._on_refusal(taken, error)
+            self._on_refusal(node, taken, error)
             raise
         finally:
             peer.carries = False
         now = now_ms()
         for place, code, message in answers:
-            self._on_acknowledged(place, taken.pop(place, []), code, message, now)
+            self._on_acknowledged(node, place, taken.pop(place, []), code, message, now)
         for place, part in taken.items():
             self.locks.on_answered(place, part, None, now)
 
@@ -595,10 +614,10 @@ class ShareExchange:
         self._check_session(peer, response.error_code, response.error_message, "ShareAcknowledge")
         if response.acquisition_lock_timeout_ms:
             self.locks.duration_ms = float(response.acquisition_lock_timeout_ms)
-        return self._after_renewal(due, response)
+        return self._after_renewal(node, due, response)
 
     def _after_renewal(
-        self, asked: Mapping[PartitionId, list[ShareRecord]], response: ShareAcknowledgeResponse
+        self, node: int, asked: Mapping[PartitionId, list[ShareRecord]], response: ShareAcknowledgeResponse
     ) -> dict[PartitionId, list[ShareRecord]]:
         """Take in the answers; return the renewals to repeat one by one, as one of several was refused."""
         now, again = now_ms(), dict[PartitionId, list[ShareRecord]]()
@@ -614,7 +633,7 @@ class ShareExchange:
             elif _OFF_FOR_THE_GROUP in str(error):
                 self._cannot_renew("share.renew.acknowledge.enable is false for the group")
             elif error.code not in NOT_LOCKED:
-                self._lose_if_gone(place, error)
+                self._lose_if_gone(node, place, error)
             elif len(part) == 1:
                 self.locks.on_not_renewed(part[0], error, now)
             else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from ...protocol import AcknowledgeType, ErrorCode, KafkaError, KohortError
@@ -201,10 +201,9 @@ class Locks:
                 self._forget_empty(place, queue)
         return taken
 
-    def put_back(self, taken: Mapping[PartitionId, list[Said]]) -> None:
+    def put_back(self, place: PartitionId, part: list[Said]) -> None:
         """The broker has done nothing of what was taken: it is sent again."""
-        for place, part in taken.items():
-            self._waiting[place].put_back(part)
+        self._waiting[place].put_back(part)
         self.changed()
 
     # what brokers answer
@@ -217,14 +216,18 @@ class Locks:
             # the lock of one has ended: most likely of those that came late, which are not said again
             late = [said for said in part if end_of(said) < now]
             rest = [said for said in part if end_of(said) >= now]
-            self._lose(records_in(late), now, str(error))
+            self.on_lost(late, now, str(error))
             if not late:
                 self._waiting[place].say_in_parts(rest)
             elif rest:
                 self._waiting[place].say_apart(rest)
             self.changed()
         else:
-            self._lose(records_in(part), now, str(error))
+            self.on_lost(part, now, str(error))
+
+    def on_lost(self, part: Iterable[Said], now: float, reason: str) -> None:
+        """What was said does not count, as the locks had ended."""
+        self._lose(records_in(part), now, reason)
 
     def on_unanswered(self, part: list[Said], error: KohortError | None) -> None:
         """No answer came, so it may count or not; it cannot be said again, since the locks are gone."""

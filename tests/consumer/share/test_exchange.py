@@ -694,3 +694,84 @@ def test_a_close_releases_what_is_held_of_a_partition_that_the_session_has_forgo
     assert part.acknowledgement_batches == [AcknowledgementBatch(0, 1, [AcknowledgeType.RELEASE])]
     assert (closing.share_session_epoch, closing.topics) == (-1, [])
     assert all(record.lost for record in bench.records)
+
+
+class TwoLeaders(FakeBroker):
+    """The leadership of the topic's partition can be moved to another node. What is said to the first one is
+    answered when ``held_back`` is set, with ``last``.
+    """
+
+    def __init__(self, *batches: tuple[UUID, bytes, int]) -> None:
+        super().__init__(*batches)
+        self.held_back = asyncio.Event()
+        self.last = ShareFetchResponse()
+        self.asked: list[tuple[object, Request]] = []
+
+    def move(self, *batches: tuple[UUID, bytes, int]) -> None:
+        self.batches += batches
+        nodes = {number: Node(number, Address("localhost", number)) for number in (NODE, NODE + 1)}
+        partition = {0: PartitionMetadata(0, NODE + 1, 1, (NODE, NODE + 1))}
+        self._state = ClusterMetadata(
+            nodes=nodes, topics={"orders": TopicMetadata("orders", ORDERS, partition)}
+        )
+
+    async def request(self, node_id: object, api_key: object, body: Any, **named: object) -> Any:
+        self.asked.append((node_id, body))
+        if node_id == NODE and self.said_of(body):
+            await self.held_back.wait()
+            return self.last
+        return await super().request(node_id, api_key, body, **named)
+
+    @staticmethod
+    def said_of(body: Request) -> list[object]:
+        return [each for topic in body.topics for each in topic.partitions[0].acknowledgement_batches]
+
+
+def answer(**row: object) -> ShareFetchResponse:
+    topic = ShareFetchableTopicResponse(ORDERS, [PartitionData(0)._replace(**row)])  # type: ignore[arg-type]
+    return ShareFetchResponse(acquisition_lock_timeout_ms=LOCK_MS, responses=[topic])
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        answer(acknowledge_error_code=ErrorCode.INVALID_RECORD_STATE),
+        answer(acknowledge_error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER),
+        answer(error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER),
+        answer(records=batch([b"x"] * 3), acquired_records=[AcquiredRecords(0, 2, 2)]),
+        ShareFetchResponse(error_code=ErrorCode.INVALID_SHARE_SESSION_EPOCH),
+    ],
+    ids=[
+        "not locked there any more",
+        "not the leader",
+        "not the leader of what is fetched",
+        "records, which it may not give any more",
+        "another epoch of the session",
+    ],
+)
+def test_what_a_former_leader_answers_changes_nothing_of_what_the_next_one_has_given(
+    last: ShareFetchResponse,
+) -> None:
+    bench = Bench(TwoLeaders(orders(3)))
+    broker = bench.broker
+    assert isinstance(broker, TwoLeaders)
+    broker.last = last
+
+    async def work() -> None:
+        await asyncio.sleep(0.5)
+        for record in bench.records:
+            record.release()
+        await asyncio.sleep(0.2)
+        broker.move(orders(3))
+        bench.exchange.assigned()
+        await asyncio.sleep(0.5)
+        assert len(bench.records) == 6
+        broker.held_back.set()
+        await asyncio.sleep(0.5)
+        assert bench.locks.unanswered == 0
+        assert [record.lost for record in bench.records[3:]] == [False] * 3
+
+    bench.run(work)
+    assert [
+        broker.said_of(body) for node, body in broker.asked if node != NODE and broker.said_of(body)
+    ] == []
