@@ -10,6 +10,7 @@ from uuid import UUID
 
 from ..coordinator import CoordinatorEvent
 from ..coordinator.engine.effects import Command, Request
+from ..coordinator.engine.readiness import Unready
 from ..coordinator.engine.runner import Call, CoordinatorLog, ShardReplicas, ShardRunner
 from ..coordinator.engine.runtime import ShardRuntime
 from ..protocol import ApiKey, ErrorCode, RequestContext, SharePartitionKey, messages_of
@@ -130,7 +131,11 @@ class ShareCoordinator:
         return answer
 
     def _is_in_order(self, request: Request) -> bool:
-        """Return whether a change of a whole state is to be carried out; otherwise it is answered."""
+        """Return whether a change of a whole state is to be carried out; otherwise it is answered. That is
+        not for a broker that has the state no more: others know more requests.
+        """
+        if self._shards is None or isinstance(self._shards.serving(request.body.text), Unready):
+            return True
         arrival = self._order.admit(request.body.key, request.body.row.order)
         if arrival is Arrival.LATE:
             request.handle.set(SHARE_STATE_TOPIC.refusal(request, ErrorCode.FENCED_STATE_EPOCH))

@@ -71,6 +71,17 @@ async def test_what_was_refused_is_carried_out_when_it_comes_again() -> None:
     coordinator.stop()
 
 
+async def test_what_was_carried_out_is_not_answered_by_who_has_the_state_no_more() -> None:
+    around = Around()
+    coordinator = await around.start()
+    assert await ask_initialize(coordinator, 3, 1) == ErrorCode.NONE
+    for partition in range(around.log.partition_count):
+        coordinator.unload(partition)
+    # another broker may have begun the state anew since
+    assert await ask_initialize(coordinator, 3, 1) == ErrorCode.NOT_COORDINATOR
+    coordinator.stop()
+
+
 async def test_requests_without_a_number_are_taken_as_they_come() -> None:
     coordinator = await Around().start()
     assert await ask_initialize(coordinator, 3, 7) == ErrorCode.NONE
