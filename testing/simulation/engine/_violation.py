@@ -78,7 +78,7 @@ INVARIANTS: Final[dict[str, str]] = {
     "Q15": "without a fault no share consumer loses a lock, fails, or leaves something behind",
     "Q16": "a share coordinator carries out nothing with a leader epoch or a state epoch that is lower than "
     "one that it was told of before",
-    "Q17": "what a share coordinator has answered is what every later one reads",
+    "Q17": "what a share coordinator has answered is what leaders read later",
     "Q18": "the log of share states is cut below the snapshots that are needed, and these do not get old",
     "L1": "when the faults are over, all members are in one Stable generation within a rebalance timeout, a "
     "session timeout and two heartbeats",

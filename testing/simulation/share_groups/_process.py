@@ -16,7 +16,7 @@ from ....share_state import ShareCoordinator
 from ..brokers._process import BrokerProcess
 from ..engine._plan import SchedulePlan
 from ..engine._schedule import Schedule
-from ..workloads._share_states import StateRow
+from ..workloads._share_states import ShareStateLedger, StateRow
 from ._plan import SharePlan
 
 #: Longer than a lock lasts, too.
@@ -36,6 +36,7 @@ class ShareProcess(BrokerProcess):
             shares.persister,
             self.world,
             writes,
+            self.world.state_ledger,  # type: ignore[attr-defined]
             fails=plan.state_faults,
             is_late=max(plan.state_faults, plan.state_late),
         )
@@ -82,6 +83,7 @@ class FailingPersister:
         persister: Persister,
         schedule: Schedule[SchedulePlan],
         writes: StateWrites,
+        ledger: ShareStateLedger,
         *,
         fails: float,
         is_late: float,
@@ -91,6 +93,7 @@ class FailingPersister:
         self._fails = fails
         self._is_late = is_late
         self._writes = writes
+        self._ledger = ledger
 
     def _draws(self, share: float) -> bool:
         return not self._schedule.healed and share > 0 and self._schedule.rng.random() < share
@@ -102,7 +105,10 @@ class FailingPersister:
     async def read(self, key: ShareKey, leader_epoch: int) -> StoredPartition:
         """Read the state, sooner or later."""
         await self._be_late()
-        return await self._persister.read(key, leader_epoch)
+        begun = self._ledger.on_read(SharePartitionKey(*key))
+        stored = await self._persister.read(key, leader_epoch)
+        self._ledger.on_found(begun, stored.start_offset, stored.batches)
+        return stored
 
     async def write(
         self,

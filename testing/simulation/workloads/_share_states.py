@@ -1,7 +1,8 @@
 """What share coordinators were asked and have answered, and what follows from it for later answers.
 
-An epoch that is known when a request begins fences it if its own is lower, and what was answered before it
-began is in what it reads: at whichever broker the state is by then.
+An epoch that is known when a request begins fences it if its own is lower, and what was answered before a
+leader began to read is in what it reads: at whichever broker the state is by then. A leader may give up a
+request for another one; the answer to the first is none then, whatever it says.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from ....protocol import ApiKey, SharePartitionKey
-from ....protocol.messages.read_share_group_state import StateBatch
 from ..brokers._world import AnyWorld
 
 _UNKNOWN: Final = -1
@@ -19,6 +19,8 @@ _REPLACES: Final = frozenset({ApiKey.INITIALIZE_SHARE_GROUP_STATE, ApiKey.DELETE
 
 #: A share partition's row in a request or response of APIs 83 to 87.
 StateRow: TypeAlias = Any
+#: First and last offset, state and delivery count.
+_Batch: TypeAlias = "tuple[int, int, int, int]"
 #: Delivery count and state of an offset, as share coordinators compare them.
 _Rank = tuple[int, int]
 
@@ -42,12 +44,19 @@ class AskedState(NamedTuple):
     stored: _KnownState
     leader_epoch: int
     state_epoch: int
+
+
+class BegunRead(NamedTuple):
+    """A read that a leader begins with, and what was answered before: it has to find that."""
+
+    key: SharePartitionKey
+    stored: _KnownState
     start: int
     ranks: Mapping[int, _Rank]
 
 
 class ShareStateLedger:
-    """Looks at what share coordinators are asked, and at their answers."""
+    """Looks at what share coordinators are asked, at their answers, and at what leaders read."""
 
     def __init__(self, world: AnyWorld) -> None:
         self._world = world
@@ -66,8 +75,7 @@ class ShareStateLedger:
         if api in _REPLACES:
             # whether it was carried out or not: what was known before need not hold
             stored = self._stored[key] = _KnownState()
-        ranks = dict(known.ranks) if api is ApiKey.READ_SHARE_GROUP_STATE else {}
-        return AskedState(api, key, row, stored, known.leader_epoch, known.state_epoch, known.start, ranks)
+        return AskedState(api, key, row, stored, known.leader_epoch, known.state_epoch)
 
     def on_answer(self, asked: Sequence[AskedState], results: Sequence[StateRow]) -> None:
         """Look at the answers, in their order."""
@@ -89,7 +97,6 @@ class ShareStateLedger:
     def _learn(self, asked: AskedState, result: StateRow) -> None:
         stored, row = asked.stored, asked.row
         if asked.api is ApiKey.READ_SHARE_GROUP_STATE:
-            self._check_read(asked, result.start_offset, result.state_batches)
             stored.leader_epoch = max(stored.leader_epoch, row.leader_epoch)
             stored.state_epoch = max(stored.state_epoch, result.state_epoch)
             stored.start = max(stored.start, result.start_offset)
@@ -100,20 +107,28 @@ class ShareStateLedger:
         elif asked.api is ApiKey.INITIALIZE_SHARE_GROUP_STATE:
             stored.state_epoch = max(stored.state_epoch, row.state_epoch)
 
-    def _check_read(self, asked: AskedState, start: int, batches: Iterable[StateBatch]) -> None:
-        if start < asked.start:
-            self._world.found("Q17", f"{asked.key} is read to begin at {start}, and was at {asked.start}")
+    # --- leaders ------------------------------------------------------------------------------------------
+
+    def on_read(self, key: SharePartitionKey) -> BegunRead:
+        """Note what is known when a leader begins to read."""
+        known = self._stored.setdefault(key, _KnownState())
+        return BegunRead(key, known, known.start, dict(known.ranks))
+
+    def on_found(self, begun: BegunRead, start: int, batches: Iterable[_Batch]) -> None:
+        """Look at what a leader has read."""
+        if self._stored.get(begun.key) is not begun.stored:
+            return
+        if start < begun.start:
+            self._world.found("Q17", f"{begun.key} is read to begin at {start}, and was at {begun.start}")
         found = _ranks_in(batches)
-        for offset, rank in asked.ranks.items():
+        for offset, rank in begun.ranks.items():
             if offset >= start and found.get(offset, (0, 0)) < rank:
-                text = f"{offset} of {asked.key} is read as {found.get(offset)}"
+                text = f"{offset} of {begun.key} is read as {found.get(offset)}"
                 self._world.found("Q17", f"{text} (delivery count and state), and was answered as {rank}")
                 return
 
 
-def _ranks_in(batches: Iterable[StateRow]) -> dict[int, _Rank]:
+def _ranks_in(batches: Iterable[_Batch]) -> dict[int, _Rank]:
     return {
-        offset: (batch.delivery_count, batch.delivery_state)
-        for batch in batches
-        for offset in range(batch.first_offset, batch.last_offset + 1)
+        offset: (count, state) for first, last, state, count in batches for offset in range(first, last + 1)
     }

@@ -33,6 +33,11 @@ class Told:
         self.ask(INITIALIZE, initialize.PartitionData(0, state_epoch, start), initialize.PartitionResult())
 
     def read(self, leader_epoch: int, *batches: tuple[int, int, int, int], start: int = 0) -> None:
+        begun = self.ledger.on_read(KEY)
+        self.answer_read(leader_epoch, *batches, start=start)
+        self.ledger.on_found(begun, start, batches)
+
+    def answer_read(self, leader_epoch: int, *batches: tuple[int, int, int, int], start: int = 0) -> None:
         rows = [read.StateBatch(*each) for each in batches]
         result = read.PartitionResult(0, state_epoch=2, start_offset=start, state_batches=rows)
         self.ask(READ, read.PartitionData(0, leader_epoch), result)
@@ -93,6 +98,19 @@ def test_what_was_answered_is_missing(told: Told) -> None:
     told.write(5, (3, 4, 2, 1))
     told.read(5, (3, 3, 2, 1))
     assert told.names == ["Q17"]
+
+
+def test_what_answers_that_nobody_waits_for_say_does_not_matter(told: Told) -> None:
+    told.write(5, (3, 4, 2, 1))
+    told.answer_read(5)
+    assert not told.names
+
+
+def test_what_is_answered_while_a_leader_reads_need_not_be_found(told: Told) -> None:
+    begun = told.ledger.on_read(KEY)
+    told.write(5, (3, 4, 2, 1))
+    told.ledger.on_found(begun, 0, ())
+    assert not told.names
 
 
 def test_a_state_that_is_replaced_or_deleted_begins_anew(told: Told) -> None:
