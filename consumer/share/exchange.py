@@ -64,7 +64,6 @@ _GONE = frozenset(
         _E.UNKNOWN_TOPIC_ID,
         _E.INCONSISTENT_TOPIC_ID,
         _E.FENCED_STATE_EPOCH,
-        _E.KAFKA_STORAGE_ERROR,
         _E.GROUP_ID_NOT_FOUND,
     }
 )
@@ -127,6 +126,8 @@ class ShareExchange:
     #: Where the records that are held were acquired.
     _acquired_at: dict[PartitionId, int] = field(default_factory=dict)
     _failing: dict[PartitionId, _Failing] = field(default_factory=lambda: defaultdict(_Failing))
+    #: How often brokers have refused in a row, for the time being, what was said of a partition.
+    _put_off: dict[PartitionId, int] = field(default_factory=dict)
     _changed: Signal = field(default_factory=Signal)
     _look_again: Signal = field(default_factory=Signal)
     _renewal_told: bool = False
@@ -339,7 +340,7 @@ class ShareExchange:
             await self._acknowledge(node, peer, places, closes=True)
         elif session.is_open and not wanted and session.known:
             await self._fetch(node, peer, wanted, 0)
-        elif session.is_open and (now >= since + BUSY_WAIT_MS or (self.locks.flushes and since < math.inf)):
+        elif session.is_open and (now >= since + BUSY_WAIT_MS or (self.locks.flushes and since <= now)):
             await self._acknowledge(node, peer, places)
         else:
             for place in places:
@@ -387,14 +388,19 @@ class ShareExchange:
 
     async def _fetch(self, node: int, peer: _Peer, wanted: list[PartitionId], room: int) -> None:
         config, session = self.config, peer.session
-        places = self._places_at(node)
-        taken = self.locks.take_waiting(places) if session.is_open else {}
+        places, now = self._places_at(node), now_ms()
+        taken = self.locks.take_waiting(places, now) if session.is_open else {}
         wait_ms = config.fetch_max_wait_ms
+        left_at = self.locks.waiting_since(places)
         # what was refused as a whole is sent in parts, which do not wait for each other
-        left = self.locks.waiting_since(places) < math.inf
-        if not room or left or (taken and self.locks.flushes):
+        if not room or left_at <= now or (taken and self.locks.flushes):
             wait_ms = 0
-        elif taken or self.locks.count(self.locks.held) or self._sharing > config.max_locked_records:
+        elif (
+            taken
+            or left_at < math.inf
+            or self.locks.count(self.locks.held)
+            or self._sharing > config.max_locked_records
+        ):
             wait_ms = min(wait_ms, BUSY_WAIT_MS)
         epoch = session.epoch
         topics, forgotten = session.name_partitions(wanted, _ranges(taken))
@@ -477,12 +483,11 @@ class ShareExchange:
 
     def _on_refusal(self, node: int, taken: dict[PartitionId, list[Said]], error: KohortError) -> None:
         """A request with verdicts was not answered, or refused as a whole: the session ends."""
-        not_done = isinstance(error, KafkaError) and error.code is _E.INVALID_SHARE_SESSION_EPOCH
         for place, part in taken.items():
-            if not not_done:
+            if not isinstance(error, KafkaError) or not error.retriable:
                 self.locks.on_unanswered(part, error)
             elif self._acquired_at.get(place) == node:
-                self.locks.put_back(place, part)
+                self.locks.put_back(place, part, error, now_ms())
             else:
                 self.locks.on_lost(part, now_ms(), str(error))
 
@@ -495,10 +500,20 @@ class ShareExchange:
         if error is not None and self._acquired_at.get(place) != node:
             # those locks have ended. By now another leader may have given the same records
             self.locks.on_lost(part, now, str(error))
+        elif error is not None and error.retriable and error.code not in _GONE:
+            self.locks.put_back(place, part, error, now, self._put_off_ms(place, error))
         elif part:
+            self._put_off.pop(place, None)
             self.locks.on_answered(place, part, error, now)
         if error is not None and error.code not in NOT_LOCKED:
             self._lose_if_gone(node, place, error)
+
+    def _put_off_ms(self, place: PartitionId, error: KafkaError) -> float:
+        """How long to wait until what a broker has refused is asked for again; the first time is told."""
+        count = self._put_off[place] = self._put_off.get(place, -1) + 1
+        if not count:
+            self.report(BrokerUnavailable(f"acknowledging records of {self._shown(place)}", error))
+        return self.backoff.delay_ms(count)
 
     def _on_records(self, node: int, place: PartitionId, row: PartitionData, now: float) -> int:
         """Take in what was acquired; return the number of records."""
@@ -534,7 +549,7 @@ class ShareExchange:
         self, node: int, peer: _Peer, places: list[PartitionId], *, closes: bool = False
     ) -> None:
         """Send what waits in a request of its own."""
-        taken = self.locks.take_waiting(places)
+        taken = self.locks.take_waiting(places, math.inf if closes else now_ms())
         epoch = CLOSING if closes else peer.session.epoch
         body = ShareAcknowledgeRequest(
             self.config.group, self.member_id, epoch, topics=acknowledged_topics(_ranges(taken))
@@ -629,11 +644,14 @@ class ShareExchange:
         for place, part in asked.items():
             error = errors.get(place)
             if error is None:
+                self._put_off.pop(place, None)
                 self.locks.on_renewed(part, now)
             elif _OFF_FOR_THE_GROUP in str(error):
                 self._cannot_renew("share.renew.acknowledge.enable is false for the group")
-            elif error.code not in NOT_LOCKED:
+            elif error.code in _GONE:
                 self._lose_if_gone(node, place, error)
+            elif error.code not in NOT_LOCKED:
+                self.locks.renew_later(place, part, now + self._put_off_ms(place, error))
             elif len(part) == 1:
                 self.locks.on_not_renewed(part[0], error, now)
             else:
@@ -658,6 +676,8 @@ class ShareExchange:
             while peer.session.is_open:
                 # again while something of what was said is to be sent in parts
                 since = self.locks.waiting_since(places)
+                if now_ms() < since < math.inf:
+                    await asyncio.sleep((since - now_ms()) / 1000)
                 await self._acknowledge(node, peer, places, closes=since == math.inf)
                 if since == math.inf:
                     return

@@ -55,6 +55,8 @@ class Locks:
     #: When locks of a partition are to be renewed next.
     _renew_at: dict[PartitionId, float] = field(default_factory=dict)
     _asked: dict[PartitionId, dict[int, ShareRecord]] = field(default_factory=lambda: defaultdict(dict))
+    #: Before this time no lock of a partition is renewed.
+    _renew_from: dict[PartitionId, float] = field(default_factory=dict)
     #: Before this time no lock of a partition counts as lost because it has ended.
     _over_at: dict[PartitionId, float] = field(default_factory=dict)
 
@@ -188,23 +190,31 @@ class Locks:
             self.changed()
 
     def waiting_since(self, places: Iterable[PartitionId]) -> float:
-        """Return since when a verdict on these partitions waits; infinity if none does."""
+        """Return since when a verdict on these partitions waits, or when it may be sent; infinity if none
+        does.
+        """
         waiting = self._waiting
         return min((waiting[place].since for place in places if place in waiting), default=math.inf)
 
-    def take_waiting(self, places: Iterable[PartitionId]) -> dict[PartitionId, list[Said]]:
+    def take_waiting(
+        self, places: Iterable[PartitionId], now: float = math.inf
+    ) -> dict[PartitionId, list[Said]]:
         """Take what is to be sent next. Then call ``on_answered`` or ``on_unanswered`` for each partition."""
         taken = {}
         for place in places:
-            if queue := self._waiting.get(place):
+            if (queue := self._waiting.get(place)) and queue.since <= now:
                 taken[place] = queue.take()
                 self._forget_empty(place, queue)
         return taken
 
-    def put_back(self, place: PartitionId, part: list[Said]) -> None:
-        """The broker has done nothing of what was taken: it is sent again."""
-        self._waiting[place].put_back(part)
-        self.changed()
+    def put_back(
+        self, place: PartitionId, part: list[Said], error: KafkaError, now: float, wait_ms: float = 0.0
+    ) -> None:
+        """The broker has done nothing of what was taken, for now: it is sent again while its locks last."""
+        self.on_lost([said for said in part if end_of(said) <= now], now, str(error))
+        if left := [said for said in part if end_of(said) > now]:
+            self._waiting[place].put_back(left, now + wait_ms)
+            self.changed()
 
     # what brokers answer
 
@@ -256,10 +266,11 @@ class Locks:
 
     def renew_at(self, places: Iterable[PartitionId]) -> float:
         """Return when ``due_renewals`` may have some of these partitions; infinity for never."""
-        return min(
-            (-math.inf if place in self._asked else self._renew_at.get(place, math.inf) for place in places),
-            default=math.inf,
-        )
+        return min(map(self._renewal_at, places), default=math.inf)
+
+    def _renewal_at(self, place: PartitionId) -> float:
+        at = -math.inf if place in self._asked else self._renew_at.get(place, math.inf)
+        return max(at, self._renew_from.get(place, at))
 
     def due_renewals(
         self, places: Iterable[PartitionId], now: float, *, unasked: bool = True
@@ -269,6 +280,9 @@ class Locks:
         """
         due = {}
         for place in places:
+            if self._renew_from.get(place, now) > now:
+                continue
+            self._renew_from.pop(place, None)
             asked = self._asked.pop(place, {})
             rows = {offset: r for offset, r in asked.items() if r.lock is not None and r.verdict is None}
             if unasked:
@@ -298,6 +312,11 @@ class Locks:
             if record.lock is not None:
                 lock = RecordLock(record.lock.acquired_ms, now + self.duration_ms)
                 record.lock = fresh.setdefault(record.lock, lock)
+
+    def renew_later(self, place: PartitionId, records: Iterable[ShareRecord], at: float) -> None:
+        """The broker has renewed none of these, for now."""
+        self._renew_from[place] = at
+        self.ask_again(records)
 
     def ask_again(self, records: Iterable[ShareRecord]) -> None:
         """Renew these in another request."""

@@ -50,14 +50,16 @@ class VerdictQueue:
     #: In the order in which their first locks end.
     _parts: list[list[Said]] = field(default_factory=list)
     _part_is_next: bool = False
+    #: Nothing is sent before this time.
+    _until: float = -math.inf
 
     def __bool__(self) -> bool:
         return bool(self._fresh or self._parts)
 
     @property
     def since(self) -> float:
-        """Since when something waits; for ever if it is to be sent at once."""
-        return -math.inf if self._parts else self._fresh_since
+        """Since when something waits that may be sent; for ever if it is to be sent at once."""
+        return self._until if self._parts else max(self._until, self._fresh_since)
 
     def say(self, said: Said, now: float) -> None:
         """Queue a verdict."""
@@ -76,10 +78,10 @@ class VerdictQueue:
         self.say_apart(ordered[:half])
         self.say_apart(ordered[half:])
 
-    def put_back(self, part: list[Said]) -> None:
-        """Send first what was taken and did not arrive."""
+    def put_back(self, part: list[Said], until: float) -> None:
+        """Send what was taken and not done, before all else, and nothing before this time."""
         self.say_apart(part)
-        self._part_is_next = True
+        self._part_is_next, self._until = True, until
 
     def take(self) -> list[Said]:
         """Take what is to be sent next."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from itertools import pairwise
 from typing import Any
 from uuid import UUID
 
@@ -16,15 +17,22 @@ from kohort.client import BrokerConnectionError, Cluster
 from kohort.client.metadata import Address, ClusterMetadata, Node, PartitionMetadata, TopicMetadata
 from kohort.client.waiting import Backoff, now_ms
 from kohort.consumer.errors import FatalGroupError
-from kohort.consumer.events import Event, PartitionFailed
+from kohort.consumer.events import BrokerUnavailable, Event, PartitionFailed
 from kohort.consumer.share.config import share_consumer_config
 from kohort.consumer.share.events import LockLost, RenewalUnavailable
 from kohort.consumer.share.exchange import BUSY_WAIT_MS, ShareExchange
 from kohort.consumer.share.fetched import ShareReader
-from kohort.consumer.share.locks import Locks
+from kohort.consumer.share.locks import NOT_LOCKED, Locks
 from kohort.consumer.share.member import ShareMembership
-from kohort.consumer.share.records import PartitionId, ShareRecord
-from kohort.protocol import AcknowledgeType, ErrorCode, KafkaError, TopicPartition, UnsupportedVersionError
+from kohort.consumer.share.records import LockLostError, PartitionId, ShareRecord
+from kohort.protocol import (
+    AcknowledgeType,
+    ErrorCode,
+    KafkaError,
+    KohortError,
+    TopicPartition,
+    UnsupportedVersionError,
+)
 from kohort.protocol.messages.share_acknowledge import (
     AcknowledgementBatch,
     ShareAcknowledgeRequest,
@@ -775,3 +783,148 @@ def test_what_a_former_leader_answers_changes_nothing_of_what_the_next_one_has_g
     assert [
         broker.said_of(body) for node, body in broker.asked if node != NODE and broker.said_of(body)
     ] == []
+
+
+class Refusing(FakeBroker):
+    """Refuses what is said of records, in a fetch and elsewhere, ``times`` times with ``code``."""
+
+    def __init__(self, code: ErrorCode, times: float, *, whole: bool = False) -> None:
+        super().__init__(orders(3))
+        self.code = code
+        self.times = times
+        #: Whether the whole request is refused.
+        self.whole = whole
+        self.said_at: list[float] = []
+
+    async def request(self, node_id: object, api_key: object, body: Any, **named: object) -> Any:
+        if not TwoLeaders.said_of(body):
+            return await super().request(node_id, api_key, body, **named)
+        await asyncio.sleep(0.001)
+        self.said_at.append(now_ms())
+        self.times -= 1
+        code = self.code if self.times >= 0 else ErrorCode.NONE
+        if self.whole and code:
+            raise KafkaError(code)
+        if isinstance(body, ShareFetchRequest):
+            return answer(acknowledge_error_code=code)
+        row = AcknowledgedPartition(0, code)
+        return ShareAcknowledgeResponse(
+            acquisition_lock_timeout_ms=LOCK_MS, responses=[ShareAcknowledgeTopicResponse(ORDERS, [row])]
+        )
+
+
+def accept_all(
+    broker: Refusing, for_s: float, **settings: Any
+) -> tuple[Bench, dict[Any, KohortError | None]]:
+    """Accept what a broker has given; return the answers that came within a time."""
+    bench = Bench(broker, **settings)
+    bench.buffered = settings.get("max_locked_records", 0)
+    answers = {}
+
+    async def work() -> None:
+        await asyncio.sleep(0.5)
+        for record in bench.records:
+            record.accept()
+        flush = bench.locks.begin_flush()
+        await asyncio.sleep(for_s)
+        answers.update(flush.answers)
+
+    bench.run(work)
+    return bench, answers
+
+
+#: With these a broker says that it has no locks of the partition.
+WITHOUT_LOCKS = {
+    ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.FENCED_LEADER_EPOCH,
+    ErrorCode.FENCED_STATE_EPOCH,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.UNKNOWN_TOPIC_ID,
+    ErrorCode.INCONSISTENT_TOPIC_ID,
+    ErrorCode.GROUP_ID_NOT_FOUND,
+}
+FOR_NOW = [code for code in ErrorCode if code.retriable and code not in WITHOUT_LOCKS]
+FOR_GOOD = [
+    code for code in ErrorCode if code and not code.retriable and code not in NOT_LOCKED | WITHOUT_LOCKS
+]
+OWN_REQUEST = {"max_locked_records": 3}
+
+
+@pytest.mark.parametrize("settings", [{}, OWN_REQUEST], ids=["with a fetch", "in a request of its own"])
+@pytest.mark.parametrize("code", FOR_NOW, ids=lambda code: code.name)
+def test_what_a_broker_refuses_for_now_is_said_again(code: ErrorCode, settings: dict[str, Any]) -> None:
+    broker = Refusing(code, 4)
+    bench, answers = accept_all(broker, 4, **settings)
+    assert list(answers.values()) == [None] * 3
+    pauses = [later - earlier for earlier, later in pairwise(broker.said_at)]
+    assert len(pauses) == 4
+    assert pauses[0] >= 80
+    assert pauses[3] > 2 * pauses[0], "less and less often"
+    (told,) = bench.events
+    assert isinstance(told, BrokerUnavailable)
+    assert told.doing == "acknowledging records of orders-0"
+
+
+@pytest.mark.parametrize("code", [code for code in ErrorCode if code.retriable], ids=lambda code: code.name)
+def test_of_a_request_that_a_broker_refuses_for_now_what_was_said_is_said_again(code: ErrorCode) -> None:
+    bench, answers = accept_all(Refusing(code, 1, whole=True), 1)
+    assert list(answers.values()) == [None] * 3
+    assert not [event for event in bench.events if isinstance(event, LockLost)]
+
+
+def test_what_is_refused_until_its_lock_ends_is_lost() -> None:
+    broker = Refusing(ErrorCode.KAFKA_STORAGE_ERROR, 1_000)
+    bench, answers = accept_all(broker, 40)
+    lost = [event for event in bench.events if isinstance(event, LockLost)]
+    assert len(lost) == 3
+    assert all(isinstance(answer, LockLostError) for answer in answers.values())
+    assert broker.said_at[-1] >= LOCK_MS - 2_000
+    assert len(broker.said_at) < 50
+
+
+@pytest.mark.parametrize("code", [*WITHOUT_LOCKS, *FOR_GOOD], ids=lambda code: code.name)
+def test_what_a_broker_refuses_for_good_does_not_count(code: ErrorCode) -> None:
+    broker = Refusing(code, 1_000)
+    bench, answers = accept_all(broker, 4)
+    assert len(broker.said_at) == 1
+    assert [type(answer) for answer in answers.values()] == [LockLostError] * 3
+    assert len([event for event in bench.events if isinstance(event, LockLost)]) == 3
+
+
+@pytest.mark.parametrize("code", [*FOR_NOW, *FOR_GOOD], ids=lambda code: code.name)
+def test_a_renewal_that_a_broker_refuses_is_asked_for_again(code: ErrorCode) -> None:
+    bench = Bench(FakeBroker(orders(1)), max_locked_records=1)
+    bench.broker.refuse = lambda body, _: (
+        code if isinstance(body, ShareAcknowledgeRequest) and len(renewals(bench.broker)) < 3 else 0
+    )
+
+    async def work() -> None:
+        await asyncio.sleep(35)
+
+    bench.run(work)
+    asked = renewals(bench.broker)
+    assert [round(at / 1_000) for at in asked] == [20, 20, 20]
+    assert asked[2] - asked[0] >= 200
+    assert not bench.records[0].lost
+    assert bench.records[0].deadline == pytest.approx(50, abs=1)
+
+
+def test_a_close_says_again_what_a_broker_refuses_for_now() -> None:
+    broker = Refusing(ErrorCode.KAFKA_STORAGE_ERROR, 3)
+    bench = Bench(broker)
+
+    async def work() -> None:
+        await asyncio.sleep(0.5)
+        bench.exchange.reads = False
+
+    async def close() -> None:
+        for record in bench.records:
+            record.accept()
+        flush = bench.locks.begin_flush()
+        await bench.exchange.close()
+        assert list(flush.answers.values()) == [None] * 3
+
+    bench.run(work)
+    run_in_virtual_time(close())
+    assert len(broker.said_at) == 4
+    assert broker.acknowledgements[-1].share_session_epoch == -1

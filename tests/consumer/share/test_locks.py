@@ -225,7 +225,7 @@ def test_what_the_broker_did_not_take_is_sent_first() -> None:
     one.accept()
     taken = desk.locks.take_waiting([PLACE])
     other.accept()
-    desk.locks.put_back(PLACE, taken[PLACE])
+    desk.locks.put_back(PLACE, taken[PLACE], KafkaError(ErrorCode.INVALID_SHARE_SESSION_EPOCH), desk.now)
     assert offsets_of(desk.locks.take_waiting([PLACE])[PLACE]) == [0]
     assert offsets_of(desk.locks.take_waiting([PLACE])[PLACE]) == [1]
 
