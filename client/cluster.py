@@ -138,6 +138,11 @@ class Cluster:
         if self._tokens is not None:
             self._tokens.close()
 
+    @property
+    def outage_s(self) -> float:
+        """Seconds for which a broker, or a call, that is still tried has had no success; 0 if all has."""
+        return self._outages.lasts_s()
+
     def break_connections(self) -> None:
         """Close every connection, as if the network had failed."""
         self._pool.close()
@@ -319,7 +324,9 @@ class Cluster:
         try:
             while True:
                 try:
-                    return await call()
+                    answer = await call()
+                    self._outages.on_succeeded(this_call)
+                    return answer
                 except (BrokerConnectionError, KafkaError) as error:
                     self.last_failure = error
                     delay = self._backoff.delay_ms(attempt) / 1000
@@ -330,7 +337,7 @@ class Cluster:
                 attempt += 1
                 await asyncio.sleep(delay)
         finally:
-            self._outages.on_ended(this_call)
+            self._outages.on_given_up(this_call)
 
     async def prepare_fetches(self, topics: Iterable[str]) -> None:
         """Open the connections to the known leaders of these topics, which ``fetch`` will use.

@@ -43,6 +43,8 @@ class Outages:
     def __init__(self, client_id: str) -> None:
         self._client_id = client_id
         self._outages: dict[Hashable, _Outage] = {}
+        # since when, if that was told
+        self._told_since: float | None = None
         self._timer: asyncio.TimerHandle | None = None
 
     def __repr__(self) -> str:
@@ -59,10 +61,10 @@ class Outages:
             outage.text = str(error)
             raise
         except BaseException:
-            self.on_ended(address)
+            self.on_given_up(address)
             raise
         else:
-            self.on_ended(address)
+            self.on_succeeded(address)
         finally:
             outage.pending -= 1
             outage.last = asyncio.get_running_loop().time()
@@ -73,14 +75,30 @@ class Outages:
         outage.text = str(error)
         outage.last = asyncio.get_running_loop().time()
 
-    def on_ended(self, place: Hashable) -> None:
-        """An address is connected to, or a call is over."""
-        self._outages.pop(place, None)
-        if not self._outages:
+    def on_succeeded(self, place: Hashable) -> None:
+        """An address is connected to, or a call is answered."""
+        if self._outages.pop(place, None) is None or self._outages:
+            return
+        if self._told_since is not None:
+            lasted_s = asyncio.get_running_loop().time() - self._told_since
+            log.warning("client %s has success again, after %.0f s", self._client_id, lasted_s)
+        self.close()
+
+    def on_given_up(self, place: Hashable) -> None:
+        """An address, or a call, is tried no more."""
+        if self._outages.pop(place, None) is not None and not self._outages:
             self.close()
+
+    def lasts_s(self) -> float:
+        """Seconds for which something that is still tried has had no success; 0 if all has."""
+        if not self._outages:
+            return 0.0
+        now = asyncio.get_running_loop().time()
+        return now - min((each.since for each in self._live_outages(now).values()), default=now)
 
     def close(self) -> None:
         """Tell nothing more."""
+        self._told_since = None
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -95,14 +113,19 @@ class Outages:
         self._timer = None
         loop = asyncio.get_running_loop()
         now = loop.time()
-        self._outages = {
-            place: each for place, each in self._outages.items() if each.pending or now - each.last < _IDLE_S
-        }
+        self._outages = self._live_outages(now)
         if not self._outages:
+            self._told_since = None
             return
-        since = min(each.since for each in self._outages.values())
+        self._told_since = since = min(each.since for each in self._outages.values())
         texts = dict.fromkeys(each.text for each in self._outages.values())
         log.warning(
             "client %s has had no success for %.0f s: %s", self._client_id, now - since, "; ".join(texts)
         )
         self._timer = loop.call_later(AGAIN_S, self._log_outage)
+
+    def _live_outages(self, now: float) -> dict[Hashable, _Outage]:
+        """Those that somebody still tries to end."""
+        return {
+            place: each for place, each in self._outages.items() if each.pending or now - each.last < _IDLE_S
+        }

@@ -666,6 +666,11 @@ class AsyncGroupConsumer:
         session = self._built.tracker.get(partition)
         return self._built.delivery.next_offset(session) if session is not None else None
 
+    @property
+    def outage_s(self) -> float:
+        """Seconds for which a broker, or a request, that is still tried has had no success; 0 if all has."""
+        return self._built.cluster.outage_s
+
     def lag(self) -> dict[TopicPartition, int]:
         """Number of records up to the high watermark, as of the last fetch, by partition; unknown ones are
         left out.

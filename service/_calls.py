@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ..consumer.run.watchdogs import activity_of_task
 from ._deliveries import all_lost
@@ -29,15 +29,19 @@ class LongCalls:
     group: str
     log: ServiceLog
     _look_at: float = 0.0
+    #: Calls that were told: when each began, and what it was about.
+    _told: dict[KeyQueue, tuple[float, str, str]] = field(default_factory=dict)
 
     def warn_of_long(self, now: float) -> None:
-        """Warn of each long call, and again whenever ``after_s`` have passed."""
+        """Warn of each long call, again whenever ``after_s`` have passed, and tell when it has ended."""
         if now < self._look_at:
             return
         self._look_at = now + min(LOOK_S, self.after_s)
+        self._tell_ended(now)
         for handler, queue in self._find_long(now):
             if now - queue.told > self.after_s:
                 queue.told = now
+                self._told[queue] = queue.began, handler.handler.name, place_of(queue.taken)
                 text = "group %s: %s; %s"
                 kind = ("long call", handler.handler.name)
                 what = _describe_handler(handler, queue, now)
@@ -45,9 +49,21 @@ class LongCalls:
                     kind, logging.WARNING, text, self.group, what, _describe_waiting(handler, queue)
                 )
 
+    def _tell_ended(self, now: float) -> None:
+        for queue, (began, name, place) in list(self._told.items()):
+            if queue.slot is None or queue.began != began:
+                del self._told[queue]
+                text = "group %s: handler %s is through with %s, which it began %.0f s ago"
+                values = self.group, name, place, now - began
+                self.log.line(("long call over", name), logging.WARNING, text, *values)
+
     def describe(self, now: float) -> list[str]:
         """A line for each long call."""
         return [_describe_handler(handler, queue, now) for handler, queue in self._find_long(now)]
+
+    def count(self, handler: RunningHandler, now: float) -> int:
+        """The long calls of a handler."""
+        return sum(now - queue.began > self.after_s for queue in handler.queues.calls())
 
     def _find_long(self, now: float) -> Iterator[tuple[RunningHandler, KeyQueue]]:
         for handler in self.handlers:

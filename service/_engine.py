@@ -440,11 +440,13 @@ class Engine:
                     each.queues.backlog,
                     each.queues.in_flight,
                     0.0 if (began := each.queues.oldest_call) is None else now - began,
+                    self._long_calls.count(each, now),
                 )
                 for each in self._running
             ],
             counters=self._counters,
             consumed=self._consumed,
             lag=self._source.lag(),
+            outage_s=self._source.outage_s,
             locks=None if self._share is None else self._share.lock_numbers,
         )

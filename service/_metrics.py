@@ -46,6 +46,7 @@ class ServiceCounters:
     commits: int = 0
     failed_commits: int = 0
     lost_partitions: int = 0
+    blocked_seconds: float = 0.0
     resets: dict[str, int] = field(default_factory=dict)
 
     def count_event(self, event: Event) -> None:
@@ -63,17 +64,22 @@ class ServiceCounters:
                 self.failed_commits += 1
             case events.PartitionsLost(partitions):
                 self.lost_partitions += len(partitions)
+            case events.LoopBlocked(late_ms):
+                self.blocked_seconds += late_ms / 1000
             case events.OffsetReset(partition):
                 self.resets[partition.topic] = self.resets.get(partition.topic, 0) + 1
 
 
 class HandlerNumbers(NamedTuple):
-    """A handler's records that wait or are in flight, those in flight, and the age of its oldest call."""
+    """A handler's records that wait or are in flight, those in flight, the age of its oldest call, and how
+    many have run for longer than ``stalled_after_ms``.
+    """
 
     handler: Handler
     backlog: int
     in_flight: int
     oldest_call_s: float
+    long_calls: int
 
 
 class LockNumbers(NamedTuple):
@@ -98,6 +104,7 @@ class Snapshot:
     consumed: Mapping[str, int]
     lag: Mapping[TopicPartition, int]
     locks: LockNumbers | None = None
+    outage_s: float = 0.0
 
 
 def metric_families(now: Snapshot) -> Iterator[_Family]:
@@ -106,6 +113,13 @@ def metric_families(now: Snapshot) -> Iterator[_Family]:
     yield from (
         (f"{_COORDINATOR}assigned_partitions", "Partitions assigned", False, (), [([], now.assigned)]),
         ("kohort_service_live", "1 while the service makes progress", False, (), [([], int(now.live))]),
+        (
+            "kohort_client_outage_seconds",
+            "Seconds without success at a broker",
+            False,
+            (),
+            [([], now.outage_s)],
+        ),
         ("kohort_consumer_state", "1 for the state of the member", False, ("state",), [([now.state], 1)]),
     )
     yield from _of_consumer_group(now.counters) if now.locks is None else _of_share_group(now.locks)
@@ -134,6 +148,13 @@ def _of_consumer_group(seen: ServiceCounters) -> Iterator[_Family]:
         (f"{kafka}rebalance_latency", "Seconds in rebalances", True, (), [([], seen.rebalance_seconds)]),
         (f"{kafka}commit", "Commits acknowledged", True, (), [([], seen.commits)]),
         (f"{kafka}last_rebalance_seconds_ago", "Seconds since the last rebalance", False, (), last),
+        (
+            "kohort_consumer_loop_blocked_seconds",
+            "Seconds in which the event loop was blocked",
+            True,
+            (),
+            [([], seen.blocked_seconds)],
+        ),
         ("kohort_consumer_failed_commits", "Commits that failed", True, (), [([], seen.failed_commits)]),
         ("kohort_consumer_lost_partitions", "Partitions lost", True, (), [([], seen.lost_partitions)]),
         ("kohort_consumer_offset_resets", "Positions that were reset", True, ("topic",), resets),
@@ -169,6 +190,7 @@ _GAUGES: list[tuple[str, str, Callable[[HandlerNumbers], float]]] = [
         lambda n: n.in_flight,
     ),
     ("kohort_handler_oldest_call_seconds", "Seconds that its oldest call runs", lambda n: n.oldest_call_s),
+    ("kohort_handler_long_calls", "Calls that run for longer than stalled_after_ms", lambda n: n.long_calls),
 ]
 
 

@@ -124,6 +124,7 @@ class SharedAndRetries:
             handlers=[_add_numbers(each, waiting.get(each.handler.function)) for each in now.handlers],
             consumed={**now.consumed, **retries.consumed},
             lag={**now.lag, **retries.lag},
+            outage_s=max(now.outage_s, retries.outage_s),
         )
 
 
@@ -135,4 +136,5 @@ def _add_numbers(shared: HandlerNumbers, retries: HandlerNumbers | None) -> Hand
         shared.backlog + retries.backlog,
         shared.in_flight + retries.in_flight,
         max(shared.oldest_call_s, retries.oldest_call_s),
+        shared.long_calls + retries.long_calls,
     )

@@ -82,6 +82,11 @@ class ShareSource:
         return MemberStatus(MemberState.STABLE if now.epoch > 0 else MemberState.UNJOINED, now.member_id)
 
     @property
+    def outage_s(self) -> float:
+        """See ``ShareConsumer.outage_s``."""
+        return self._consumer.outage_s
+
+    @property
     def lock_numbers(self) -> LockNumbers:
         """Numbers for /metrics."""
         now = self._consumer.state

@@ -41,7 +41,7 @@ def of_services() -> dict[str, set[str]]:
         "STABLE",
         1,
         True,
-        [HandlerNumbers(Handler(handle, ("orders",)), 0, 0, 0.0)],
+        [HandlerNumbers(Handler(handle, ("orders",)), 0, 0, 0.0, 0)],
         ServiceCounters(),
         {},
         {},

@@ -400,6 +400,11 @@ class ShareConsumer:
             self._locks.unanswered,
         )
 
+    @property
+    def outage_s(self) -> float:
+        """Seconds for which a broker, or a request, that is still tried has had no success; 0 if all has."""
+        return self.cluster.outage_s
+
     def assignment(self) -> frozenset[TopicPartition]:
         """The partitions that the coordinator has assigned, as far as their topics' names are known."""
         names = (self._exchange.name_of(place) for place in self._member.assignment)

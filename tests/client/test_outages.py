@@ -101,6 +101,37 @@ async def test_an_address_that_takes_the_connection_and_is_silent_is_told(
         await cluster.close()
 
 
+async def test_that_it_has_success_again_is_told_once_and_only_if_the_outage_was(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried, nobody, somebody = Outages("me"), Address("127.0.0.1", 1), Address("127.0.0.1", 2)
+    assert tried.lasts_s() == 0
+
+    def fail(address: Address) -> None:
+        with pytest.raises(BrokerConnectionError), tried.connecting(address):
+            raise BrokerConnectionError(str(address), "cannot connect")
+
+    fail(nobody)
+    with tried.connecting(nobody):
+        assert tried.lasts_s() >= 0
+    fail(nobody)
+    fail(somebody)
+    assert "success" not in caplog.text
+    await until(lambda: "has had no success" in caplog.text)
+    assert tried.lasts_s() > 0
+    with tried.connecting(somebody):
+        pass
+    assert "success again" not in caplog.text, "one of the two is out of reach still"
+    with tried.connecting(nobody):
+        pass
+    assert caplog.text.count("client me has success again, after 0 s") == 1
+    assert (tried.lasts_s(), repr(tried)) == (0, "Outages(me, 0 now)")
+    fail(nobody)
+    monkeypatch.setattr(outages, "_IDLE_S", 0.0)
+    assert tried.lasts_s() == 0, "nobody tries any more"
+    tried.close()
+
+
 async def test_a_call_that_brokers_keep_refusing_is_told_and_ends_with_the_call(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -38,6 +38,7 @@ class FakeConsumer:
         self.noticed = asyncio.Event()
         self.noticed.set()
         self.member_state = MemberState.STABLE
+        self.outage_s = 0.0
         self.events = EventLog()
         #: What ``start`` waits for; set: brokers answer.
         self.reachable = asyncio.Event()

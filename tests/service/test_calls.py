@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 from typing import Any
 
@@ -53,10 +54,14 @@ async def test_a_call_that_hangs_is_a_warning_again_and_again_and_in_the_probes(
         _, metrics = await _answer(service, "/metrics", "kohort_handler_oldest_call_seconds{")
         (line,) = [each for each in metrics.splitlines() if each.startswith("kohort_handler_oldest_call_s")]
         assert float(line.rpartition(" ")[2]) > 0.06
+        _, metrics = await _answer(service, "/metrics", "kohort_handler_long_calls{")
+        assert re.findall(r"^kohort_handler_long_calls\{.*\} (.*)$", metrics, re.MULTILINE) == ["1.0"]
         answers.set()
         await until(lambda: ("orders", 0, 6) in consumer.done_offsets)
         assert service._engine is not None
         assert service._engine.remarks() == []
+        await until(lambda: "bill is through with orders-0 at offset 5, which it began" in caplog.text)
+    assert caplog.text.count("is through with") == 1
 
 
 async def test_a_plain_function_that_hangs_is_named_too(caplog: pytest.LogCaptureFixture) -> None:

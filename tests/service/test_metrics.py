@@ -20,6 +20,7 @@ def test_events_are_counted_and_others_passed_over() -> None:
         events.PartitionsLost((A, B), "the session ended"),
         events.OffsetReset(A, 7, "out of range", "earliest", 9),
         events.OffsetReset(B, None, "nothing is committed", "earliest", 0),
+        events.LoopBlocked(2_500.0, "bill (billing.py:31)"),
         events.SessionResumed(),
     ):
         counters.count_event(event)
@@ -29,4 +30,5 @@ def test_events_are_counted_and_others_passed_over() -> None:
     assert counters.failed_rebalances == 1
     assert (counters.commits, counters.failed_commits) == (2, 1)
     assert counters.lost_partitions == 2
+    assert counters.blocked_seconds == 2.5
     assert counters.resets == {"orders": 2}

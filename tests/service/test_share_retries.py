@@ -56,9 +56,11 @@ class Run:
         return self.why
 
     def snapshot(self, live: bool) -> Snapshot:
-        numbers = [HandlerNumbers(each, 3, 2, 1.0) for each in self.handlers]
+        numbers = [HandlerNumbers(each, 3, 2, 1.0, 1) for each in self.handlers]
         consumed = {topic: 5 for each in self.handlers for topic in each.all_topics}
-        return Snapshot(self.group, "Stable", 1, live, numbers, ServiceCounters(), consumed, {})
+        return Snapshot(
+            self.group, "Stable", 1, live, numbers, ServiceCounters(), consumed, {}, outage_s=len(self.group)
+        )
 
 
 def both(*handlers: Handler) -> tuple[Any, Any, SharedAndRetries]:
@@ -75,7 +77,8 @@ async def test_each_run_reads_its_topics_and_both_count_together() -> None:
     now = run.snapshot(True)
     assert now.group == "queue"
     assert now.consumed == {"orders": 5, "bills": 5, "orders.retry.1": 5}
-    assert [(each.backlog, each.in_flight) for each in now.handlers] == [(6, 4), (3, 2)]
+    assert [each[1:] for each in now.handlers] == [(6, 4, 1.0, 2), (3, 2, 1.0, 1)]
+    assert now.outage_s == len("queue.retry")
 
 
 async def test_when_one_fails_the_other_ends_in_good_order() -> None:
