@@ -217,10 +217,15 @@ def handle_delete_offsets(shard: GroupShard, request: Request, now_ms: int) -> N
             topics[topic_id] = name
 
     def finish(shard: GroupShard, errors: StateErrors, _now_ms: int) -> None:
+        failed = {topic_id: error for (topic_id, _), error in errors.items()}
         for topic_id, name in topics.items():
-            failed = next((error for (each, _), error in errors.items() if each == topic_id), None)
-            rows[name] = _deleted_topic(name, topic_id, failed)
-        shard.reply(request, DeleteShareGroupOffsetsResponse(responses=list(rows.values())))
+            rows[name] = _deleted_topic(name, topic_id, failed.get(topic_id))
+        answer = DeleteShareGroupOffsetsResponse(responses=list(rows.values()))
+        if len(failed) == len(topics):
+            shard.reply(request, answer)
+        else:
+            # what the log refuses to note would be kept as being deleted, and nobody would go on with it
+            shard.reply_when_written(body.group_id, request, answer)
 
     if not topics:
         finish(shard, {}, now_ms)

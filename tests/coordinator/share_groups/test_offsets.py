@@ -220,6 +220,22 @@ def test_what_could_not_be_deleted_is_said_by_topic() -> None:
     assert list(world.share_group().kept.deleting) == [world.ids["t"]]
 
 
+def test_a_deletion_whose_end_the_log_refuses_is_no_success_and_is_done_when_it_is_asked_for_again() -> None:
+    world = emptied()
+    answers = delete_state(world, "t")
+    world.failing = True
+    world.finish()
+    (answer,) = answers
+    assert answer.error_code == E.NOT_COORDINATOR
+    assert list(world.share_group().kept.deleting) == [world.ids["t"]]
+    world.failing = False
+    answers = delete_state(world, "t")
+    world.finish()
+    (answer,) = answers
+    assert [row.error_code for row in answer.responses] == [E.NONE]
+    assert not any(world.share_group().kept)
+
+
 def test_members_types_and_names_are_checked_first() -> None:
     world = ShareWorld()
     world.share_join("a")
