@@ -14,7 +14,11 @@ from .shard_state import PendingRequest, state_of
 
 
 def handle_delete_group(shard: GroupShard, group: ShareGroup, request: Request, now_ms: int) -> None:
-    """Delete an Empty group. What could not be deleted stays noted as being deleted, for the next request."""
+    """Delete an Empty group. What could not be deleted stays noted as being deleted, for the next request.
+
+    Members may come and go while state is deleted, and offsets may be altered: what has state by then is
+    deleted next. It would fence the states of a group that is made again, whose epochs begin anew.
+    """
     if group.members:
         shard.refuse(request, ErrorCode.NON_EMPTY_GROUP)
         return
@@ -23,15 +27,14 @@ def handle_delete_group(shard: GroupShard, group: ShareGroup, request: Request, 
         remove_group(shard, group, request)
         return
 
-    def finish(shard: GroupShard, errors: StateErrors, _now_ms: int) -> None:
+    def finish(shard: GroupShard, errors: StateErrors, now_ms: int) -> None:
         found = find_share_group(shard, request.body.group_id)
         if found is None:
             shard.refuse(request, ErrorCode.GROUP_ID_NOT_FOUND)
-        elif found.members:
-            # somebody has joined meanwhile
-            shard.refuse(request, ErrorCode.NON_EMPTY_GROUP)
-        elif errors:
+        elif errors and not found.members:
             shard.refuse(request, next(iter(errors.values())).code)
+        elif found.members or found.kept.initializing or found.kept.initialized:
+            handle_delete_group(shard, found, request, now_ms)
         else:
             remove_group(shard, found, request)
 

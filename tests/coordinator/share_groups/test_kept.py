@@ -193,6 +193,25 @@ def test_a_member_that_joins_while_its_group_is_being_deleted_keeps_it() -> None
     assert isinstance(world.commands[0], InitializeShareState)
 
 
+def test_a_group_whose_offsets_are_altered_while_it_is_being_deleted_leaves_no_state_behind() -> None:
+    world = ShareWorld({"t": 2})
+    world.share_join("a")
+    world.share_beat("a", -1)
+    answers = delete_group(world)
+    body = AlterShareGroupOffsetsRequest(
+        "g",
+        [AlterShareGroupOffsetsRequestTopic("t", [AlterShareGroupOffsetsRequestPartition(1, 7)])],
+    )
+    altered = world.begin(ApiKey.ALTER_SHARE_GROUP_OFFSETS, 0, body)
+    world.finish(at=1)
+    world.finish()
+    assert len(altered) == 1
+    assert (answers, kept(world)) == ([], {"deleting": {"t": ()}})
+    assert isinstance(world.finish(), DeleteShareState)
+    assert [answer.error_code for answer in answers] == [E.NONE]
+    assert not world.shard.state.knows("g")
+
+
 def test_two_requests_to_delete_a_group_are_both_answered() -> None:
     world = ShareWorld()
     world.share_join("a")
