@@ -25,6 +25,7 @@ from .authorizer._keeping import AclsFile
 from .background import Background
 from .clients.fetch_sessions import FetchSessions
 from .event_loop.stopwatch import clock
+from .lag_sampler import LagSampler
 from .metadata.features import TRANSACTION_VERSION, Features
 from .metadata.group_configs import GroupConfigs
 from .metadata.live_settings import LiveSettings, SharedSettings
@@ -159,6 +160,7 @@ class BrokerAssembly:
         if opened.cluster is not None:
             self._start_replicated(opened.cluster)
         self._background = Background(opened.topics, settings, now_ms)
+        self.lag = LagSampler(self.node)
 
     def _open_metadata(
         self,
@@ -427,6 +429,7 @@ class BrokerAssembly:
                 if one.log is not None
             ],
             groups=_group_figures(node),
+            lag=self.lag.figures,
             quotas=_quota_figures(node, now),
             connections=server.quotas.by_listener(),
             connections_made=server.connections_made,
@@ -458,6 +461,7 @@ class BrokerAssembly:
         if cluster is not None:
             await cluster.control.leave(_LEAVE_S)
         self.node.metrics.stop()
+        await self.lag.stop()
         await self.server.stop()
         if cluster is not None:
             cluster.close()
@@ -483,6 +487,7 @@ class BrokerAssembly:
     async def kill(self) -> None:
         """Stop as if the process were killed: files stay as they are, the session goes on."""
         self.node.metrics.stop()
+        await self.lag.stop()
         await self.server.stop()
         if self.node.cluster is not None:
             self.node.cluster.close()

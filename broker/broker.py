@@ -234,6 +234,7 @@ class Broker:
         await listener.start()
         self.metrics_port = listener.port
         self._metrics_listener = listener
+        parts.lag.start()
 
     def _require_running(self) -> BrokerAssembly:
         assert self._parts is not None, "the broker is not started"

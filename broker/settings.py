@@ -282,6 +282,19 @@ class BrokerSettings(SecuritySettings, ShareCoordinatorSettings, TransactionSett
         ),
     ] = 10
 
+    kohort_lag_interval_ms: Annotated[
+        int,
+        Row(
+            "time between two looks at the lag of groups, for metrics (not a setting of Kafka); 0: none",
+            0,
+            MAX_INT,
+        ),
+    ] = 10_000
+    kohort_lag_metrics_max: Annotated[
+        int,
+        Row("most groups, and most partitions, whose lag is a metric (not a setting of Kafka)", 0, 1_000_000),
+    ] = 1_000
+
     @property
     def retention_ms(self) -> int:
         """Default retention of topics in ms: the finest of ms, minutes and hours that is set; -1 is no

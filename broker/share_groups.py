@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from itertools import count
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from uuid import UUID
 
 from ..client.share_state import ShareStateClient
@@ -16,7 +15,7 @@ from ..coordinator.groups.groups import CommandWorker, Groups
 from ..coordinator.share_groups.commands import DeleteShareState, InitializeShareState, StateErrors
 from ..coordinator.share_groups.kept import result_step
 from ..coordinator.share_groups.offsets import AskedOffsets, AskedTopic
-from ..protocol import ErrorCode, KafkaError, KohortError
+from ..protocol import ErrorCode, KafkaError
 from ..protocol.messages import (
     delete_share_group_state,
     initialize_share_group_state,
@@ -27,18 +26,13 @@ from ..protocol.messages.describe_share_group_offsets import (
     DescribeShareGroupOffsetsResponsePartition,
     DescribeShareGroupOffsetsResponseTopic,
 )
-from ..protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from .log_ends import find_ends
 from .node import Node
 from .share_state import share_state_client
 
-if TYPE_CHECKING:
-    from .metadata.cluster_node import ClusterNode
-
-#: How long another broker may take to tell where its partitions end, in milliseconds.
-_ASK_MS: Final = 10_000
 #: More than a coordinator gives in one epoch.
 _COMMANDS_OF_EPOCH: Final = 1 << 32
-_LATEST, _NO_REPLICA, _UNKNOWN = -1, -1, -1
+_UNKNOWN: Final = -1
 
 
 def share_workers(
@@ -137,7 +131,7 @@ async def describe_offsets(node: Node, asked: AskedOffsets) -> DescribeShareGrou
     begun = [
         (names[topic_id], number) for (topic_id, number), row in summaries.items() if row.start_offset >= 0
     ]
-    ends = await _find_ends(node, begun)
+    ends = await find_ends(node, begun)
     return DescribeShareGroupOffsetsResponseGroup(
         asked.group_id,
         [
@@ -169,40 +163,3 @@ def _describe_partition(
         # records that are done lie above the start offset, too
         lag = end - row.start_offset - row.delivery_complete_count
     return DescribeShareGroupOffsetsResponsePartition(number, row.start_offset, row.leader_epoch, lag)
-
-
-async def _find_ends(node: Node, places: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
-    """The ends of partitions as their leaders know them; without those that cannot be reached."""
-    ends: dict[tuple[str, int], int] = {}
-    elsewhere: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
-    for name, number in places:
-        partition = node.logs.led(name, number)
-        if partition is not None:
-            ends[name, number] = partition.high_watermark
-        elif node.cluster is not None:
-            elsewhere[node.cluster.leader_of(name, number)][name].append(number)
-    cluster = node.cluster
-    if cluster is not None:
-        known = (_ask_ends(cluster, leader, rows) for leader, rows in elsewhere.items() if leader >= 0)
-        for told in await asyncio.gather(*known):
-            ends |= told
-    return ends
-
-
-async def _ask_ends(
-    cluster: ClusterNode, leader: int, rows: Mapping[str, list[int]]
-) -> dict[tuple[str, int], int]:
-    topics = [
-        ListOffsetsTopic(name, [ListOffsetsPartition(number, timestamp=_LATEST) for number in numbers])
-        for name, numbers in rows.items()
-    ]
-    try:
-        answer = await cluster.ask(leader, ListOffsetsRequest(_NO_REPLICA, topics=topics), timeout_ms=_ASK_MS)
-    except (KohortError, OSError):
-        return {}
-    return {
-        (topic.name, row.partition_index): row.offset
-        for topic in answer.topics
-        for row in topic.partitions
-        if not row.error_code
-    }

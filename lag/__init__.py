@@ -5,7 +5,7 @@ broker has its own logs.
 """
 
 from .groups import GroupLag, PartitionLag
-from .progress import LagTracker, Meter, time_to_catch_up_ms
+from .progress import LagTracker, Meter, catch_up_ms, time_to_catch_up_ms
 from .unread import Looked, Unread, find_oldest, measure_unread
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "Meter",
     "PartitionLag",
     "Unread",
+    "catch_up_ms",
     "find_oldest",
     "measure_unread",
     "time_to_catch_up_ms",

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 Number = TypeVar("Number", int, float)
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionLag:
+class PartitionLag(NamedTuple):
     """How far a group is in a partition. None stands for what is not known; ``note`` says why.
 
     ``committed_offset`` is the start offset of a share group. ``records`` are unread, and the first of them

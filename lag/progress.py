@@ -52,10 +52,9 @@ class Meter:
         since_ms = self._standing_since_ms
         standing_ms = None if since_ms is None else max(look.at_ms - since_ms, 0)
         if look.at_ms <= base.at_ms:
-            return replace(row, standing_ms=standing_ms)
+            return row._replace(standing_ms=standing_ms)
         per_s = 1_000 / (look.at_ms - base.at_ms)
-        return replace(
-            row,
+        return row._replace(
             arrival_rate=(look.end - base.end) * per_s,
             work_rate=(look.position - base.position) * per_s,
             standing_ms=standing_ms,
@@ -72,10 +71,15 @@ class Meter:
 
 
 class LagTracker:
-    """Remembers looks at groups, each partition in bounded memory."""
+    """Remembers looks at groups, each partition in bounded memory.
+
+    A look is a call of ``take`` for each partition, then one of ``end_look``; ``track`` does both.
+    """
 
     def __init__(self) -> None:
         self._meters: dict[str, dict[tuple[str, int], Meter]] = {}
+        # of the look that is under way
+        self._seen: dict[str, dict[tuple[str, int], Meter]] = {}
 
     def __repr__(self) -> str:
         return f"LagTracker({len(self._meters)} groups)"
@@ -84,24 +88,35 @@ class LagTracker:
         """Take in a look at all groups, and return it with rates and what stands still. Groups that are not
         in it are forgotten.
         """
-        before, self._meters = self._meters, {}
         tracked = []
         for group in groups:
-            known = before.get(group.group, {})
-            if group.error is None:
-                places = ((row.topic, row.partition) for row in group.partitions)
-                known = {place: known.get(place) or Meter() for place in places}
-                rows = tuple(
-                    meter.take(group.timestamp_ms, row)
-                    for meter, row in zip(known.values(), group.partitions, strict=True)
-                )
-                group = replace(group, partitions=rows, catch_up_ms=_catch_up_ms(rows))
-            self._meters[group.group] = known
-            tracked.append(group)
+            if group.error is not None:
+                # it could not be asked now: what was known stays
+                self._seen[group.group] = self._meters.get(group.group, {})
+                tracked.append(group)
+                continue
+            rows = tuple(self.take(group.group, group.timestamp_ms, row) for row in group.partitions)
+            tracked.append(replace(group, partitions=rows, catch_up_ms=catch_up_ms(rows)))
+        self.end_look()
         return tracked
 
+    def take(self, group: str, at_ms: int, row: PartitionLag) -> PartitionLag:
+        """Take in a look at one partition of a group, and return it with what is known with earlier ones."""
+        place = row.topic, row.partition
+        known = self._meters.get(group)
+        meter = None if known is None else known.get(place)
+        if meter is None:
+            meter = Meter()
+        self._seen.setdefault(group, {})[place] = meter
+        return meter.take(at_ms, row)
 
-def _catch_up_ms(rows: Iterable[PartitionLag]) -> int | None:
+    def end_look(self) -> None:
+        """Forget what the look did not have."""
+        self._meters, self._seen = self._seen, {}
+
+
+def catch_up_ms(rows: Iterable[PartitionLag]) -> int | None:
+    """When a group will have caught up in all its partitions; None if never, or if that is not known."""
     times = [
         time_to_catch_up_ms(row.records, row.arrival_rate, row.work_rate)
         for row in rows

@@ -23,7 +23,8 @@ WORK_SLICE_S = 0.001
 class Slices:
     """The slices of one request about very many items."""
 
-    def __init__(self) -> None:
+    def __init__(self, slice_s: float = SLICE_S) -> None:
+        self._slice_s = slice_s
         self._clock = SURROUNDINGS.get().work_clock
         self._begun_s = self._clock()
         #: Whether other work has run meanwhile.
@@ -31,7 +32,7 @@ class Slices:
 
     async def end_if_due(self) -> None:
         """Between two items: let other work run if it is time for that."""
-        if self._clock() - self._begun_s > SLICE_S:
+        if self._clock() - self._begun_s > self._slice_s:
             self.paused = True
             await asyncio.sleep(0)
             self._begun_s = self._clock()

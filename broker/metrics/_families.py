@@ -6,8 +6,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from heapq import nlargest
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
+from ...lag import GroupLag, PartitionLag
 from ._snapshot import BrokerSnapshot, MetadataFigures, TallyFigures, TimeFigures
 
 #: Most topics, partitions and clients that are shown by name: the busiest (partitions: the largest).
@@ -177,6 +179,80 @@ _SHARE_SESSIONS: Final[tuple[tuple[str, Kind, str, Callable[[BrokerSnapshot], in
         "counter",
         "Share sessions that ended with their connection",
         lambda now: now.shares.ended_sessions,
+    ),
+)
+
+
+def _group_lag_samples(read: Callable[[GroupLag], float | None]) -> Callable[[BrokerSnapshot], Samples]:
+    def samples(now: BrokerSnapshot) -> Samples:
+        furthest = sorted(now.lag.groups, key=lambda one: -(one.records or 0))[: now.lag.most_shown]
+        known = ((one.group, read(one)) for one in furthest)
+        return [((group,), value) for group, value in known if value is not None]
+
+    return samples
+
+
+def _partition_lag_samples(
+    read: Callable[[PartitionLag], float | None],
+) -> Callable[[BrokerSnapshot], Samples]:
+    def samples(now: BrokerSnapshot) -> Samples:
+        rows = ((one.group, row) for one in now.lag.groups for row in one.partitions)
+        furthest = nlargest(now.lag.most_shown, rows, key=lambda named: named[1].records or 0)
+        known = (((group, row.topic, str(row.partition)), read(row)) for group, row in furthest)
+        return [(labels, value) for labels, value in known if value is not None]
+
+    return samples
+
+
+def _in_seconds(time_ms: int | None) -> float | None:
+    return None if time_ms is None else time_ms / 1_000
+
+
+_LAG: Final = (
+    *(
+        _own_metric(f"group_lag_{name}", "gauge", words, _group_lag_samples(read), "group")
+        for name, words, read in (
+            ("records", "Records that a group has not read", lambda one: one.records),
+            (
+                "seconds",
+                "Time since the oldest record was written that a group has not read; 0: it has read all",
+                lambda one: _in_seconds(one.age_ms),
+            ),
+            (
+                "standing_seconds",
+                "Longest time that a partition's offset has stood still while records of it were unread",
+                lambda one: _in_seconds(one.standing_ms or 0),
+            ),
+        )
+    ),
+    *(
+        _own_metric(
+            f"group_partition_lag_{name}",
+            "gauge",
+            words,
+            _partition_lag_samples(read),
+            *("group", "topic", "partition"),
+        )
+        for name, words, read in (
+            ("records", "Records of a partition that a group has not read", lambda row: row.records),
+            (
+                "seconds",
+                "Time since the oldest record of a partition was written that a group has not read",
+                lambda row: _in_seconds(row.age_ms),
+            ),
+        )
+    ),
+    _own_metric(
+        "group_lag_looked_timestamp_seconds",
+        "gauge",
+        "When the lag of groups was looked at, in seconds since 1970; 0: never",
+        lambda now: now.lag.looked_ms / 1_000,
+    ),
+    _own_metric(
+        "group_lag_looking_seconds",
+        "counter",
+        "Time that the event loop has spent on looking at the lag of groups",
+        lambda now: now.lag.work_s,
     ),
 )
 
@@ -595,6 +671,7 @@ FAMILIES: Final = (
         "Records of the offsets topic that could not be read",
         lambda now: now.groups.records_skipped,
     ),
+    *_LAG,
     *(
         _own_metric(f"client_{name}", "counter", words, _client_samples(name), *_CLIENT)
         for name, words in (

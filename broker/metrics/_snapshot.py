@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from ...lag import GroupLag
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +97,17 @@ class GroupFigures(NamedTuple):
     refusals: int
     assignor_failures: int
     records_skipped: int
+
+
+class LagFigures(NamedTuple):
+    """The lag of the groups that this broker coordinates, as of the last look: at ``looked_ms``, 0 if there
+    was none. All looks together took ``work_s``. Metrics show ``most_shown`` groups and partitions.
+    """
+
+    groups: Sequence[GroupLag] = ()
+    looked_ms: int = 0
+    work_s: float = 0.0
+    most_shown: int = 0
 
 
 class QuotaFigures(NamedTuple):
@@ -207,6 +220,7 @@ class BrokerSnapshot(NamedTuple):
     topics: Mapping[str, TopicFigures]
     partitions: list[PartitionFigures]
     groups: GroupFigures
+    lag: LagFigures
     quotas: list[QuotaFigures]
     connections: Mapping[str, int]
     connections_made: int

@@ -8,7 +8,7 @@ jumps: it is the wall clock at the start plus monotonic time.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, Final, TypeVar
 
 from ...protocol import ApiKey, ErrorCode, KafkaError, KohortError, RequestContext
@@ -28,7 +28,7 @@ from ..settings import GroupSettings
 from .durable import OpenTransaction
 from .group_config import ConfigValue
 from .group_type import EMPTY
-from .groups import CommandWorker, Groups, GroupShard, TopicDirectory
+from .groups import CommandWorker, CommittedGroup, Groups, GroupShard, TopicDirectory
 from .history import History, KeptEvent
 from .kinds import KINDS
 from .shards import OFFSETS_TOPIC, new_groups
@@ -286,6 +286,14 @@ class GroupCoordinator:
             for group_type, count in groups.count_sleeping().items():
                 counts[group_type.name, EMPTY] += count
         return counts, members
+
+    def positions(self) -> Iterator[CommittedGroup]:
+        """How far every group is that is loaded here. Other steps may run between two groups."""
+        for runner in list(self._shards):
+            groups = runner.shard.state
+            for group_id in () if runner.loading else groups.group_ids():
+                if groups.knows(group_id):
+                    yield groups.positions_of(group_id)
 
     def open_transactions(self) -> list[OpenTransaction]:
         """Transactions that hold offsets of groups here, the oldest first."""

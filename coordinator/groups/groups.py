@@ -23,7 +23,7 @@ from ..settings import GroupSettings
 from .durable import Durable, OffsetEntry
 from .events import quote_text
 from .group_config import ConfigValue, GroupConfigTable
-from .group_type import GroupType
+from .group_type import EMPTY, GroupType
 
 #: The protocol type of consumers, the only one whose metadata is ever parsed.
 CONSUMER: str = "consumer"
@@ -145,6 +145,16 @@ class Group(Protocol):
         """Stop the group's timers, before it is removed."""
 
 
+class CommittedGroup(NamedTuple):
+    """A group with its committed offsets. ``type`` and ``state`` are Kafka's words."""
+
+    group_id: str
+    type: str
+    state: str
+    member_count: int
+    offsets: list[tuple[TopicPartition, OffsetEntry]]
+
+
 @dataclass(slots=True, eq=False)
 class Groups:
     """State of a shard of ``__consumer_offsets``. ``groups`` are those in memory. ``new_id`` returns a new
@@ -223,6 +233,15 @@ class Groups:
             sleeping -= own
         counts[self.kinds[0].group_type] = len(sleeping)
         return counts
+
+    def positions_of(self, group_id: str) -> CommittedGroup:
+        """How far a group is, as its committed offsets say; it is not brought into memory for that."""
+        group = self.groups.get(group_id)
+        offsets = list(self.durable.committed_offsets(group_id))
+        if group is not None:
+            return CommittedGroup(group_id, group.type.name, group.state_name, group.member_count, offsets)
+        kinds = (kind for kind in reversed(self.kinds) if group_id in self.durable.of_type(kind.group_type))
+        return CommittedGroup(group_id, next(kinds, self.kinds[0]).group_type.name, EMPTY, 0, offsets)
 
     def _restore_group(self, group_id: str) -> Group:
         """Restore a group from its records. If there are some of a type that it had before, because
