@@ -17,6 +17,7 @@ from ..coordinator import CoordinatorEvent, GroupCoordinator
 from ..coordinator.engine.runtime import steady_clock_ms
 from ..log import OPEN_FILES, OS_FILES, DataFolder, FileSystem
 from ..offsets_topic import OffsetsStore
+from ..recording import RecorderFigures, RecordingBounds
 from ..share_state import ShareCoordinator
 from ..transactions import TransactionCoordinator
 from .apis import AnyApi, served_apis
@@ -60,9 +61,12 @@ from .transactions import end_in, end_unknown, largest_record, start_transaction
 if TYPE_CHECKING:
     from .metadata.cluster_node import ClusterNode
     from .replicas.replicas import MovingShards, Replicas
+    from .reporting.group_recording import GroupEventRecorder
 
 #: How long a broker that stops waits for others to take over leadership, in seconds.
 _LEAVE_S = 30.0
+
+_HOUR_MS = 3_600_000
 
 
 def _now_ms() -> int:
@@ -98,7 +102,7 @@ class _Opened:
 class BrokerAssembly:
     """``store`` is a session with the metadata of the cluster ``cluster_id``; None for a single broker, whose
     metadata is in its folder. ``fs``, ``make_store`` and ``now_ms`` are the disk, the metadata store of a
-    folder and the wall clock.
+    folder and the wall clock. ``records``: what happens to groups is recorded in the folder.
     """
 
     coordinator: GroupCoordinator
@@ -119,6 +123,7 @@ class BrokerAssembly:
         fs: FileSystem = OS_FILES,
         make_store: Callable[[str], FolderStore] = FolderStore,
         now_ms: Callable[[], int] = _now_ms,
+        records: bool = False,
     ) -> None:
         settings = copy(settings)  # a copy: the caller's settings are not changed
         metrics, users = BrokerMetrics(on_event), ScramUsers()
@@ -142,7 +147,9 @@ class BrokerAssembly:
         else:
             offsets_log, may_be_replaced = self._open_replicas(opened, opened.cluster, fetch_sessions, now_ms)
         later = partial(asyncio.get_running_loop().call_later, WAIT_S)
-        self._event_logs = EventLogWriter(metrics.groups.count_event, later), EventLogWriter(later=later)
+        self._recording = _make_recording(Path(self._folder.path), settings) if records else None
+        self._event_logs = EventLogWriter(self._note_event, later), EventLogWriter(later=later)
+        self._count_event = metrics.groups.count_event
         self._make_coordinators(opened, offsets_log, metrics, clock_ms, now_ms)
         opened.topics.on_deleted = self._on_deleted
         self.node = self._make_node(opened, users, metrics, fetch_sessions, now_ms)
@@ -245,7 +252,7 @@ class BrokerAssembly:
                 timeout_ms=timeout_ms,
             )
 
-        move_shards(OFFSETS_TOPIC, lambda: self.coordinator, settings.offsets_commit_timeout_ms)
+        move_shards(OFFSETS_TOPIC, lambda: _RecordedGroups(self), settings.offsets_commit_timeout_ms)
         move_shards(TRANSACTIONS_TOPIC, lambda: self.transactions, settings.offsets_commit_timeout_ms)
         move_shards(SHARE_STATE_TOPIC, lambda: self.share_states, settings.share_coordinator_write_timeout_ms)
         self._replicas = Replicas(
@@ -336,6 +343,7 @@ class BrokerAssembly:
             features=opened.features,
             now_ms=now_ms,
             authorizer=opened.authorizer,
+            recorder=None if self._recording is None else self._recording.recorder,
             cluster=opened.cluster,
             live=opened.live,
             metrics=metrics,
@@ -386,10 +394,14 @@ class BrokerAssembly:
     async def start(self) -> None:
         """Register, take up the partitions that the metadata give this broker, and serve clients."""
         topics, cluster, lone = self.node.topics, self.node.cluster, self._lone
+        if self._recording is not None:
+            self._recording.recorder.start()
         if lone is not None:
             self.server.start()
             self.coordinator.topics_deleted(lone.lately_deleted)
             await self.coordinator.load_all()
+            if self._recording is not None:
+                self._recording.recorder.watch()
             if topics.get(TRANSACTIONS_TOPIC) is not None:
                 await start_transactions(self.node)
             if topics.get(SHARE_STATE_TOPIC) is not None:
@@ -409,6 +421,11 @@ class BrokerAssembly:
             await self.node.scram_users.add_missing_shared(self.node.settings.kohort_scram_users)
         self._background.start()
         self.node.metrics.start()
+
+    def _note_event(self, event: CoordinatorEvent) -> None:
+        self._count_event(event)
+        if self._recording is not None:
+            self._recording.note_event(event)
 
     def snapshot(self) -> BrokerSnapshot:
         """Snapshot of the broker's figures; use it on the broker's event loop."""
@@ -445,6 +462,7 @@ class BrokerAssembly:
             open_log_files=len(OPEN_FILES),
             max_open_log_files=OPEN_FILES.limit,
             disk=node.logs.disk.figures(),
+            recording=RecorderFigures() if node.recorder is None else node.recorder.figures,
             fetch_sessions=FetchSessionFigures(
                 len(node.fetch_sessions), node.fetch_sessions.partitions, node.fetch_sessions.evicted
             ),
@@ -470,6 +488,8 @@ class BrokerAssembly:
         await self.transactions.stop()
         self.share_states.stop()
         await self.coordinator.stop()
+        if self._recording is not None:
+            await asyncio.to_thread(self._recording.recorder.close)
         await self._background.stop()
         clean = False
         try:
@@ -498,6 +518,8 @@ class BrokerAssembly:
         await self.transactions.stop()
         self.share_states.stop()
         await self.coordinator.stop()
+        if self._recording is not None:
+            self._recording.recorder.abandon()
         await self._background.stop()
         self._folder.close(clean=False)
         for log in self._event_logs:
@@ -508,6 +530,38 @@ class BrokerAssembly:
             await self._replicas.stop()
         for shards in self._moving.values():
             await shards.stop()
+
+
+class _RecordedGroups:
+    """The group coordinator of a broker of a cluster: groups are recorded while this broker has them."""
+
+    def __init__(self, parts: BrokerAssembly) -> None:
+        self._coordinator = parts.coordinator
+        self._recorder = parts.node.recorder
+
+    async def load(self, partition: int) -> None:
+        await self._coordinator.load(partition)
+        if self._recorder is not None:
+            self._recorder.watch(str(partition))
+
+    def unload(self, partition: int) -> None:
+        if self._recorder is not None:
+            self._recorder.end_watch(str(partition))
+        self._coordinator.unload(partition)
+
+
+def _make_recording(data: Path, settings: BrokerSettings) -> GroupEventRecorder | None:
+    """What records groups; None if the settings want no recording."""
+    if not settings.kohort_recording_max_bytes:
+        return None
+    from .reporting.group_recording import GroupEventRecorder
+
+    bounds = RecordingBounds(
+        settings.kohort_recording_max_bytes,
+        settings.kohort_recording_retention_hours * _HOUR_MS,
+        settings.kohort_recording_details_hours * _HOUR_MS,
+    )
+    return GroupEventRecorder(data, bounds)
 
 
 def _make_authorizer(metadata: MetadataStore, settings: BrokerSettings) -> Authorizer | None:

@@ -175,6 +175,7 @@ class Broker:
                 self._make_router,
                 store=store,
                 cluster_id=cluster_id,
+                records=not self.temporary,
             )
             if store is not None:
                 from ..cluster import ZooKeeperStore

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ..cluster import ClusterImage, Document, ProducerIds
-from ..coordinator import GroupCoordinator
+from ..coordinator import GroupCoordinator, GroupEvent
+from ..recording import Recorder
 from ..share_state import ShareCoordinator
 from ..transactions import TransactionCoordinator
 from .authorizer import Authorizer
@@ -60,6 +61,8 @@ class Node:
     #: The share partitions that this broker leads. They need the node to reach the share coordinators.
     shares: ShareLeader = field(init=False)
     authorizer: Authorizer | None = None
+    #: What records the broker's groups; None: nothing does.
+    recorder: Recorder[GroupEvent] | None = None
     #: None for a single broker.
     cluster: ClusterNode | None = None
     long_work: LongWork = field(default_factory=LongWork)

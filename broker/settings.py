@@ -35,6 +35,10 @@ def _is_cleanup_policy(text: str) -> bool:
     return {part.strip() for part in text.split(",")} <= {"delete", "compact", ""}
 
 
+def _is_recording_size(size: int) -> bool:
+    return size == 0 or size >= 1 << 20
+
+
 @dataclass(slots=True)
 class BrokerSettings(SecuritySettings, ShareCoordinatorSettings, TransactionSettings, GroupSettings):
     """Settings of a broker, defaults as Kafka's: its own, and those of its parts."""
@@ -269,6 +273,27 @@ class BrokerSettings(SecuritySettings, ShareCoordinatorSettings, TransactionSett
     kohort_offsets_ack_flush: Annotated[
         bool, Row("offsets and groups are acknowledged once they are on the disk (not a setting of Kafka)")
     ] = False
+    kohort_recording_max_bytes: Annotated[
+        int,
+        Row(
+            "size of the recording of groups in the data folder (not a setting of Kafka); 0: none is kept",
+            0,
+            MAX_LONG,
+            check=_is_recording_size,
+            allowed="0, or 1048576 and more",
+        ),
+    ] = 104_857_600
+    kohort_recording_retention_hours: Annotated[
+        int, Row("age at which what is recorded of groups goes (not a setting of Kafka)", 1, 87_600)
+    ] = 168
+    kohort_recording_details_hours: Annotated[
+        int,
+        Row(
+            "age at which moves, refusals and members go from it, and causes stay (not a setting of Kafka)",
+            1,
+            87_600,
+        ),
+    ] = 24
     log_flush_offset_checkpoint_interval_ms: Annotated[
         int, Row("time between two writings of the recovery points", 0, MAX_INT)
     ] = 60_000

@@ -22,6 +22,7 @@ FIRST_PRIVATE_KEY: Final = 20_000
 OWN_FEATURES: Final = {
     "kohort.history": ApiKey.DESCRIBE_GROUP_HISTORY,
     "kohort.share.partitions": ApiKey.DESCRIBE_SHARE_PARTITIONS,
+    "kohort.recording": ApiKey.DESCRIBE_GROUP_RECORDING,
 }
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Generic, NamedTuple, TypeVar
 
-from .file import FileLock, is_damage, open_writable, set_aside
+from .file import FILE_NAME, FileLock, is_damage, open_writable, set_aside
 from .rows import EventRow, LagSample, Loss
 from .store import Store
 from .thinning import RecordingBounds, thin_by_age, thin_by_size, used_bytes
@@ -47,10 +47,10 @@ _SIZE_ROWS: Final = 20_000
 class RecorderFigures(NamedTuple):
     """``failing``: nothing can be written now. ``bytes`` of the file are in use."""
 
-    rows: int
-    lost: int
-    bytes: int
-    failing: bool
+    rows: int = 0
+    lost: int = 0
+    bytes: int = 0
+    failing: bool = False
 
 
 @dataclass(slots=True)
@@ -107,6 +107,11 @@ class Recorder(Generic[E]):
     def folder(self) -> Path:
         """Where it records."""
         return self._folder
+
+    @property
+    def is_begun(self) -> bool:
+        """Return whether there is a file to read."""
+        return (self._folder / FILE_NAME).exists()
 
     def start(self) -> None:
         """Begin to write, in a thread that does not keep the process from ending."""

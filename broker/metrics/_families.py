@@ -438,6 +438,30 @@ FAMILIES: Final = (
         lambda now: int(now.disk.failing),
     ),
     _own_metric(
+        "recording_rows",
+        "counter",
+        "Events and samples of groups that were recorded",
+        lambda now: now.recording.rows,
+    ),
+    _own_metric(
+        "recording_events_lost",
+        "counter",
+        "Events of groups that could not be recorded",
+        lambda now: now.recording.lost,
+    ),
+    _own_metric(
+        "recording_bytes",
+        "gauge",
+        "Bytes that the recording of groups uses",
+        lambda now: now.recording.bytes,
+    ),
+    _own_metric(
+        "recording_failing",
+        "gauge",
+        "1: the recording of groups cannot be written",
+        lambda now: int(now.recording.failing),
+    ),
+    _own_metric(
         "log_open_files",
         "gauge",
         "Open log files; the one unused for longest is closed when another is needed",

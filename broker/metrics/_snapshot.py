@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ...lag import GroupLag
+from ...recording import RecorderFigures
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +239,7 @@ class BrokerSnapshot(NamedTuple):
     open_log_files: int
     max_open_log_files: int
     disk: DiskFigures
+    recording: RecorderFigures
     fetch_sessions: FetchSessionFigures
     shares: ShareFigures
     #: Producer ids that partitions remember, each in every partition that it wrote to.

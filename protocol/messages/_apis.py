@@ -77,6 +77,7 @@ class ApiKey(IntEnum):
     DELETE_SHARE_GROUP_OFFSETS = 92
     DESCRIBE_GROUP_HISTORY = 20001
     DESCRIBE_SHARE_PARTITIONS = 20002
+    DESCRIBE_GROUP_RECORDING = 20003
 
 
 #: Key, name, first and last version, and the first that is flexible (KIP-482); None where none is.
@@ -151,4 +152,5 @@ ROWS: Final = (
     (ApiKey.DELETE_SHARE_GROUP_OFFSETS, "DeleteShareGroupOffsets", 0, 0, 0),
     (ApiKey.DESCRIBE_GROUP_HISTORY, "DescribeGroupHistory", 0, 0, 0),
     (ApiKey.DESCRIBE_SHARE_PARTITIONS, "DescribeSharePartitions", 0, 0, 0),
+    (ApiKey.DESCRIBE_GROUP_RECORDING, "DescribeGroupRecording", 0, 0, 0),
 )
