@@ -186,7 +186,12 @@ class Cluster:
         self, rows: list[MetadataRequestTopic] | None, names: frozenset[str] | None, *, create: bool
     ) -> ClusterMetadata:
         body = MetadataRequest(topics=rows, allow_auto_topic_creation=create)
-        response = await self.request(None, ApiKey.METADATA, body)
+        try:
+            response = await self.request(None, ApiKey.METADATA, body)
+        except BrokerConnectionError:
+            # all brokers are away: they may come back as they were before, restored from a copy for example
+            self._state = self._state.without_epochs()
+            raise
         if response.error_code:
             raise KafkaError(response.error_code, "the broker refused Metadata")
         if not response.brokers:

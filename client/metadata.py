@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -119,6 +119,19 @@ class ClusterMetadata:
         """All partitions of a topic, by number; empty while the topic is unknown."""
         known = self.topics.get(topic)
         return [TopicPartition(topic, number) for number in sorted(known.partitions)] if known else []
+
+    def without_epochs(self) -> ClusterMetadata:
+        """Return this metadata for a cluster that may have begun anew: what it says of leaders next is
+        believed, as by a client that has just started.
+        """
+        topics = {
+            name: replace(
+                topic,
+                partitions={number: replace(p, leader_epoch=-1) for number, p in topic.partitions.items()},
+            )
+            for name, topic in self.topics.items()
+        }
+        return replace(self, topics=topics)
 
     def update_from(self, response: MetadataResponse, asked: frozenset[str] | None) -> ClusterMetadata:
         """Return new metadata: this, updated by a Metadata response to a request for the topics ``asked``.

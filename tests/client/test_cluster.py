@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -149,6 +150,40 @@ async def test_a_broker_that_comes_back_is_found_again() -> None:
         assert not asking.done()
         await broker.start()
         assert list((await asking).nodes) == [0]
+        await cluster.close()
+
+
+async def test_brokers_that_were_all_away_are_believed_though_they_name_an_earlier_leader_epoch() -> None:
+    async with FakeBroker() as broker:
+        make, topic_id, epoch = response_of(ApiKey.METADATA), UUID(int=1), 7
+
+        def answer(_request: Any) -> Any:
+            topic = make.MetadataResponseTopic
+            partition = topic.MetadataResponsePartition(
+                error_code=0, partition_index=0, leader_id=0, leader_epoch=epoch, replica_nodes=[0]
+            )
+            return make(
+                brokers=[
+                    make.MetadataResponseBroker(node_id=0, host="127.0.0.1", port=broker.port, rack=None)
+                ],
+                cluster_id="c",
+                controller_id=0,
+                topics=[topic(error_code=0, name="orders", topic_id=topic_id, partitions=[partition])],
+            )
+
+        broker.answers[ApiKey.METADATA] = answer
+        cluster = Cluster(broker.address, retry_backoff_ms=10)
+        await cluster.connect(topics=["orders"])
+        epoch = 3
+        assert (await cluster.metadata(["orders"])).leader_epoch(ORDERS) == 7
+        await broker.stop()
+        asking = asyncio.create_task(cluster.metadata(["orders"]))
+        async with asyncio.timeout(30):
+            while cluster.known_metadata.leader_epoch(ORDERS) == 7:  # noqa: ASYNC110 - until it was tried in vain
+                await asyncio.sleep(0.01)
+        assert cluster.leader(ORDERS) == 0
+        await broker.start()
+        assert (await asking).leader_epoch(ORDERS) == 3
         await cluster.close()
 
 
