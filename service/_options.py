@@ -94,13 +94,23 @@ def check_share_consumer(config: dict[str, object]) -> ShareConsumerConfig:
     return checked
 
 
+def longest_drain_ms(rebalance_ms: int) -> int:
+    """The longest drain with a rebalance timeout, in which the commit and the join have to be done, too."""
+    return rebalance_ms * 9 // 10
+
+
+def rebalance_ms_for(drain_ms: int) -> int:
+    """The shortest rebalance timeout with a drain."""
+    return min(-(-drain_ms * 10 // 9), MAX_INT)
+
+
 def drain_ms(wanted: int | None, rebalance_ms: int | None) -> int:
     """The time for a drain: the group waits no longer than the rebalance timeout, commit and join
     included; a share group (None) waits for nobody.
     """
     if rebalance_ms is None:
         return DRAIN_TIMEOUT_MS if wanted is None else wanted
-    longest = rebalance_ms * 9 // 10
+    longest = longest_drain_ms(rebalance_ms)
     if wanted is None:
         return min(DRAIN_TIMEOUT_MS, longest)
     if wanted > longest:

@@ -381,7 +381,7 @@ class ConsumerService:
         from ._share_retries import SharedAndRetries, retries_config, split_handlers
 
         shared, retries = split_handlers(handlers)
-        config = retries_config(self._config, self.group)
+        config = retries_config(self._config, self.group, self._drain_timeout_ms)
         self._engine = self._make_engine(shared, self._config, hold_retries_ms=hold_ms)
         return SharedAndRetries(self._engine, self._make_engine(retries, config, letters_of=self.group))
 

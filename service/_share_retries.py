@@ -9,12 +9,13 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from ..consumer.config import ConsumerConfig
+from ..consumer.config import ConsumerConfig, consumer_config
 from ..protocol import KohortError
 from ..settings import settings_of
 from ._engine import Engine
 from ._handlers import Handler, HandlerFunction
 from ._metrics import HandlerNumbers, Snapshot
+from ._options import longest_drain_ms, rebalance_ms_for
 
 _GROUP_NAMES = frozenset({"group", "group_id"})
 
@@ -24,11 +25,16 @@ def retries_group(group: str) -> str:
     return f"{group}.retry"
 
 
-def retries_config(config: Mapping[str, object], group: str) -> dict[str, object]:
-    """Settings of that group's consumer: those of the share consumer that it has, too."""
+def retries_config(config: Mapping[str, object], group: str, drain_ms: int) -> dict[str, object]:
+    """Settings of that group's consumer: those of the share consumer that it has, too. A rebalance waits for
+    the service's drain, whose time a share group does not bound.
+    """
     names = {name for each in settings_of(ConsumerConfig).values() for name in each.names(each.scope)}
     kept = {name: value for name, value in config.items() if name in names - _GROUP_NAMES}
-    return {**kept, "group": retries_group(group)}
+    made = {**kept, "group": retries_group(group)}
+    if drain_ms > longest_drain_ms(consumer_config(**made).rebalance_ms):
+        made["rebalance_timeout_ms"] = rebalance_ms_for(drain_ms)
+    return made
 
 
 def split_handlers(handlers: Sequence[Handler]) -> tuple[list[Handler], list[Handler]]:

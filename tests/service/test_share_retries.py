@@ -10,6 +10,7 @@ import pytest
 from kohort.consumer.config import consumer_config
 from kohort.service._handlers import Handler
 from kohort.service._metrics import HandlerNumbers, ServiceCounters, Snapshot
+from kohort.service._options import drain_ms, longest_drain_ms
 from kohort.service._registration import make_handler
 from kohort.service._share_retries import SharedAndRetries, retries_config, split_handlers
 
@@ -131,5 +132,13 @@ def test_the_consumer_group_has_the_settings_that_both_kinds_have() -> None:
         "max_locked_records": 5,
         "max_processing_ms": 1_000,
     }
-    config = consumer_config(**retries_config(given, "queue"))
+    config = consumer_config(**retries_config(given, "queue", 20_000))
     assert (config.bootstrap, config.group, config.client_rack) == ("localhost:9092", "queue.retry", "r1")
+    assert config.rebalance_ms == consumer_config(bootstrap="localhost", group="any").rebalance_ms
+
+
+@pytest.mark.parametrize("wanted", [270_000, 270_001, 600_000, 1_799_999])
+def test_a_rebalance_of_the_retry_topics_waits_for_the_drain_of_the_service(wanted: int) -> None:
+    config = consumer_config(**retries_config({"bootstrap": "localhost"}, "queue", wanted))
+    assert drain_ms(wanted, config.rebalance_ms) == wanted
+    assert wanted >= longest_drain_ms(config.rebalance_ms - 1), "no longer than needed"
