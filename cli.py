@@ -67,9 +67,9 @@ _COMMANDS: Final = {
         ("broker.commands", "", "run_check"),
     ),
     "users": (
-        "SCRAM users of a data folder: make the first ones before a broker starts",
-        "Look at the SCRAM users of a data folder and change them, while no broker uses it.",
-        ("broker.commands", "", "run_users"),
+        "SCRAM users: of running brokers of any make, or of a data folder before a broker starts",
+        "Look at SCRAM users and change them: of running brokers, or of a data folder that no broker uses.",
+        ("admin.access.user_commands", "add_arguments", "run"),
     ),
     "groups": (
         "look at groups, reset their offsets, delete them: on any broker of Kafka's protocol",
@@ -126,6 +126,11 @@ _COMMANDS: Final = {
         "Look at access rules and change them. Works on any broker of Kafka's protocol.",
         ("admin.access.acl_commands", "add_arguments", "run"),
     ),
+    "quotas": (
+        "how much of the brokers clients may use: look at quotas, set and remove some: on any broker",
+        "Look at quotas of clients and change them. Works on any broker of Kafka's protocol.",
+        ("admin.access.quota_commands", "add_arguments", "run"),
+    ),
     "transactions": (
         "open transactions, what they hold back, and the end of those that hang: on any broker",
         "Look at transactions, and end those that hang. Works on any broker of Kafka's protocol.",
@@ -167,6 +172,8 @@ def _run(argv: Sequence[str] | None) -> int:
     if options.command == "broker":
         return _run_broker(options)
     module, _, run = _COMMANDS[options.command][2]
+    if options.command == "users" and (options.data or options.settings_file):
+        module, run = "broker.commands", "run_users"  # of brokers that are stopped
     code: int = getattr(import_module(f".{module}", __package__), run)(options)
     return code
 
@@ -288,32 +295,6 @@ def _add_check_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--strict", action="store_true", help="end with 1 if there is a warning")
 
 
-def _add_users_arguments(parser: argparse.ArgumentParser) -> None:
-    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    add = actions.add_parser(
-        "add", help="make a user, or give one another password; it is asked for, or read"
-    )
-    remove = actions.add_parser("remove", help="take a user's credentials away")
-    show = actions.add_parser("list", help="users and their mechanisms")
-    for action in (add, remove):
-        action.add_argument("user")
-        words = "only this one (default: each)"
-        action.add_argument("--mechanism", choices=("SCRAM-SHA-256", "SCRAM-SHA-512"), help=words)
-    add.add_argument("--iterations", type=int, default=4096, help="default: %(default)s")
-    for action in (add, remove, show):
-        place = action.add_mutually_exclusive_group(required=True)
-        place.add_argument("--data", metavar="DIR", help="data folder of a broker that is stopped")
-        place.add_argument(
-            "--settings",
-            metavar="FILE",
-            dest="settings_file",
-            help="settings of a broker of a cluster: its users are in ZooKeeper, whether brokers run or not",
-        )
-        action.add_argument(
-            "--node-id", type=int, default=1, help="node.id of the data folder (default: %(default)s)"
-        )
-
-
 def _add_run_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "target", metavar="MODULE:SERVICE", help="where the ConsumerService is, as app:service"
@@ -343,7 +324,6 @@ def _add_run_arguments(parser: argparse.ArgumentParser) -> None:
 
 _ARGUMENTS: Final = {
     "serve-check": _add_check_arguments,
-    "users": _add_users_arguments,
     "run": _add_run_arguments,
 }
 

@@ -68,10 +68,12 @@ def add_connection_options(parser: argparse.ArgumentParser, *, again: bool) -> N
             group.add_argument(option, dest=setting.name, default=default, **more)
             if setting.name in _SECRETS:
                 # argparse would take it for a short form of the other, and an error would show the secret
-                group.add_argument(option.removesuffix("-file"), action=_NoSecret, help=argparse.SUPPRESS)
+                group.add_argument(option.removesuffix("-file"), action=NoSecret, help=argparse.SUPPRESS)
 
 
-class _NoSecret(argparse.Action):
+class NoSecret(argparse.Action):
+    """An option that would take a secret: says which one takes its file."""
+
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         option = self.option_strings[0]
         parser.error(f"{option}: everybody on this machine can read that, use {option}-file, or a variable")

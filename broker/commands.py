@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import getpass
 import sys
 from pathlib import Path
 
 from ..cluster import ConflictError, Document, FolderStore
 from ..log import DataFolder
 from ..protocol import KohortError
-from ..settings import read_settings_file
+from ..settings import read_secret, read_settings_file
 from .kafka_names import find_meaningless
 from .metadata.live_settings import LiveSettings
 from .quotas import QuotaTable
@@ -62,6 +61,8 @@ def run_check(options: argparse.Namespace) -> int:
 def run_users(options: argparse.Namespace) -> int:
     """Change the users of a data folder that no broker uses, or of a cluster."""
     try:
+        if options.json or getattr(options, "dry_run", False):
+            raise KohortError("--json and --dry-run are for running brokers: leave out --data and --settings")
         if options.settings_file is not None:
             asyncio.run(_change_shared(options))
             return OK
@@ -128,12 +129,9 @@ def _change_users(users: ScramUsers, options: argparse.Namespace) -> Credentials
 def _add_user(users: ScramUsers, options: argparse.Namespace) -> Credentials:
     if not options.user or not MIN_ITERATIONS <= options.iterations <= MAX_ITERATIONS:
         raise KohortError(f"a user has a name, and --iterations is {MIN_ITERATIONS} to {MAX_ITERATIONS}")
-    if sys.stdin.isatty():
-        password = getpass.getpass(f"password of {options.user}: ")
-    else:
-        password = sys.stdin.readline().rstrip("\n")
-    if not password:
-        raise KohortError("the password is empty: type it, or give it as a line on standard input")
+    password = read_secret(
+        f"the password of {options.user}", file=options.password_file, variable=options.password_env
+    )
     made = {
         (mechanism, options.user): ScramCredential.of_password(mechanism, password, options.iterations)
         for mechanism in _chosen_mechanisms(options)

@@ -110,9 +110,13 @@ async def _step_in_thread(sasl: Sasl, address: str, step: Callable[..., T], *arg
 
 
 def _make_mechanism(sasl: Sasl, token: Token | None, address: str) -> Any:
+    username = sasl.username
+    if username and sasl.mechanism.startswith("SCRAM"):
+        # as RFC 5802 has these two in a name; kafka-python sends the name as it gets it
+        username = username.replace("=", "=3D").replace(",", "=2C")
     settings: dict[str, object] = {
         "sasl_mechanism": sasl.mechanism,
-        "sasl_plain_username": sasl.username,
+        "sasl_plain_username": username,
         "sasl_plain_password": sasl.password,
         "sasl_kerberos_service_name": sasl.service,
         "host": address.rpartition(":")[0].strip("[]"),
@@ -122,7 +126,7 @@ def _make_mechanism(sasl: Sasl, token: Token | None, address: str) -> Any:
     mechanism = kafka_module("kafka.net.sasl").get_sasl_mechanism(sasl.mechanism)(**settings)
     if sasl.tokenauth:
         client = _token_client_class()
-        mechanism._scram_client = client(sasl.username, sasl.password, sasl.mechanism)
+        mechanism._scram_client = client(username, sasl.password, sasl.mechanism)
     return mechanism
 
 

@@ -65,7 +65,9 @@ def test_what_cannot_be_is_refused_in_one_line(
     for words, advice in (
         (["remove", "nobody", "--data", data], "'nobody' has no credential"),
         (["add", "alice", "--data", data, "--iterations", "1"], "--iterations is 4096 to 16384"),
-        (["add", "alice", "--data", data], "the password is empty"),
+        (["add", "alice", "--data", data], "the password of alice is empty"),
+        (["add", "alice", "--data", data, "--password-env", "NOT_SET"], "the variable NOT_SET is not set"),
+        (["list", "--data", data, "--json"], "--json and --dry-run are for running brokers"),
         (["list", "--data", str(tmp_path / "nowhere")], "there is no folder"),
     ):
         typed("")
