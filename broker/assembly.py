@@ -239,7 +239,7 @@ class BrokerAssembly:
 
         settings, topics = opened.settings, opened.topics
         loop = asyncio.get_running_loop()
-        doubts = LeaderDoubts(cluster.hears_of_leaders, settings, fetch_sessions)
+        doubts = LeaderDoubts(cluster, settings, fetch_sessions)
 
         def move_shards(topic: str, shards: Callable[[], _Coordinator], timeout_ms: int) -> None:
             # the coordinators are made later: they need the logs

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 
 from ...cluster import MetadataStore
 
@@ -27,6 +28,8 @@ class StandstillWatch:
         self._limit_s = session_timeout_s / _LIMIT
         self._loop = asyncio.get_running_loop()
         self._seen_s = self._loop.time()
+        # the end of the last standstill that was noticed
+        self._awake_s = -math.inf
         self._doubted = False
         self._task: asyncio.Task[None] | None = None
 
@@ -37,6 +40,14 @@ class StandstillWatch:
     def in_doubt(self) -> bool:
         """Return whether the session may be over without a word of it."""
         return self._doubted or self._loop.time() - self._seen_s > self._limit_s
+
+    @property
+    def awake_since_s(self) -> float:
+        """The time on the loop's clock since when this process has not stood still. What is read a moment
+        later may have been sent long before.
+        """
+        now_s = self._loop.time()
+        return now_s if now_s - self._seen_s > self._limit_s else self._awake_s
 
     def start(self) -> None:
         """Begin to watch, on the running loop."""
@@ -55,6 +66,7 @@ class StandstillWatch:
             if still_s > self._limit_s:
                 # the cause of lost sessions and late answers that the log has of the same moment
                 log.warning("this process stood still for up to %.1f s: stopped, swapped or busy", still_s)
+                self._awake_s = self._loop.time()
             self._doubted = self.in_doubt and not await self._is_answered()
             self._seen_s = self._loop.time()
 

@@ -133,6 +133,10 @@ class ClusterNode:
         """Return whether this broker would know by now if others led its partitions."""
         return self.store.session is SessionState.CONNECTED and not self._standstill.in_doubt
 
+    def awake_since_s(self) -> float:
+        """Return the time on the loop's clock since when this process has not stood still."""
+        return self._standstill.awake_since_s
+
     async def start(self, endpoints: Sequence[Endpoint]) -> None:
         """Join the cluster: register, follow images, and stand for election as controller."""
         self._standstill.start()

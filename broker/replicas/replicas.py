@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from ...cluster import NO_LEADER, ClusterImage, PartitionState, TopicImage
 from ...cluster.controller import IsrChange
@@ -369,27 +369,39 @@ class Replicas:
             self._place_again()
 
 
+class HearsOfLeaders(Protocol):
+    """A broker's part in its cluster, as far as it matters to doubts."""
+
+    def hears_of_leaders(self) -> bool:
+        """Return whether this broker would know by now if others led its partitions."""
+
+    def awake_since_s(self) -> float:
+        """Return the time on the loop's clock since when this process has not stood still."""
+
+
 class LeaderDoubts:
     """Tells whether others may lead by now what this broker leads. A metadata store in reach tells of new
     leaders. While it is not, the followers show that none of them leads: each fetches again within
-    ``replica.fetch.wait.max.ms``.
+    ``replica.fetch.wait.max.ms``. What they sent while this process stood still is read afterwards, and shows
+    nothing: only fetches that come so much later do.
     """
 
     def __init__(
-        self, hears_of_leaders: Callable[[], bool], settings: BrokerSettings, fetch_sessions: FetchSessions
+        self, cluster: HearsOfLeaders, settings: BrokerSettings, fetch_sessions: FetchSessions
     ) -> None:
-        self._hears_of_leaders = hears_of_leaders
+        self._cluster = cluster
         self._settings = settings
         self._fetch_sessions = fetch_sessions
 
     def may_be_replaced(self, partition: Partition) -> bool:
         """Return whether another broker may lead a partition by now, without this one knowing."""
-        if self._hears_of_leaders():
+        if self._cluster.hears_of_leaders():
             return False
         if partition.leadership is None:
             return True
-        since_s = (
-            asyncio.get_running_loop().time() - _FETCHES * self._settings.replica_fetch_wait_max_ms / 1_000
+        wait_s = self._settings.replica_fetch_wait_max_ms / 1_000
+        since_s = max(
+            asyncio.get_running_loop().time() - _FETCHES * wait_s, self._cluster.awake_since_s() + wait_s
         )
         silent = partition.leadership.replication.silent(int(since_s * 1_000))
         # a request of a session does not name partitions without news

@@ -11,7 +11,10 @@ from typing import Any
 
 import pytest
 
+from kohort.broker.clients.fetch_sessions import FetchSessions
 from kohort.broker.event_loop.standstill import StandstillWatch
+from kohort.broker.replicas.replicas import LeaderDoubts
+from kohort.broker.settings import BrokerSettings
 from tests.broker.clusters import Nodes, cluster, in_sync
 from tests.waiting import until
 
@@ -91,12 +94,14 @@ async def test_a_coordinator_that_stood_still_and_hears_of_no_follower_may_be_re
         leader = nodes.state("__consumer_offsets").leader
         node = nodes.brokers[leader].cluster
         assert node is not None
-        watch = node._standstill
-        watch._pause_s = 600.0
-        watch.stop()
-        watch.start()
         assert not may_be_replaced(nodes, leader, 0)
-        watch._seen_s -= 100
+        stand_still(node._standstill)
+        assert may_be_replaced(nodes, leader, 0), "before anything else has run"
+        await nodes.until(lambda: not node._standstill.in_doubt)
+        assert not may_be_replaced(nodes, leader, 0)
+        nodes.stores[leader].suspend()
+        stand_still(node._standstill)
+        assert may_be_replaced(nodes, leader, 0)
         # followers that go on fetching have no other leader
         await nodes.until(lambda: not may_be_replaced(nodes, leader, 0))
         for node_id, broker in nodes.brokers.items():
@@ -104,9 +109,44 @@ async def test_a_coordinator_that_stood_still_and_hears_of_no_follower_may_be_re
             if node_id != leader and replicas is not None:
                 await replicas.stop()
         await nodes.until(lambda: may_be_replaced(nodes, leader, 0))
-        watch._pause_s = 0.01
-        watch.stop()
-        watch.start()
-        watch._seen_s -= 100
-        await nodes.until(lambda: not watch.in_doubt)
-        assert not may_be_replaced(nodes, leader, 0)
+        nodes.stores[leader].resume()
+        await nodes.until(lambda: not may_be_replaced(nodes, leader, 0))
+
+
+def stand_still(watch: StandstillWatch) -> None:
+    """Let it look as if the process had stood still until now."""
+    watch._pause_s = 0.01
+    watch.stop()
+    watch.start()
+    watch._seen_s -= 100
+
+
+class _Follower:
+    """A replica's leadership, and the metadata store's reach; ``fetched_s`` is when a follower fetched."""
+
+    def __init__(self) -> None:
+        self.awake_s = 0.0
+        self.fetched_s = 0.0
+        self.leadership = self.replication = self.topic = self
+        self.id, self.index = None, 0
+
+    def hears_of_leaders(self) -> bool:
+        return False
+
+    def awake_since_s(self) -> float:
+        return self.awake_s
+
+    def silent(self, since_ms: int) -> set[int]:
+        return {2} if self.fetched_s * 1_000 < since_ms else set()
+
+
+async def test_fetches_that_are_read_at_the_end_of_a_standstill_may_have_been_sent_before_it() -> None:
+    made: Any = _Follower()
+    doubts = LeaderDoubts(made, BrokerSettings(replica_fetch_wait_max_ms=500), FetchSessions(0))
+    now_s = asyncio.get_running_loop().time()
+    made.fetched_s = now_s - 0.4
+    assert not doubts.may_be_replaced(made)
+    made.awake_s = now_s - 0.41
+    assert doubts.may_be_replaced(made)
+    made.awake_s = now_s - 0.95
+    assert not doubts.may_be_replaced(made)
