@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterable
 from typing import Final, Protocol, TypeVar
 
 from ...protocol import ErrorCode
-from ..admin import GroupRequest
 from ..element_limits import RepeatLimit
 from ..engine.effects import Request
 from ..shared_responses import GROUP_OPERATIONS
-from .groups import Group, GroupShard
+from .groups import Group, GroupRequest, GroupShard
 
 GroupT = TypeVar("GroupT", bound=Group)
 RowT_co = TypeVar("RowT_co", covariant=True)

@@ -15,7 +15,6 @@ from ...protocol import ApiKey, ErrorCode, KafkaError, KohortError, RequestConte
 from ...protocol.messages.list_groups import ListedGroup, ListGroupsResponse
 from ...protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from ...protocol.messages.offset_delete import OffsetDeleteRequest
-from ..admin import list_request
 from ..engine.effects import Command, EndMarker, Request
 from ..engine.events import MAX_WAITING, CoordinatorEvent, EventStream, Listeners
 from ..engine.readiness import Unready, unready_error
@@ -31,6 +30,7 @@ from .group_type import EMPTY
 from .groups import CommandWorker, CommittedGroup, Groups, GroupShard, TopicDirectory
 from .history import History, KeptEvent
 from .kinds import KINDS
+from .list_groups import list_request
 from .shards import OFFSETS_TOPIC, new_groups
 
 T = TypeVar("T")

@@ -51,6 +51,15 @@ class TopicDirectory:
 NO_TOPICS: Final = TopicDirectory(lambda _name: None, lambda _id: None, lambda _name: None)
 
 
+@dataclass(slots=True)
+class GroupRequest:
+    """A request to describe or delete one group; if ``error`` is not 0 the group is not looked up."""
+
+    group_id: str
+    with_operations: bool = False
+    error: int = 0
+
+
 class CommittedTopic(Protocol):
     """A topic of a commit, as a group sees it when it checks the commit."""
 

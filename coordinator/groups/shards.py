@@ -8,16 +8,17 @@ from typing import Final
 
 from ...offsets_topic import decode, encode_all
 from ...protocol import ApiKey
-from ..admin import DELETE_FAN_OUT, delete_refusal, handle_delete, handle_list, list_refusal
 from ..engine.effects import Request
 from ..engine.shard import Api, CoordinatorTopic, Handler, Kind, Shard, Waits
 from ..offsets import OFFSETS
 from ..settings import GroupSettings
+from .delete_groups import DELETE_FAN_OUT, delete_refusal, handle_delete
 from .events import append_refused
 from .group_config import ConfigValue
 from .group_type import GroupType
 from .groups import NO_TOPICS, GroupHandler, GroupKind, Groups, GroupShard, TopicDirectory
 from .kinds import KINDS
+from .list_groups import handle_list, list_refusal
 
 _ADMIN: Final[Kind[Groups]] = Kind(
     apis={

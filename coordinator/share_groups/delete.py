@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ...protocol import ErrorCode
-from ..admin import remove_group
 from ..engine.effects import Request
+from ..groups.delete_groups import remove_group
 from ..groups.groups import GroupShard
 from .changes import ShareChanges
 from .commands import StateErrors

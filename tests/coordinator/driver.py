@@ -14,11 +14,12 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from kohort.coordinator import Append, CoordinatorEvent, GroupSettings, Reply, Request, group_shard
-from kohort.coordinator.admin import list_request, split_delete
 from kohort.coordinator.classic_groups.describe import FAN_OUT as DESCRIBE_FAN_OUT
 from kohort.coordinator.classic_groups.group import ClassicGroup
+from kohort.coordinator.groups.delete_groups import split_delete
 from kohort.coordinator.groups.durable import Durable
 from kohort.coordinator.groups.groups import GroupShard
+from kohort.coordinator.groups.list_groups import list_request
 from kohort.coordinator.offsets.commit import resolve_commit
 from kohort.coordinator.offsets.delete import resolve_delete
 from kohort.coordinator.offsets.expiry import remove_topics

@@ -13,9 +13,9 @@ import pytest
 
 from kohort.assignors import Assignor, GroupAssignment, Member, TopicInfo
 from kohort.assignors.server import MOST_RECORD_BYTES
-from kohort.coordinator.admin import GroupRequest
 from kohort.coordinator.consumer_groups import assigning
 from kohort.coordinator.groups.events import AssignorFailed
+from kohort.coordinator.groups.groups import GroupRequest
 from kohort.protocol import ApiKey, TopicPartition
 from tests.coordinator.consumer_groups.group_world import World, partitions
 

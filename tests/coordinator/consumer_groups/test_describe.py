@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from kohort.coordinator.admin import GroupRequest
 from kohort.coordinator.consumer_groups.describe import FAN_OUT
+from kohort.coordinator.groups.groups import GroupRequest
 from kohort.coordinator.shared_responses import GROUP_OPERATIONS
 from kohort.protocol import ApiKey
 from kohort.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from kohort.coordinator.admin import GroupRequest
 from kohort.coordinator.classic_groups.group import ClassicGroup
 from kohort.coordinator.consumer_groups import assigning
 from kohort.coordinator.consumer_groups.group import ConsumerGroup
 from kohort.coordinator.engine.effects import Request
+from kohort.coordinator.groups.groups import GroupRequest
 from kohort.coordinator.offsets.commit import resolve_commit
 from kohort.protocol import ApiKey, ErrorCode, RequestContext
 from tests.coordinator.consumer_groups.group_world import Answers, Classic, World

@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kohort.coordinator.admin import GroupRequest
 from kohort.coordinator.consumer_groups import heartbeat
 from kohort.coordinator.consumer_groups.group import SESSION, Failure
 from kohort.coordinator.groups.events import MemberGone, RebalanceCompleted
+from kohort.coordinator.groups.groups import GroupRequest
 from kohort.offsets_topic import ClassicMetadata
 from kohort.protocol import ApiKey, CauseKind, ErrorCode, Subscription, encode_subscription
 from tests.coordinator.consumer_groups.group_world import Classic, World, partitions

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from kohort.coordinator.admin import GroupRequest
+from kohort.coordinator.groups.groups import GroupRequest
 from kohort.coordinator.share_groups.describe import FAN_OUT, describe_error
 from kohort.coordinator.shared_responses import GROUP_OPERATIONS
 from kohort.protocol import ApiKey, ErrorCode
