@@ -18,7 +18,7 @@ _LOOKS, _LIMIT = 6, 2
 
 
 class StandstillWatch:
-    """Looks at the clock between ``start`` and ``stop``. After a standstill the session is ``in_doubt`` until
+    """Looks at the clock between ``start`` and ``stop``. After a standstill the session is in doubt until
     the store has answered a question that was asked later.
     """
 
@@ -34,10 +34,10 @@ class StandstillWatch:
         self._task: asyncio.Task[None] | None = None
 
     def __repr__(self) -> str:
-        return f"StandstillWatch({'in doubt' if self.in_doubt else 'no doubt'})"
+        return f"StandstillWatch({'in doubt' if self.is_in_doubt else 'no doubt'})"
 
     @property
-    def in_doubt(self) -> bool:
+    def is_in_doubt(self) -> bool:
         """Return whether the session may be over without a word of it."""
         return self._doubted or self._loop.time() - self._seen_s > self._limit_s
 
@@ -67,7 +67,7 @@ class StandstillWatch:
                 # the cause of lost sessions and late answers that the log has of the same moment
                 log.warning("this process stood still for up to %.1f s: stopped, swapped or busy", still_s)
                 self._awake_s = self._loop.time()
-            self._doubted = self.in_doubt and not await self._is_answered()
+            self._doubted = self.is_in_doubt and not await self._is_answered()
             self._seen_s = self._loop.time()
 
     async def _is_answered(self) -> bool:

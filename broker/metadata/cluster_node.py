@@ -131,7 +131,7 @@ class ClusterNode:
 
     def hears_of_leaders(self) -> bool:
         """Return whether this broker would know by now if others led its partitions."""
-        return self.store.session is SessionState.CONNECTED and not self._standstill.in_doubt
+        return self.store.session is SessionState.CONNECTED and not self._standstill.is_in_doubt
 
     def awake_since_s(self) -> float:
         """Return the time on the loop's clock since when this process has not stood still."""

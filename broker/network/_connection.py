@@ -89,10 +89,10 @@ class ClientConnection(asyncio.Protocol):
         "_droppable",
         "_frame",
         "_gone",
-        "_lap_s",
         "_login",
         "_pause",
         "_reader",
+        "_run_since_s",
         "_served",
         "_server",
         "_settled",
@@ -136,7 +136,7 @@ class ClientConnection(asyncio.Protocol):
         self._takes = True
         self._frame = b""
         self._pause = Pause(server.loop, self._end_mute)
-        self._lap_s = 0.0
+        self._run_since_s = 0.0
         self._served = 0
         #: Whether the next request of a limited client is charged with the time since the previous one.
         self.unmetered = False
@@ -237,7 +237,7 @@ class ClientConnection(asyncio.Protocol):
         writes.begin_read()
         metered = self._server.router.metered
         if metered:
-            self._lap_s = clock()
+            self._run_since_s = clock()
             self.unmetered = True
         taken = 0
         try:
@@ -267,7 +267,7 @@ class ClientConnection(asyncio.Protocol):
         if self.outbox.unsent:
             self.outbox.flush()
         if metered:
-            self._end_lap()
+            self._end_run()
         held = waiting.held_bytes + reader.buffered_bytes
         if held == before == 0 and self.reading and not waiting.frames:
             self.small_only = True
@@ -318,18 +318,18 @@ class ClientConnection(asyncio.Protocol):
             if not calls and self._settled is not None:
                 wake_waiter(self._settled)
 
-    def lap(self, now: float) -> float:
-        """Seconds that this connection has run since the last lap; 0.0 while it does not run."""
-        if not self._lap_s:
+    def take_run_time(self, now: float) -> float:
+        """Seconds that this connection has run and is not charged for yet; 0.0 while it does not run."""
+        if not self._run_since_s:
             return 0.0
-        before, self._lap_s = self._lap_s, now
+        before, self._run_since_s = self._run_since_s, now
         return now - before
 
-    def _end_lap(self) -> None:
+    def _end_run(self) -> None:
         """Charge the time that was charged to no response."""
         now = clock()
-        self._server.router.charge(self.peer, self.lap(now), now)
-        self._lap_s = 0.0
+        self._server.router.charge(self.peer, self.take_run_time(now), now)
+        self._run_since_s = 0.0
 
     def mute(self, seconds: float) -> None:
         """Accept no requests for this long. Those that have come wait; responses are still sent."""
@@ -408,12 +408,12 @@ class ClientConnection(asyncio.Protocol):
                     raise frame
                 size = len(frame)
                 if metered := self._server.router.metered:
-                    self._lap_s = clock()
+                    self._run_since_s = clock()
                     self._served += 1
                     self.unmetered = not self._served & LOOK
                 taken = self._take_request(frame)
                 if metered:
-                    self._end_lap()
+                    self._end_run()
                 if taken:
                     self.peer.traffic.requests += 1
                 else:

@@ -22,8 +22,8 @@ class Caller(Protocol):
     def on_answer(self) -> None:
         """Called when a response is available: send what is now due."""
 
-    def lap(self, now: float) -> float:
-        """Seconds that the connection has run since the last lap; 0.0 while it does not run."""
+    def take_run_time(self, now: float) -> float:
+        """Seconds that the connection has run and is not charged for yet; 0.0 while it does not run."""
 
     def mute(self, seconds: float) -> None:
         """Accept no requests for this long."""
@@ -114,7 +114,7 @@ class MeteredResponse(PendingResponse):
     def set(self, body: object) -> None:
         """Take the response. It cost the time that the connection has run since its last response."""
         now = clock()
-        if delay_s := self._gauge.record(self._connection.lap(now) * 100.0, now):
+        if delay_s := self._gauge.record(self._connection.take_run_time(now) * 100.0, now):
             delay_s = self._throttle.told_s(self._gauge, delay_s)
             if delay_ms := told_ms(delay_s):
                 body = replaced(body, throttle_time_ms=delay_ms)

@@ -45,7 +45,7 @@ class _Loop:
 
 
 def in_doubt(watch: StandstillWatch) -> bool:
-    return watch.in_doubt
+    return watch.is_in_doubt
 
 
 @pytest.fixture
@@ -77,7 +77,7 @@ async def test_the_session_is_in_doubt_at_once_and_until_the_store_has_answered(
     await until(lambda: len(store.asked) == 3)
     assert in_doubt(watch), "the answer may be from before the second standstill"
     store.asked[2].set_result(None)
-    await until(lambda: not watch.in_doubt)
+    await until(lambda: not watch.is_in_doubt)
     told = [record.message for record in caplog.records if record.name == "kohort.broker"]
     assert [text.split(".")[0] for text in told] == ["this process stood still for up to 301"]
     watch.stop()
@@ -97,7 +97,7 @@ async def test_a_coordinator_that_stood_still_and_hears_of_no_follower_may_be_re
         assert not may_be_replaced(nodes, leader, 0)
         stand_still(node._standstill)
         assert may_be_replaced(nodes, leader, 0), "before anything else has run"
-        await nodes.until(lambda: not node._standstill.in_doubt)
+        await nodes.until(lambda: not node._standstill.is_in_doubt)
         assert not may_be_replaced(nodes, leader, 0)
         nodes.stores[leader].suspend()
         stand_still(node._standstill)
