@@ -5,14 +5,13 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Final
 
 from ...consumer import AsyncGroupConsumer, Record
 from ...protocol import ErrorCode, KafkaError, TopicPartition
 from ...settings import MAX_INT
 from ...statemachine import MemberState
-from ..connection import connection_of
-from .complaints import Complaints
+from .membership import Complaints, member_settings
 
 #: Most records at a time, and the longest wait for the first of them.
 _MOST, _WAIT_MS = 500, 200
@@ -26,14 +25,8 @@ async def print_as_member(
     write: Callable[[list[Record]], None],
 ) -> None:
     """Write records as ``options`` say, and commit what is written. Raises KafkaError."""
-    timeout_ms = max(1, round(options.timeout * 1_000))
-    settings: dict[str, Any] = {
-        **connection_of(options).settings(),
-        "group": options.group,
-        "client_id": client_id,
-        "default_api_timeout_ms": timeout_ms,
-        "request_timeout_ms": timeout_ms,
-        "fetch_max_wait_ms": min(_FETCH_WAIT_MS, timeout_ms // 2),
+    settings = {
+        **member_settings(options, client_id, _FETCH_WAIT_MS),
         # as without a group
         "receive_message_max_bytes": MAX_INT,
         "isolation_level": "read_committed" if options.read_committed else "read_uncommitted",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from ...consumer import BlockingShareConsumer
 from ...consumer.events import Event
@@ -14,9 +14,8 @@ from ...consumer.share.events import LockLost
 from ...consumer.share.records import ShareRecord
 from ...protocol import ErrorCode, KafkaError
 from ...settings import MAX_INT
-from ..connection import connection_of
 from ..screen import Screen
-from .complaints import Complaints
+from .membership import Complaints, member_settings
 
 #: Most records at a time, and the longest wait for the first of them.
 _MOST, _WAIT_MS = 500, 200
@@ -32,14 +31,8 @@ def print_as_share_member(
 
     The reader of the output may take its time: locks are renewed in another thread meanwhile.
     """
-    timeout_ms = max(1, round(options.timeout * 1_000))
-    settings: dict[str, Any] = {
-        **connection_of(options).settings(),
-        "group": options.group,
-        "client_id": client_id,
-        "default_api_timeout_ms": timeout_ms,
-        "request_timeout_ms": timeout_ms,
-        "fetch_max_wait_ms": min(_WAIT_MS, timeout_ms // 2),
+    settings = {
+        **member_settings(options, client_id, _WAIT_MS),
         # what is locked and not printed has been delivered once more
         "max_locked_records": min(_MOST, options.count or _MOST),
         # for as long as the reader of the output takes

@@ -1,6 +1,6 @@
 """``kohort consume``: what is printed, from where to where, and what a group has committed then.
 
-Covers: admin/records/group_member.py, admin/records/share_member.py, admin/records/complaints.py.
+Covers: admin/records/group_member.py, admin/records/share_member.py, admin/records/membership.py.
 """
 
 from __future__ import annotations
