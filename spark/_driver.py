@@ -416,15 +416,7 @@ class GroupBatches:
         return {partition: bounds.latest for partition, bounds in self._group.look().bounds.items()}
 
     def _make_task(self, ranges: tuple[OffsetRange, ...]) -> ReadTask:
-        options = self.options
-        return ReadTask(
-            connection=self._client.options,
-            ranges=ranges,
-            include_headers=options.include_headers,
-            read_committed=options.isolation_level == "read_committed",
-            fail_on_data_loss=options.fail_on_data_loss,
-            client_rack=options.client_rack,
-        )
+        return ReadTask.from_options(self.options, self._client.options, ranges)
 
     def _idle_pause(self) -> float:
         """Return how long to wait for records, in seconds."""

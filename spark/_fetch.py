@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from ..client import EARLIEST, BrokerConnectionError, Cluster, FetchedPartition
 from ..protocol import ErrorCode, KafkaError, KohortError, TopicPartition
@@ -22,6 +22,8 @@ from ._plan import DataLossError
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from ._options import ReadingOptions
 
 log = logging.getLogger(__name__)
 
@@ -49,6 +51,20 @@ class ReadTask:
     read_committed: bool = False
     fail_on_data_loss: bool = True
     client_rack: str = ""
+
+    @classmethod
+    def from_options(
+        cls, options: ReadingOptions, connection: ConnectionOptions, ranges: tuple[OffsetRange, ...]
+    ) -> Self:
+        """The task to read ``ranges`` as ``options`` say."""
+        return cls(
+            connection,
+            ranges,
+            include_headers=options.include_headers,
+            read_committed=options.isolation_level == "read_committed",
+            fail_on_data_loss=options.fail_on_data_loss,
+            client_rack=options.client_rack,
+        )
 
 
 #: Partitions that were read, each with the timestamp of its newest record, in ms since 1970.

@@ -232,17 +232,7 @@ class SourceOffsets:
             min_tasks=options.min_tasks,
             records_per_task=options.records_per_task,
         )
-        return [
-            ReadTask(
-                connection=options.connection,
-                ranges=group,
-                include_headers=options.include_headers,
-                read_committed=options.isolation_level == "read_committed",
-                fail_on_data_loss=options.fail_on_data_loss,
-                client_rack=options.client_rack,
-            )
-            for group in groups
-        ]
+        return [ReadTask.from_options(options, options.connection, group) for group in groups]
 
     # starts and ends
 

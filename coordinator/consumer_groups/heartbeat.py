@@ -261,9 +261,7 @@ def check_request(shard: GroupShard, request: Request) -> None:
         wrong = "InstanceId can't be null."
     elif epoch < AWAY:
         wrong = "MemberEpoch is invalid."
-    elif (size := _subscription_bytes(body)) > (
-        most := min(settings.kohort_member_max_metadata_bytes, MOST_SUBSCRIPTION_BYTES)
-    ):
+    elif (size := _subscription_bytes(body)) > most:
         wrong = f"A subscription of {size} bytes is too large: {most} are taken."
     if wrong:
         raise KafkaError(ErrorCode.INVALID_REQUEST, wrong)
