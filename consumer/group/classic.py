@@ -26,7 +26,7 @@ from ...protocol.messages.join_group import JoinGroupResponse
 from ...protocol.messages.sync_group import SyncGroupResponse
 from ...statemachine import MEMBER, MemberState, MemberTrigger
 from ..config import ConsumerConfig
-from ..events import AssignmentRefused, RebalanceCompleted, RebalanceRetried, RebalanceStarted
+from ..events import AssignmentRefused, RebalanceRetried
 from . import messages as group_messages
 from .assignment import ANOTHER_ROUND, LISTENING, LedGroup, MemberAssignors, size_in
 from .effects import Assign, ForgetCoordinator, NeedTopics, Request, Send
@@ -60,7 +60,6 @@ class Membership(GroupMember):
         self._rejoin_reason: str | None = None
         self._join_reason = ""
         self._rejoin_at = 0.0
-        self._round_began: float | None = None
         self._prepared = False
         self._request: Send | None = None
         #: Whether the leader announced another rebalance with the last assignment.
@@ -312,9 +311,7 @@ class Membership(GroupMember):
 
     def _begin_round(self, now: float) -> None:
         reason = self._rejoin_reason or ""
-        if self._round_began is None:
-            self._round_began = now
-            self._report_event(RebalanceStarted(self.generation, reason))
+        self._start_rebalance(reason, now)
         if not self._prepared:
             self._prepared = True
             if gone := self._given_up_before_joining():
@@ -466,20 +463,9 @@ class Membership(GroupMember):
         self.owned |= given
         self._owned_generation = self.generation
         self._assignors.on_assigned(self.protocol, given, self.generation)
-        began = now if self._round_began is None else self._round_began
-        self._round_began = None
-        self._report_event(
-            RebalanceCompleted(
-                generation=self.generation,
-                member_id=self.member_id,
-                leader=self.is_leader,
-                protocol=self.protocol,
-                assignment=tuple(sorted(given)),
-                assigned=tuple(sorted(added)),
-                revoked=tuple(sorted(self._moving)),
-                duration_ms=now - began,
-            )
-        )
+        self._rebalance.added.update(added)
+        self._rebalance.given_up.update(self._moving)
+        self._complete_rebalance(self.protocol, given, now)
         self._emit_effect(Assign(self.generation, tuple(sorted(added)), tuple(sorted(kept))))
 
     def _ask_next_round(self, announced: bool, now: float) -> None:

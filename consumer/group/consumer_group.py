@@ -28,12 +28,12 @@ from ...protocol.messages.consumer_group_heartbeat import (
 )
 from ...statemachine import CONSUMER_MEMBER, MemberState, MemberTrigger
 from ..config import ConsumerConfig
-from ..events import RebalanceCompleted, RebalanceRetried, RebalanceStarted
+from ..events import RebalanceRetried, RebalanceStarted
 from . import messages as group_messages
 from .effects import Assign, ForgetCoordinator, NeedTopics, Request, ResolvePattern, Send, SpeakClassic
 from .errors import NO_COORDINATOR_FOR_US, Reaction, reaction_to
 from .heartbeat import FIRST_PAUSE_MS, MEMBER_MS, interval_ms
-from .member import MOVES, GroupMember
+from .member import MOVES, GroupMember, Rebalance
 
 #: A member that has announced its leave reads on for a heartbeat interval of the broker and this long, unless
 #: it sees before that the others are ready: it looks that often, or less often in large groups.
@@ -121,11 +121,8 @@ class ConsumerMembership(GroupMember):
         #: Whether a request told what is owned and was not answered: what was not taken by then may be of
         #: another member meanwhile.
         self._unsure = False
-        # the reconciliation: whether it is the first one, since when, what it took and gave up
+        #: Whether the reconciliation is the first one.
         self._first = True
-        self._began: float | None = None
-        self._added: list[TopicPartition] = []
-        self._given_up: list[TopicPartition] = []
 
     # what the driver asks
 
@@ -499,7 +496,7 @@ class ConsumerMembership(GroupMember):
             self._change_state(MemberTrigger.ASSIGNED, f"assigned at epoch {self.generation}")
         if gone:
             self.owned = frozenset(kept)
-            self._given_up += gone
+            self._rebalance.given_up.update(gone)
             wanted = self._regex or any(p.topic in self._subscription for p in gone)
             self._revoke_partitions(gone, lost=False, reason=MOVES if wanted else "the subscription changed")
             # the next one that matters says what was given up
@@ -513,7 +510,7 @@ class ConsumerMembership(GroupMember):
             self._first = False
             self._held |= new
             self.owned |= new.keys()
-            self._added += added
+            self._rebalance.added.update(added)
             self._knows_owned()
             self.given_up -= new.keys()
             at = {p: (new[p], p.partition) for p in added}
@@ -524,27 +521,13 @@ class ConsumerMembership(GroupMember):
 
     def _begin_rebalance(self, why: str, now: float) -> None:
         self._why = ""
-        if self._began is None:
-            self._began = now
-            self._report_event(RebalanceStarted(self.generation, why))
+        self._start_rebalance(why, now)
 
     def _on_reconciled(self, now: float) -> None:
         self._change_state(
             MemberTrigger.RECONCILED, f"has all that it is assigned at epoch {self.generation}"
         )
-        self._report_event(
-            RebalanceCompleted(
-                generation=self.generation,
-                member_id=self.member_id,
-                leader=False,
-                protocol=self._config.server_assignor or "the coordinator",
-                assignment=tuple(sorted(self.owned)),
-                assigned=tuple(sorted(self._added)),
-                revoked=tuple(sorted(self._given_up)),
-                duration_ms=0.0 if self._began is None else now - self._began,
-            )
-        )
-        self._began, self._added, self._given_up = None, [], []
+        self._complete_rebalance(self._config.server_assignor or "the coordinator", self.owned, now)
 
     # leaving, and refusals
 
@@ -633,7 +616,7 @@ class ConsumerMembership(GroupMember):
         self._missed = False
         self._target, self._held, self._names, self._starts = frozenset(), {}, {}, {}
         self._giving, self.given_up = {}, frozenset()
-        self._first, self._began, self._added, self._given_up = True, None, [], []
+        self._first, self._rebalance = True, Rebalance()
         self._heartbeats.stop()
         if self.state not in (MemberState.UNJOINED, MemberState.FAILED):
             self._change_state(MemberTrigger.RESET, reason)

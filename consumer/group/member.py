@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 from random import Random
 from uuid import UUID
 
@@ -21,13 +22,22 @@ from ...protocol import ErrorCode, KafkaError, TopicPartition
 from ...statemachine import LifeCycle, MemberState, MemberTrigger
 from ..config import ConsumerConfig
 from ..errors import FatalGroupError
-from ..events import BrokerUnavailable, Event, StateChanged
+from ..events import BrokerUnavailable, Event, RebalanceCompleted, RebalanceStarted, StateChanged
 from .effects import Effect, Fail, ForgetCoordinator, ReportEvent, Request, Revoke
 from .errors import NO_COORDINATOR_FOR_US, fatal_text
 from .heartbeat import Heartbeats
 
 #: Reason of revocations for a partition's new owner.
 MOVES = "moves to another member"
+
+
+@dataclass(slots=True)
+class Rebalance:
+    """A rebalance: since when it is under way, and what has come and gone here."""
+
+    began: float | None = None
+    added: set[TopicPartition] = field(default_factory=set)
+    given_up: set[TopicPartition] = field(default_factory=set)
 
 
 class GroupMember(ABC):
@@ -62,6 +72,7 @@ class GroupMember(ABC):
         self._partition_counts: dict[str, int] = {}
         self._revocations = 0
         self._attempts = 0
+        self._rebalance = Rebalance()
         self._first_refused: float | None = None
         #: Why this member is about to leave, once it announces that; when it may leave, and whether it may.
         self._leaving: str | None = None
@@ -251,6 +262,28 @@ class GroupMember(ABC):
     def _change_state(self, trigger: MemberTrigger, reason: str) -> None:
         self.life.fire(self, trigger)
         self._report_event(StateChanged(self.state, reason))
+
+    def _start_rebalance(self, reason: str, now: float) -> None:
+        """Report a rebalance, unless it is under way."""
+        if self._rebalance.began is None:
+            self._rebalance.began = now
+            self._report_event(RebalanceStarted(self.generation, reason))
+
+    def _complete_rebalance(self, protocol: str, assignment: Iterable[TopicPartition], now: float) -> None:
+        """Report what the rebalance has changed; ``protocol`` says who has assigned."""
+        done, self._rebalance = self._rebalance, Rebalance()
+        self._report_event(
+            RebalanceCompleted(
+                generation=self.generation,
+                member_id=self.member_id,
+                leader=self.is_leader,
+                protocol=protocol,
+                assignment=tuple(sorted(assignment)),
+                assigned=tuple(sorted(done.added)),
+                revoked=tuple(sorted(done.given_up)),
+                duration_ms=0.0 if done.began is None else now - done.began,
+            )
+        )
 
     def _report_event(self, event: Event) -> None:
         self._emit_effect(ReportEvent(event))

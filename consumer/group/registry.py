@@ -21,14 +21,12 @@ from ...statemachine import MEMBER, MemberState, MemberTrigger
 from ..config import ConsumerConfig
 from ..events import (
     BrokerUnavailable,
-    RebalanceCompleted,
     RebalanceRetried,
-    RebalanceStarted,
     SessionInDoubt,
     SessionResumed,
 )
 from .effects import Assign, NeedTopics, Request, SessionAtRisk
-from .member import MOVES, GroupMember
+from .member import MOVES, GroupMember, Rebalance
 
 #: Partitions that become free within this time are claimed together: each claim is for all that are missing.
 FREED_MS = 20.0
@@ -137,9 +135,6 @@ class RegistryMembership(GroupMember):
         self._asked_at = self._heard_at = 0.0
         #: Earliest times of the next effect, and of the next Claim.
         self._again_at = self._claim_at = 0.0
-        self._began = 0.0
-        self._added: list[TopicPartition] = []
-        self._revoked: tuple[TopicPartition, ...] = ()
         #: While there is no connection: when the session is over at the latest.
         self._over_at: float | None = None
         self._in_doubt = False
@@ -373,13 +368,11 @@ class RegistryMembership(GroupMember):
             return
         self._target = share
         if self.state is not MemberState.PREPARING:
-            if self.state is not MemberState.COMPLETING:
-                self._began, self._added, self._revoked = now, [], ()
             self._change_state(MemberTrigger.JOIN, reason)
-            self._report_event(RebalanceStarted(self.generation, reason))
+            self._start_rebalance(reason, now)
         if gone := tuple(sorted(self.owned - share)):
             self.owned &= share
-            self._revoked += gone
+            self._rebalance.given_up.update(gone)
             self._revoke_partitions(gone, lost=False, reason=MOVES)
         self._claim_at = now
         self._go_on(now)
@@ -393,7 +386,7 @@ class RegistryMembership(GroupMember):
         if added := tuple(sorted(mine & self._target - self.owned)):
             kept = tuple(sorted(self.owned))
             self.owned |= frozenset(added)
-            self._added += added
+            self._rebalance.added.update(added)
             self._emit_effect(Assign(self.generation, added, kept))
         if left := sorted(asked & self._target - mine):
             first = ", ".join(f"{topic}-{number}" for topic, number in left[:_NAMED])
@@ -405,20 +398,9 @@ class RegistryMembership(GroupMember):
     def _on_settled(self, now: float) -> None:
         self._attempts = 0
         self._change_state(MemberTrigger.SYNCED, f"it owns its share of {len(self.owned)} partitions")
-        if not self._added:
+        if not self._rebalance.added:
             self._emit_effect(Assign(self.generation, (), tuple(sorted(self.owned))))
-        self._report_event(
-            RebalanceCompleted(
-                generation=self.generation,
-                member_id=self.member_id,
-                leader=False,
-                protocol="range",
-                assignment=tuple(sorted(self.owned)),
-                assigned=tuple(sorted(self._added)),
-                revoked=self._revoked,
-                duration_ms=now - self._began,
-            )
-        )
+        self._complete_rebalance("range", self.owned, now)
 
     def _pause_ms(self, reason: str) -> float:
         delay_ms = self._backoff.delay_ms(self._attempts)
@@ -442,7 +424,7 @@ class RegistryMembership(GroupMember):
 
     def _forget_generation(self, reason: str) -> None:
         self.generation = -1
-        self._target = frozenset()
+        self._target, self._rebalance = frozenset(), Rebalance()
         if self.state is not MemberState.UNJOINED:
             self._change_state(MemberTrigger.RESET, reason)
 

@@ -1205,4 +1205,5 @@ def test_a_rebalance_in_which_a_share_shrinks_twice_reports_all_that_was_given_u
     first, second = registry.revoking[0]
     assert first.reason == second.reason == MOVES
     registry.settle()
-    assert registry.events(0, RebalanceCompleted)[-1].revoked == (*first.partitions, *second.partitions)
+    given_up = (*first.partitions, *second.partitions)
+    assert registry.events(0, RebalanceCompleted)[-1].revoked == tuple(sorted(given_up))
