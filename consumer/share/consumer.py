@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections import deque
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass
+from threading import get_ident
 from typing import TYPE_CHECKING, Any, Self
 from uuid import UUID
 
@@ -23,7 +25,7 @@ from .event_lines import line_of_share
 from .events import LockLost, ShareAssignmentChanged
 from .exchange import ShareExchange
 from .fetched import ShareReader
-from .locks import Locks
+from .locks import Locks, already_said
 from .member import ShareMembership
 from .records import Judge, ShareRecord, WrongConsumerError, own_records
 
@@ -84,7 +86,8 @@ class ShareConsumer:
         self.events.listen(lambda event: lines.write_event(event) if self.logged else None)
         self._more = Signal()
         self._buffer: deque[ShareRecord] = deque()
-        self._buffered_bytes = 0
+        #: No fewer bytes than are buffered.
+        self._most_bytes = 0
         self._error: Exception | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -92,8 +95,10 @@ class ShareConsumer:
         self._judge: Judge = self
         self._started = self._closing = self._closed = False
         self._assignment_told = True
-        self._process = os.getpid()
+        self._process, self._thread_id = os.getpid(), 0
+        #: How long records are delivered without a turn for others; 0 for not at all.
         self._turn_ends = 0.0
+        self._clock: Callable[[], float] = time.monotonic
         rng = SURROUNDINGS.get().make_random()
         backoff = Backoff(settings.retry_backoff_ms, settings.retry_backoff_max_ms, rng=rng)
         self.cluster = settings.cluster(settings.default_api_timeout_ms, settings.max_response_bytes)
@@ -110,7 +115,7 @@ class ShareConsumer:
             topics=lambda: self._member.topics,
             assignment=lambda: self._member.assignment,
             deliver=self._on_records,
-            buffered=lambda: (len(self._buffer), self._buffered_bytes),
+            buffered=self._count_buffered,
             report=self._publish_event,
             named=self._tell_assignment,
         )
@@ -148,6 +153,7 @@ class ShareConsumer:
         if self._started or self._closed:
             raise ConsumerClosedError("a consumer starts once: make a new one")
         self._started, self._loop = True, asyncio.get_running_loop()
+        self._thread_id, self._clock = get_ident(), self._loop.time
         try:
             await self.cluster.connect()
         except BaseException:
@@ -176,7 +182,7 @@ class ShareConsumer:
             await self._more.wait()
         if self._closed:
             return
-        self._closing = True
+        self._closing, self._turn_ends = True, 0.0
         self.stop_fetching()
         self._more.fire()
         try:
@@ -243,14 +249,13 @@ class ShareConsumer:
         return self
 
     async def __anext__(self) -> ShareRecord:
-        buffer = self._buffer
-        while buffer and not self._closing and self._error is None:
-            now = asyncio.get_running_loop().time()
-            if now >= self._turn_ends:
-                await self._give_way()
-                continue
-            if (record := self._pop_locked(now * 1000)) is not None:
+        if (buffer := self._buffer) and (now := self._clock()) < self._turn_ends:
+            record = buffer.popleft()
+            if not buffer:
+                self._exchange.wake()
+            if (lock := record.lock) is not None and lock.deadline_ms > now * 1000:
                 return record
+            self._refuse_late(record, now * 1000)
         if one := await self.next_records(1, None):
             return one[0]
         raise StopAsyncIteration
@@ -287,8 +292,13 @@ class ShareConsumer:
             taken: list[ShareRecord] = []
             now = now_ms()
             while buffer and len(taken) < limit:
-                if (record := self._pop_locked(now)) is not None:
+                record = buffer.popleft()
+                if (lock := record.lock) is not None and lock.deadline_ms > now:
                     taken.append(record)
+                else:
+                    self._refuse_late(record, now)
+            if not buffer:
+                self._exchange.wake()
             if taken:
                 return taken
             left_ms = None if until is None else until - now
@@ -297,21 +307,17 @@ class ShareConsumer:
             await self._more.wait(left_ms)
         return []
 
-    def _pop_locked(self, now: float) -> ShareRecord | None:
-        """Take the next record from the buffer; None if it has waited there until its lock ended."""
-        record = self._buffer.popleft()
-        self._buffered_bytes -= _size_of(record)
-        if not self._buffer:
-            self._exchange.wake()
-        if record.lock is not None and record.lock.deadline_ms <= now:
+    def _refuse_late(self, record: ShareRecord, now: float) -> None:
+        """A record has waited for delivery until its lock ended."""
+        if record.lock is not None:
             # if the broker has it locked all the same, it is delivered again sooner
             self._locks.acknowledge(record, AcknowledgeType.RELEASE, now)
-        return record if record.verdict is None and record.lock is not None else None
 
     async def _give_way(self) -> None:
         """Let heartbeats and requests run: a reader may never wait."""
         await asyncio.sleep(0)
-        self._turn_ends = asyncio.get_running_loop().time() + _TURN_S
+        goes_on = not self._closing and self._error is None
+        self._turn_ends = self._clock() + _TURN_S if goes_on else 0.0
 
     async def decode(self, record: ShareRecord) -> Any:
         """The record's value, decoded by ``decode``; None for a null. Raises InvalidRecordError."""
@@ -350,13 +356,19 @@ class ShareConsumer:
 
     def _say(self, records: ShareRecord | Iterable[ShareRecord], verdict: AcknowledgeType) -> None:
         self._require_own_loop()
-        now = now_ms()
-        for record in own_records(records, self._judge):
-            self._locks.acknowledge(record, verdict, now)
+        self._locks.acknowledge_all(own_records(records, self._judge), verdict, now_ms())
 
     def acknowledge(self, record: ShareRecord, verdict: AcknowledgeType) -> None:
         """Queue what a record says of itself."""
-        self._locks.acknowledge(record, verdict, self._require_own_loop().time() * 1000)
+        noted = self._locks.noted
+        if not noted or get_ident() != self._thread_id:
+            self._locks.acknowledge(record, verdict, self._require_own_loop().time() * 1000)
+            return
+        # as above: the loop has not had its turn since it was looked for
+        if record.verdict is not None:
+            raise already_said(record)
+        record.verdict = verdict
+        noted.append(record)
 
     def take_verdicts(self, judge: Judge) -> None:
         """Have records tell another judge, in another thread, what becomes of them."""
@@ -364,9 +376,7 @@ class ShareConsumer:
 
     def queue_verdicts(self, records: Iterable[ShareRecord]) -> None:
         """Queue what was said of records in other threads."""
-        now = now_ms()
-        for record in records:
-            self._locks.queue(record, now)
+        self._locks.note(records, now_ms())
 
     async def flush(self, timeout_ms: float | None = None) -> dict[ShareRecord, KohortError | None]:
         """Wait until all that was said before has been answered; return the answers by record.
@@ -416,10 +426,16 @@ class ShareConsumer:
 
     # inside
 
-    def _on_records(self, records: list[ShareRecord]) -> None:
+    def _on_records(self, records: list[ShareRecord], size: int) -> None:
+        self._most_bytes = size + (self._most_bytes if self._buffer else 0)
         self._buffer.extend(records)
-        self._buffered_bytes += sum(map(_size_of, records))
         self._more.fire()
+
+    def _count_buffered(self) -> tuple[int, int]:
+        """How many records wait for delivery, and their bytes, exactly where these are many."""
+        if self._most_bytes >= self.config.fetch_max_bytes:
+            self._most_bytes = sum(map(_size_of, self._buffer))
+        return len(self._buffer), self._most_bytes
 
     def _on_assigned(self) -> None:
         self._assignment_told = False
@@ -475,7 +491,7 @@ class ShareConsumer:
 
     def _on_failure(self, error: Exception) -> None:
         if self._error is None:
-            self._error = error
+            self._error, self._turn_ends = error, 0.0
             self._publish_event(ConsumerFailed(error))
             self._more.fire()
 

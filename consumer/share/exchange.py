@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from uuid import UUID
 
@@ -38,7 +38,7 @@ from .locks import NOT_LOCKED, Locks
 from .member import refusal_of
 from .records import PartitionId, RecordLock, ShareRecord
 from .session import CLOSING, PeerSession, Range, acknowledged_topics, ranges_of
-from .verdicts import Said
+from .verdicts import Gap, Said
 
 #: Longest wait of a fetch while records are in hand, and of an acknowledgement for the next fetch.
 BUSY_WAIT_MS = 100
@@ -99,8 +99,9 @@ class _Peer:
 class ShareExchange:
     """Run ``run`` as a task; call ``wake`` when records were taken or acknowledged.
 
-    ``deliver`` takes acquired records, ``buffered`` tells how many of them wait for the user, and their
-    bytes, ``assignment`` the partitions to fetch. Answers that no request can change are raised in ``run``.
+    ``deliver`` takes acquired records and about how many bytes they have, ``buffered`` tells how many of them
+    wait for the user, and their bytes, ``assignment`` the partitions to fetch. Answers that no request can
+    change are raised in ``run``.
     """
 
     config: ShareConsumerConfig
@@ -112,7 +113,7 @@ class ShareExchange:
     backoff: Backoff
     topics: Callable[[], frozenset[str]]
     assignment: Callable[[], frozenset[PartitionId]]
-    deliver: Callable[[list[ShareRecord]], None]
+    deliver: Callable[[list[ShareRecord], int], None]
     buffered: Callable[[], tuple[int, int]]
     report: Callable[[Event], None]
     #: Called when the names of topics may have become known.
@@ -542,7 +543,7 @@ class ShareExchange:
         self._acquired_at[place] = node
         self.locks.take(place, found.records, found.rest, now)
         if found.records:
-            self.deliver(found.records)
+            self.deliver(found.records, found.size)
         return len(found.records)
 
     async def _acknowledge(
@@ -620,7 +621,8 @@ class ShareExchange:
     ) -> dict[PartitionId, list[ShareRecord]]:
         """Return what is to be sent again, in parts."""
         said = {
-            place: ranges_of((r.offset, AcknowledgeType.RENEW) for r in part) for place, part in due.items()
+            place: ranges_of(Gap(r.offset, AcknowledgeType.RENEW, 0.0) for r in part)
+            for place, part in due.items()
         }
         body = ShareAcknowledgeRequest(
             self.config.group, self.member_id, peer.session.epoch, True, acknowledged_topics(said)
@@ -687,13 +689,7 @@ class ShareExchange:
 
 
 def _ranges(taken: Mapping[PartitionId, list[Said]]) -> dict[PartitionId, list[Range]]:
-    return {place: ranges_of(_verdicts(part)) for place, part in taken.items()}
-
-
-def _verdicts(part: Iterable[Said]) -> Iterator[tuple[int, AcknowledgeType]]:
-    for said in part:
-        assert said.verdict is not None, "something was said of it"
-        yield said.offset, said.verdict
+    return {place: ranges_of(part) for place, part in taken.items()}
 
 
 def _place_of(topic_id: UUID | None, number: int) -> PartitionId:

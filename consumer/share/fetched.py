@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import repeat
+from operator import attrgetter
 
 from ...protocol import (
     AcknowledgeType,
@@ -15,10 +18,12 @@ from ...protocol import (
 from ...protocol.messages.share_fetch import AcquiredRecords
 from ..errors import BatchTooLargeError
 from ..reading.fetched_records import ChunkReader
-from ..record import RecordBatch
+from ..record import RecordBatch, Rows
 from .records import Judge, PartitionId, RecordLock, ShareRecord
 from .verdicts import Gap
 
+_FIRST_OFFSET = attrgetter("first_offset")
+_LAST_OFFSET = 2**63 - 1
 #: More offsets are not acquired at a time: brokers lock far fewer.
 _MOST_ACQUIRED = 1_000_000
 
@@ -33,10 +38,19 @@ class Acquired:
     records: list[ShareRecord] = field(default_factory=list)
     rest: list[Gap] = field(default_factory=list)
     damage: CorruptBatchError | BatchTooLargeError | None = None
+    #: The offsets of what cannot be read.
+    damaged: list[range] = field(default_factory=list)
+    #: About how many bytes the records have, or more, where not all of a batch were acquired.
+    size: int = 0
 
-    def set_aside(self, offsets: Iterable[int], verdict: AcknowledgeType) -> None:
-        """Acknowledge offsets that have no record to deliver."""
-        self.rest += [Gap(offset, verdict, self.lock.deadline_ms) for offset in offsets]
+    def set_rest_aside(self, spans: Iterable[AcquiredRecords]) -> None:
+        """Acknowledge the offsets that have no record to deliver."""
+        delivered = {record.offset for record in self.records}
+        rest = {at for span in spans for at in range(span.first_offset, span.last_offset + 1)} - delivered
+        for offset in sorted(rest):
+            unread = any(offset in part for part in self.damaged)
+            verdict = AcknowledgeType.RELEASE if unread else AcknowledgeType.GAP
+            self.rest.append(Gap(offset, verdict, self.lock.deadline_ms))
 
 
 @dataclass(slots=True, eq=False)
@@ -61,38 +75,30 @@ class ShareReader:
             return found
         partition = TopicPartition(topic, place.partition)
         _check_ranges(partition, ranges)
-        counts = {
-            offset: part.delivery_count
-            for part in ranges
-            for offset in range(part.first_offset, part.last_offset + 1)
-        }
-        for batch in self._batches(partition, data, counts, found):
-            rows = batch.rows
-            headers = rows.headers
-            for at, offset in enumerate(rows.offsets):
-                count = counts.pop(offset, 0)
-                if count:
-                    found.records.append(
-                        ShareRecord(
-                            self.judge,
-                            place,
-                            lock,
-                            topic,
-                            offset,
-                            rows.timestamps_ms[at],
-                            rows.keys[at],
-                            rows.values[at],
-                            () if headers is None else headers[at],
-                            count,
-                        )
-                    )
-        found.set_aside(counts, AcknowledgeType.GAP)
+        spans = sorted(ranges, key=_FIRST_OFFSET)
+        common = repeat(self.judge), repeat(place), repeat(lock), repeat(topic)
+        next_offset = spans[0].first_offset
+        for batch in self._batches(partition, data, next_offset, found):
+            found.size += batch.size
+            offsets, places, counts = batch.rows.offsets, list[int](), list[int]()
+            for span in spans:
+                first = bisect_left(offsets, max(span.first_offset, next_offset))
+                last = bisect_right(offsets, span.last_offset, first)
+                if first < last:
+                    next_offset = offsets[last - 1] + 1
+                    places += range(first, last)
+                    counts += [span.delivery_count] * (last - first)
+            if places:
+                rows = _rows_at(batch.rows, places)
+                headers = repeat(()) if rows.headers is None else rows.headers
+                found.records += map(ShareRecord, *common, *rows[:4], headers, counts)
+        if len(found.records) < sum(span.last_offset - span.first_offset + 1 for span in spans):
+            found.set_rest_aside(spans)
         return found
 
     def _batches(
-        self, partition: TopicPartition, data: bytes | memoryview, counts: dict[int, int], found: Acquired
+        self, partition: TopicPartition, data: bytes | memoryview, first: int, found: Acquired
     ) -> Iterator[RecordBatch]:
-        first = next(iter(counts))
         reader = self._reader(partition, data, first)
         while True:
             try:
@@ -109,17 +115,13 @@ class ShareReader:
             try:
                 header = parse_batch_header(rest, 0)
             except CorruptBatchError:
-                found.set_aside(counts, AcknowledgeType.RELEASE)
-                counts.clear()
+                found.damaged.append(range(_LAST_OFFSET))
                 return
             one, rest = rest[: header.size], rest[header.size :]
             try:
                 batch = self._reader(partition, one, first).read_batch()
             except (CorruptBatchError, BatchTooLargeError):
-                damaged = [at for at in counts if header.base_offset <= at <= header.last_offset]
-                for offset in damaged:
-                    del counts[offset]
-                found.set_aside(damaged, AcknowledgeType.RELEASE)
+                found.damaged.append(range(header.base_offset, header.last_offset + 1))
                 continue
             if batch is not None:
                 yield batch
@@ -142,3 +144,10 @@ def _check_ranges(partition: TopicPartition, ranges: Sequence[AcquiredRecords]) 
             f"{partition.topic}-{partition.partition}: {sum(spans)} offsets are said to be acquired, first "
             f"{ranges[0]}"
         )
+
+
+def _rows_at(rows: Rows, places: list[int]) -> Rows:
+    first, end = places[0], places[-1] + 1
+    if end - first == len(places):
+        return rows.part(first, end)
+    return rows.at(places)

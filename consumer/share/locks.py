@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass, field
+from itertools import chain
 
 from ...protocol import AcknowledgeType, ErrorCode, KafkaError, KohortError
 from ..events import Event
@@ -38,20 +39,27 @@ class PendingFlush:
 
 @dataclass(slots=True, eq=False)
 class Locks:
-    """``changed`` is called when something is to be sent, or room was made."""
+    """``changed`` is called when something is to be sent, or room was made.
+
+    What is said of a record is only noted. All that was noted is sorted in at once, when somebody looks at
+    what is held or what waits.
+    """
 
     report: Callable[[Event], None]
     changed: Callable[[], None]
     #: Longest time that a record's lock is renewed, from its acquisition.
     max_processing_ms: float
     duration_ms: float = 0.0
-    #: Delivered or waiting for it, and not acknowledged.
-    held: dict[PartitionId, dict[int, ShareRecord]] = field(default_factory=lambda: defaultdict(dict))
     flushes: list[PendingFlush] = field(default_factory=list)
-    #: What is to be sent, of partitions of which something is.
-    _waiting: dict[PartitionId, VerdictQueue] = field(default_factory=lambda: defaultdict(VerdictQueue))
-    #: Said, and not answered.
-    _unanswered: set[ShareRecord] = field(default_factory=set)
+    #: Of what something was said since somebody looked, and when the first of it was.
+    noted: list[ShareRecord] = field(default_factory=list)
+    _noted_at: float = 0.0
+    _held: dict[PartitionId, dict[int, ShareRecord]] = field(default_factory=lambda: defaultdict(dict))
+    #: The greatest offset of each partition that was ever acquired: what is behind it is new.
+    _newest: dict[PartitionId, int] = field(default_factory=dict)
+    _queues: dict[PartitionId, VerdictQueue] = field(default_factory=lambda: defaultdict(VerdictQueue))
+    #: Taken, and not answered, by the identity of the list.
+    _sent: dict[int, list[Said]] = field(default_factory=dict)
     #: When locks of a partition are to be renewed next.
     _renew_at: dict[PartitionId, float] = field(default_factory=dict)
     _asked: dict[PartitionId, dict[int, ShareRecord]] = field(default_factory=lambda: defaultdict(dict))
@@ -61,23 +69,35 @@ class Locks:
     _over_at: dict[PartitionId, float] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        return f"Locks({sum(map(len, self.held.values()))} held, {len(self._unanswered)} unanswered)"
+        return f"Locks({sum(map(len, self.held.values()))} held, {self.unanswered} unanswered)"
+
+    @property
+    def held(self) -> dict[PartitionId, dict[int, ShareRecord]]:
+        """Delivered or waiting for it, and not acknowledged."""
+        self._sort_noted()
+        return self._held
+
+    @property
+    def _waiting(self) -> dict[PartitionId, VerdictQueue]:
+        """What is to be sent, of partitions of which something is."""
+        self._sort_noted()
+        return self._queues
 
     # what was acquired
 
     def take(
-        self, place: PartitionId, records: Iterable[ShareRecord], gaps: Sequence[Gap], now: float
+        self, place: PartitionId, records: Sequence[ShareRecord], gaps: Sequence[Gap], now: float
     ) -> None:
         """Take in what was acquired. What was held or said of these offsets before has lost its lock."""
-        held, acquired = self.held[place], {record.offset: record for record in records}
-        # a request that names an offset twice is refused, and with it all that it says of the partition
-        fresh = acquired.keys() | {gap.offset for gap in gaps}
-        gone = [held.pop(offset) for offset in sorted(fresh & held.keys())]
-        held |= acquired
-        if (queue := self._waiting.get(place)) is not None:
-            gone += records_in(queue.drop(fresh))
-            self._forget_empty(place, queue)
-        self._lose(gone, now, "it was delivered again")
+        acquired = {record.offset: record for record in records}
+        offsets: Set[int] = acquired.keys()
+        if gaps:
+            offsets |= {gap.offset for gap in gaps}
+        newest = self._newest.get(place, -1)
+        if offsets and min(offsets) <= newest:
+            self._lose_former(place, offsets, now)
+        self._newest[place] = max(newest, max(offsets, default=newest))
+        self._held[place] |= acquired
         for gap in gaps:
             self._waiting[place].say(gap, now)
         at = now + self.duration_ms * (1 - _LEFT_AT_RENEWAL)
@@ -85,9 +105,20 @@ class Locks:
         over_at = now + self.duration_ms + _LATE_MS
         self._over_at[place] = min(self._over_at.get(place, math.inf), over_at)
 
+    def _lose_former(self, place: PartitionId, offsets: Set[int], now: float) -> None:
+        """These offsets have been acquired again."""
+        held = self.held[place]
+        gone = [held.pop(offset) for offset in sorted(offsets & held.keys())]
+        # a request that names an offset twice is refused, and with it all that it says of the partition
+        if (queue := self._waiting.get(place)) is not None:
+            gone += records_in(queue.drop(offsets))
+            self._forget_empty(place, queue)
+        self._lose(gone, now, "it was delivered again")
+
     def count(self, places: Iterable[PartitionId]) -> int:
         """Return how many records of these partitions are held."""
-        return sum(len(held) for place in places if (held := self.held.get(place)))
+        held = self.held
+        return sum(len(records) for place in places if (records := held.get(place)))
 
     @property
     def any_held(self) -> bool:
@@ -97,7 +128,7 @@ class Locks:
     @property
     def unanswered(self) -> int:
         """Number of records of which something was said that is not answered."""
-        return len(self._unanswered)
+        return len(self._all_unanswered())
 
     def lose(self, place: PartitionId, now: float, reason: str) -> None:
         """The locks of a partition have ended: of what is held, and of what was said and not sent."""
@@ -170,18 +201,43 @@ class Locks:
     # what is said
 
     def acknowledge(self, record: ShareRecord, verdict: AcknowledgeType, now: float) -> None:
-        """Queue a verdict. Of a record whose lock is lost it changes nothing, as the event has told."""
+        """Note a verdict. Of a record whose lock is lost it changes nothing, as the event has told."""
         say_once(record, verdict)
-        self.queue(record, now)
+        self.note((record,), now)
 
-    def queue(self, record: ShareRecord, now: float) -> None:
-        """Queue what was said of a record."""
-        if record.lock is None or record.verdict is None:
+    def acknowledge_all(self, records: Iterable[ShareRecord], verdict: AcknowledgeType, now: float) -> None:
+        """As ``acknowledge``, for several; for those before the first of which something was said already."""
+        said: list[ShareRecord] = []
+        try:
+            for record in records:
+                if record.verdict is not None:
+                    raise already_said(record)
+                record.verdict = verdict
+                said.append(record)
+        finally:
+            self.note(said, now)
+
+    def note(self, records: Iterable[ShareRecord], now: float) -> None:
+        """Note records of which something was said. Records are noted once."""
+        noted, was_empty = self.noted, not self.noted
+        noted += records
+        if was_empty and noted:
+            self._noted_at = now
+            self.changed()
+
+    def _sort_noted(self) -> None:
+        if not (noted := self.noted):
             return
-        del self.held[record.place][record.offset]
-        self._unanswered.add(record)
-        self._waiting[record.place].say(record, now)
-        self.changed()
+        self.noted = []
+        place, said = None, list[Said]()
+        for record in noted:
+            if record.lock is None:
+                continue  # it was lost before that
+            if record.place is not place:
+                place = record.place
+                held, said = self._held[place], self._queues[place].begin(self._noted_at)
+            del held[record.offset]
+            said.append(record)
 
     def renew(self, record: ShareRecord) -> None:
         """Queue a renewal of the record's lock."""
@@ -203,7 +259,8 @@ class Locks:
         taken = {}
         for place in places:
             if (queue := self._waiting.get(place)) and queue.since <= now:
-                taken[place] = queue.take()
+                taken[place] = part = queue.take()
+                self._sent[id(part)] = part
                 self._forget_empty(place, queue)
         return taken
 
@@ -211,6 +268,7 @@ class Locks:
         self, place: PartitionId, part: list[Said], error: KafkaError, now: float, wait_ms: float = 0.0
     ) -> None:
         """The broker has done nothing of what was taken, for now: it is sent again while its locks last."""
+        del self._sent[id(part)]
         self.on_lost([said for said in part if end_of(said) <= now], now, str(error))
         if left := [said for said in part if end_of(said) > now]:
             self._waiting[place].put_back(left, now + wait_ms)
@@ -222,7 +280,9 @@ class Locks:
         """A broker has answered what was said of a partition: all of it counts, or nothing does."""
         if error is None:
             self.on_unanswered(part, None)
-        elif error.code in NOT_LOCKED and len(part) > 1 and records_in(part):
+            return
+        del self._sent[id(part)]
+        if error.code in NOT_LOCKED and len(part) > 1 and records_in(part):
             # the lock of one has ended: most likely of those that came late, which are not said again
             late = [said for said in part if end_of(said) < now]
             rest = [said for said in part if end_of(said) >= now]
@@ -237,17 +297,16 @@ class Locks:
 
     def on_lost(self, part: Iterable[Said], now: float, reason: str) -> None:
         """What was said does not count, as the locks had ended."""
+        self._sent.pop(id(part), None)
         self._lose(records_in(part), now, reason)
 
     def on_unanswered(self, part: list[Said], error: KohortError | None) -> None:
         """No answer came, so it may count or not; it cannot be said again, since the locks are gone."""
-        records = records_in(part)
-        for record in records:
-            record.lock = None
-        self._answer(records, error)
+        del self._sent[id(part)]
+        if self.flushes:
+            self._answer(records_in(part), error)
 
     def _answer(self, records: Sequence[ShareRecord], error: KohortError | None) -> None:
-        self._unanswered.difference_update(records)
         for flush in self.flushes:
             answered = flush.left.intersection(records)
             flush.answers.update(dict.fromkeys(answered, error))
@@ -257,10 +316,14 @@ class Locks:
 
     def begin_flush(self) -> PendingFlush:
         """Begin to wait for the answers to what has been said until now."""
-        flush = PendingFlush(set(self._unanswered))
+        flush = PendingFlush(set(self._all_unanswered()))
         self.flushes.append(flush)
         self.changed()
         return flush
+
+    def _all_unanswered(self) -> list[ShareRecord]:
+        queues = (queue.all() for queue in self._waiting.values())
+        return records_in(chain(*queues, *self._sent.values()))
 
     # renewals
 
@@ -333,8 +396,14 @@ class Locks:
 def say_once(record: ShareRecord, verdict: AcknowledgeType) -> None:
     """Note a verdict on a record, which any thread may do. Raises AlreadyAcknowledgedError."""
     if record.verdict is not None:
-        raise AlreadyAcknowledgedError(f"{_name(record)} has been acknowledged: {record.verdict.name}")
+        raise already_said(record)
     record.verdict = verdict
+
+
+def already_said(record: ShareRecord) -> AlreadyAcknowledgedError:
+    """The error of a second verdict."""
+    said = "" if record.verdict is None else record.verdict.name
+    return AlreadyAcknowledgedError(f"{_name(record)} has been acknowledged: {said}")
 
 
 def _name(record: ShareRecord) -> str:

@@ -13,6 +13,8 @@ from ..record import Headers
 
 #: A partition's number has 31 bits.
 _PARTITION_BITS = 32
+# found sooner than attributes of the enumeration
+_ACCEPT, _RELEASE, _REJECT = AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeType.REJECT
 
 
 class PartitionId(int):
@@ -85,9 +87,9 @@ class ShareRecord:
     """
 
     __slots__ = (
-        "_judge",
         "delivery_count",
         "headers",
+        "judge",
         "key",
         "lock",
         "offset",
@@ -112,9 +114,9 @@ class ShareRecord:
         headers: Headers,
         delivery_count: int,
     ) -> None:
-        self._judge = judge
+        self.judge = judge
         self.place = place
-        #: None once it is acknowledged, or lost.
+        #: None once it is lost.
         self.lock: RecordLock | None = lock
         self.topic = topic
         self.partition = place.partition
@@ -132,14 +134,6 @@ class ShareRecord:
         where = f"{self.topic}-{self.partition}@{self.offset}"
         return f"ShareRecord({where}, delivery {self.delivery_count}, {said})"
 
-    def require_of(self, judge: Judge) -> None:
-        """Raise WrongConsumerError if another consumer has delivered it."""
-        if self._judge is not judge:
-            raise WrongConsumerError(
-                f"{self.topic}-{self.partition}@{self.offset} was delivered by another consumer: tell that, "
-                "or the record itself"
-            )
-
     @property
     def topic_partition(self) -> TopicPartition:
         """The record's partition."""
@@ -148,9 +142,9 @@ class ShareRecord:
     @property
     def deadline(self) -> float | None:
         """When the lock ends unless it is renewed, in seconds of the event loop's clock (by default
-        ``time.monotonic``); None if there is no lock any more.
+        ``time.monotonic``); None once it is acknowledged, or lost.
         """
-        return None if self.lock is None else self.lock.deadline_ms / 1000
+        return None if self.lock is None or self.verdict is not None else self.lock.deadline_ms / 1000
 
     @property
     def lost(self) -> bool:
@@ -159,19 +153,19 @@ class ShareRecord:
 
     def accept(self) -> None:
         """Say that it is done. Raises AlreadyAcknowledgedError."""
-        self._judge.acknowledge(self, AcknowledgeType.ACCEPT)
+        self.judge.acknowledge(self, _ACCEPT)
 
     def release(self) -> None:
         """Give it back: it is delivered again, unless this was its last delivery."""
-        self._judge.acknowledge(self, AcknowledgeType.RELEASE)
+        self.judge.acknowledge(self, _RELEASE)
 
     def reject(self) -> None:
         """Set it aside for good: it is never delivered again."""
-        self._judge.acknowledge(self, AcknowledgeType.REJECT)
+        self.judge.acknowledge(self, _REJECT)
 
     def renew(self) -> None:
         """Have its lock begin anew, beside what the consumer renews by itself."""
-        self._judge.renew(self)
+        self.judge.renew(self)
 
     def __enter__(self) -> ShareRecord:
         return self
@@ -180,7 +174,7 @@ class ShareRecord:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self.verdict is None:
-            self._judge.acknowledge(self, AcknowledgeType.ACCEPT if kind is None else AcknowledgeType.RELEASE)
+            self.judge.acknowledge(self, _ACCEPT if kind is None else _RELEASE)
 
     async def __aenter__(self) -> ShareRecord:
         return self
@@ -188,7 +182,8 @@ class ShareRecord:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.__exit__(kind, error, trace)
+        if self.verdict is None:
+            self.judge.acknowledge(self, _ACCEPT if kind is None else _RELEASE)
 
 
 def own_records(records: ShareRecord | Iterable[ShareRecord], judge: Judge) -> list[ShareRecord]:
@@ -197,5 +192,9 @@ def own_records(records: ShareRecord | Iterable[ShareRecord], judge: Judge) -> l
     for record in chosen:
         if not isinstance(record, ShareRecord):
             raise TypeError(f"{record!r} is no record of a share consumer")
-        record.require_of(judge)
+        if record.judge is not judge:
+            raise WrongConsumerError(
+                f"{record.topic}-{record.partition}@{record.offset} was delivered by another consumer: tell "
+                "that, or the record itself"
+            )
     return chosen

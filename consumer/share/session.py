@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import NamedTuple
 from uuid import UUID
 
@@ -18,10 +19,12 @@ from ...protocol.messages.share_fetch import (
     ForgottenTopic,
 )
 from .records import PartitionId
+from .verdicts import Said
 
 #: Epochs: of a session that a fetch opens, and of one that closes; in between they go up by one.
 OPENING, CLOSING = 0, -1
 _LAST = 2**31 - 1
+_OFFSET = attrgetter("offset")
 
 
 class Range(NamedTuple):
@@ -36,20 +39,22 @@ class Range(NamedTuple):
 Acknowledged = Mapping[PartitionId, Sequence[Range]]
 
 
-def ranges_of(verdicts: Iterable[tuple[int, AcknowledgeType]]) -> list[Range]:
+def ranges_of(part: Iterable[Said]) -> list[Range]:
     """Join neighbouring offsets of one verdict. The offsets are distinct, in any order."""
     ranges: list[Range] = []
     first = last = -2
-    said = AcknowledgeType.GAP
-    for offset, verdict in sorted(verdicts):
-        if offset == last + 1 and verdict is said:
+    verdict: AcknowledgeType | None = None
+    for said in sorted(part, key=_OFFSET):
+        offset = said.offset
+        if offset == last + 1 and said.verdict is verdict:
             last = offset
             continue
-        if last >= first >= 0:
-            ranges.append(Range(first, last, said))
-        first, last, said = offset, offset, verdict
-    if first >= 0:
-        ranges.append(Range(first, last, said))
+        if verdict is not None:
+            ranges.append(Range(first, last, verdict))
+        first, last, verdict = offset, offset, said.verdict
+        assert verdict is not None, "something was said of it"
+    if verdict is not None:
+        ranges.append(Range(first, last, verdict))
     return ranges
 
 

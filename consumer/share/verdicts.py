@@ -63,9 +63,13 @@ class VerdictQueue:
 
     def say(self, said: Said, now: float) -> None:
         """Queue a verdict."""
+        self.begin(now).append(said)
+
+    def begin(self, now: float) -> list[Said]:
+        """Return the list to which verdicts are to be added, which is the case from now on."""
         if not self._fresh:
             self._fresh_since = now
-        self._fresh.append(said)
+        return self._fresh
 
     def say_apart(self, part: list[Said]) -> None:
         """Queue verdicts that are sent together, and with no others."""

@@ -32,7 +32,7 @@ async def test_a_record_whose_lock_ended_while_it_waited_is_given_back_and_not_d
         for offset, end in enumerate(ends)
     )
     consumer._locks.take(PLACE, [late, fresh], (), now_ms())
-    consumer._on_records([late, fresh])
+    consumer._on_records([late, fresh], 0)
     consumer._started = True
     assert await consumer.getmany(timeout_ms=0) == [fresh]
     assert late.verdict is AcknowledgeType.RELEASE

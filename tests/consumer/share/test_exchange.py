@@ -144,7 +144,7 @@ class Bench:
             backoff=Backoff(100, 1_000),
             topics=lambda: frozenset(NAMES.values()),
             assignment=lambda: frozenset(PartitionId(topic, 0) for topic in topics or (ORDERS,)),
-            deliver=self.records.extend,
+            deliver=lambda records, _size: self.records.extend(records),
             buffered=lambda: (self.buffered if self.records else 0, 0),
             report=self.events.append,
             named=lambda: None,
@@ -202,7 +202,7 @@ def test_few_records_are_handled_before_the_next_fetch_which_carries_what_is_sai
     async def work() -> None:
         came = asyncio.Event()
 
-        def deliver(records: list[ShareRecord]) -> None:
+        def deliver(records: list[ShareRecord], _size: int) -> None:
             bench.records.extend(records)
             came.set()
 
@@ -541,7 +541,7 @@ def test_an_answer_that_makes_no_sense_begins_another_session_and_an_error_of_th
     assert len(bench.records) == 1
     assert [body.share_session_epoch for body in bench.broker.fetches].count(0) == 2
     broken = Bench(FakeBroker(orders(1)))
-    broken.exchange.deliver = broken.records.remove  # type: ignore[assignment]
+    broken.exchange.deliver = lambda records, _size: broken.records.remove(records[0])
 
     async def end() -> None:
         with pytest.raises(ValueError, match="not in list"):

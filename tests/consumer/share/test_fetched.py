@@ -33,6 +33,14 @@ def test_only_acquired_offsets_of_a_batch_are_records_each_with_its_delivery_cou
     assert found.damage is None
 
 
+def test_ranges_in_any_order_that_overlap_give_each_record_once() -> None:
+    found = read(batch([b"a", b"b", b"c", b"d"], 0), (2, 3, 1), (0, 2, 2))
+    assert [(record.offset, record.delivery_count) for record in found.records] == [
+        (0, 2), (1, 2), (2, 2), (3, 1),
+    ]  # fmt: skip
+    assert found.rest == []
+
+
 def test_offsets_without_a_record_are_gaps() -> None:
     data = batch([b"a"], 0) + marker(1, 7, commit=True) + batch([b"c"], 5)
     found = read(data, (0, 5, 1))

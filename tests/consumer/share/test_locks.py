@@ -58,6 +58,39 @@ def test_a_second_verdict_is_refused() -> None:
         record.accept()
 
 
+def test_of_several_those_before_one_of_which_something_was_said_are_acknowledged() -> None:
+    desk = Desk()
+    first, said, last = desk.take(1, 2, 3)
+    said.reject()
+    with pytest.raises(AlreadyAcknowledgedError, match="orders-0@2"):
+        desk.locks.acknowledge_all([first, said, last], AcknowledgeType.ACCEPT, desk.now)
+    assert [record.verdict for record in (first, last)] == [AcknowledgeType.ACCEPT, None]
+    assert offsets_of(desk.locks.take_waiting([PLACE])[PLACE]) == [2, 1]
+
+
+def test_what_is_said_is_told_once_until_somebody_looks_and_has_waited_since_the_first_of_it() -> None:
+    desk = Desk()
+    began = desk.now
+    for record in desk.take(1, 2, 3):
+        record.accept()
+        desk.now += 5
+    assert desk.changes == 1
+    assert desk.locks.waiting_since([PLACE]) == began
+    (record,) = desk.take(4)
+    record.accept()
+    assert desk.changes == 2
+
+
+def test_a_record_that_was_lost_before_another_thread_spoke_of_it_is_not_sent() -> None:
+    desk = Desk()
+    (record,) = desk.take(1)
+    desk.locks.lose(PLACE, desk.now, "the connection broke")
+    record.verdict = AcknowledgeType.ACCEPT
+    desk.locks.note([record], desk.now)
+    assert desk.locks.take_waiting([PLACE]) == {}
+    assert desk.locks.unanswered == 0
+
+
 def test_a_block_accepts_at_its_end_releases_after_an_error_and_leaves_what_was_said() -> None:
     desk = Desk()
     fine, failed, said, cancelled = desk.take(0, 1, 2, 3)
@@ -117,6 +150,14 @@ def test_a_record_that_is_delivered_again_takes_the_place_of_the_one_before() ->
     for record in again:
         record.accept()
     assert offsets_of(desk.locks.take_waiting([PLACE])[PLACE]) == [0, 1]
+
+
+def test_a_record_that_is_delivered_again_after_an_older_one_was_takes_the_place_of_the_one_before() -> None:
+    desk = Desk()
+    (held,) = desk.take(5)
+    desk.take(1, delivery_count=2)
+    (again,) = desk.take(5, delivery_count=2)
+    assert (held.lost, again.lost) == (True, False)
 
 
 def test_locks_that_ended_with_their_session_are_told_and_nothing_of_them_is_sent() -> None:
