@@ -440,22 +440,33 @@ class LedPartition:
         # once it is given up there is nothing left to write
         while self._unwritten:
             written, self._unwritten = self._unwritten, []
-            refused = await self._write(written)
-            failed = None if refused is None else told_error(refused)
-            if self.error is not None:
-                failed = self.error
-            elif self.records is not None:
-                # all at once: the start offset must not stop before a write of the same request
-                for write, _ in written:
-                    self.records.complete(write) if failed is None else self.records.undo(write)
-                self._arm(0.0 if failed is None else _AGAIN_S)
-            for _, stored in written:
-                _settle(stored, failed)
-            if failed is not None and refused is not None and refused.code in LOST:
-                self.give_up(failed)
-            self.offer()
+            try:
+                await self._write_these(written)
+            except Exception:
+                # what follows would wait behind it for ever: whoever is next reads what is stored
+                log.exception("%s cannot go on, and is read anew", self.key)
+                self.give_up(told_error(KafkaError(-1, "the share partition is read anew")))
+            finally:
+                for _, stored in written:
+                    _settle(stored, self.error)
         self._task = None
         self._leader.forget_idle(self.key.group)
+
+    async def _write_these(self, written: Sequence[tuple[StateWrite, Stored]]) -> None:
+        refused = await self._write(written)
+        failed = None if refused is None else told_error(refused)
+        if self.error is not None:
+            failed = self.error
+        elif self.records is not None:
+            # all at once: the start offset must not stop before a write of the same request
+            for write, _ in written:
+                self.records.complete(write) if failed is None else self.records.undo(write)
+            self._arm(0.0 if failed is None else _AGAIN_S)
+        for _, stored in written:
+            _settle(stored, failed)
+        if failed is not None and refused is not None and refused.code in LOST:
+            self.give_up(failed)
+        self.offer()
 
     async def _write(self, written: Sequence[tuple[StateWrite, Stored]]) -> KafkaError | None:
         records = self.records

@@ -23,7 +23,7 @@ _AT_LEADER = (
     ),
     _Bug(
         "what a write that failed has changed stays under way",
-        "broker.share.led_partition:LedPartition._write_all",
+        "broker.share.led_partition:LedPartition._write_these",
         "else self.records.undo(write)",
         "else None",
     ),
@@ -149,7 +149,7 @@ _AT_LEADER = (
     ),
     _Bug(
         "a leader that was fenced goes on",
-        "broker.share.led_partition:LedPartition._write_all",
+        "broker.share.led_partition:LedPartition._write_these",
         "if failed is not None and refused is not None and refused.code in LOST:",
         "if False:",
     ),

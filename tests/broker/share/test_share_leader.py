@@ -28,6 +28,7 @@ from kohort.share_partitions import (
     CLOSING_EPOCH,
     AcknowledgedRange,
     ShareLimits,
+    SharePartition,
     ShareRules,
     StateBatch,
     StoredState,
@@ -207,7 +208,7 @@ def test_changes_made_during_a_write_go_together_in_the_next() -> None:
 def test_other_work_runs_while_very_many_ranges_are_acknowledged_and_stored(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(time_slices, "SLICE_S", 0.0)
+    monkeypatch.setattr(time_slices.Slices.__init__, "__defaults__", (-1.0,))
     types, turns = [ACCEPT, RELEASE] * 2_000, 0
 
     async def count_turns() -> None:
@@ -297,6 +298,53 @@ def test_whoever_is_fenced_gives_the_share_partition_up_and_reads_it_anew(
         assert take(await world.load(), "m") == [(0, 3, 1)]
 
     on_broker(body)
+
+
+def test_a_write_whose_end_nobody_expected_keeps_nobody_waiting_and_the_share_partition_is_read_anew(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: object) -> None:
+        raise AssertionError("nobody expected it")
+
+    async def body(world: World) -> None:
+        world.write(4, 4)
+        led = await world.load()
+        take(led, "m", 4)
+        take(led, "n", 4)
+        world.persister.may_write.clear()
+        first = await led.acknowledge("m", [AcknowledgedRange(0, 3, [ACCEPT])])
+        await asyncio.sleep(0)
+        # it waits behind the first
+        second = await led.acknowledge("n", [AcknowledgedRange(4, 7, [ACCEPT])])
+        assert first is not None
+        assert second is not None
+        with monkeypatch.context() as context:
+            context.setattr(SharePartition, "complete", fail)
+            world.persister.may_write.set()
+            told = [await asyncio.wait_for(stored, 10) for stored in (first, second)]
+        assert [each and each.code for each in told] == [ErrorCode.UNKNOWN_SERVER_ERROR] * 2
+        assert "cannot go on, and is read anew" in caplog.text
+        # what the first had said is stored
+        assert take(await world.load(), "m") == [(4, 7, 1)]
+
+    on_broker(body)
+
+
+async def test_whoever_waits_for_a_write_is_told_when_the_broker_stops() -> None:
+    async with Broker() as broker:
+        await broker.topics.create("t", 1, {})
+        world = World(broker)
+        world.write(4)
+        led = await world.load()
+        take(led, "m")
+        world.persister.may_write.clear()
+        stored = await led.acknowledge("m", [AcknowledgedRange(0, 3, [ACCEPT])])
+        await asyncio.sleep(0)
+        await world.leader.stop()
+        assert stored is not None
+        failed = await asyncio.wait_for(stored, 10)
+        assert failed is not None
+        assert failed.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 @pytest.mark.parametrize(
