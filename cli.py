@@ -131,6 +131,11 @@ _COMMANDS: Final = {
         "Look at quotas of clients and change them. Works on any broker of Kafka's protocol.",
         ("admin.access.quota_commands", "add_arguments", "run"),
     ),
+    "problems": (
+        "what is wrong with a cluster now, its brokers and services: of any broker",
+        "Say what is wrong with a cluster. The exit code is 1 if anything is. Nothing is changed.",
+        ("admin.cluster.problem_commands", "add_arguments", "run"),
+    ),
     "transactions": (
         "open transactions, what they hold back, and the end of those that hang: on any broker",
         "Look at transactions, and end those that hang. Works on any broker of Kafka's protocol.",

@@ -252,6 +252,14 @@ class Connection(asyncio.BufferedProtocol):
             self.close(why := f"{api_for(api_key_of(body)).name} was not taken within {timeout_ms:.0f} ms")
             raise BrokerTimeoutError(str(self.address), why) from None
 
+    @property
+    def certificate_end_s(self) -> float | None:
+        """When the broker's certificate ends, in seconds since 1970; None without TLS, or where it is not
+        checked.
+        """
+        found = None if self._transport is None else self._transport.get_extra_info("peercert")
+        return ssl.cert_time_to_seconds(found["notAfter"]) if found and "notAfter" in found else None
+
     def _reset_connection(self) -> None:
         """Have the connection end with a reset: what was given up is not delivered any more. The system would
         go on sending it behind a socket that is closed in the usual way, and the broker carry it out long

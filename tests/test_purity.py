@@ -27,6 +27,7 @@ OUTSIDE: dict[str, set[str]] = {
     },
     "lag": set(),
     "offsets_topic": set(),
+    "problems": set(),
     "replication": set(),
     "share_partitions": set(),
     "share_state": {"coordinator.py"},

@@ -295,7 +295,7 @@ async def status(cluster: Cluster) -> ClusterStatus:
                     Ailing(name, each.partition_index, leader, list(each.replica_nodes), list(each.isr_nodes))
                 )
     nodes = sorted(known.nodes.values(), key=lambda each: each.node_id)
-    disks = (_describe_disk(cluster, node.node_id) for node in nodes)
+    disks = (describe_disk(cluster, node.node_id) for node in nodes)
     brokers = [
         BrokerRow(
             node.node_id,
@@ -325,7 +325,7 @@ async def status(cluster: Cluster) -> ClusterStatus:
     return ClusterStatus(known.cluster_id, brokers, count, offline, ailing, moving)
 
 
-async def _describe_disk(cluster: Cluster, node_id: int) -> Disk | None:
+async def describe_disk(cluster: Cluster, node_id: int) -> Disk | None:
     """A broker's log dirs; None if it cannot be reached, or does not show them to this user."""
     from ...client import BrokerConnectionError
     from ...protocol import ApiKey, ErrorCode, UnsupportedVersionError

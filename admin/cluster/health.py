@@ -22,7 +22,7 @@ _MOST_NAMED: Final = 3
 _QUORUM_TOPIC: Final = "__cluster_metadata"
 
 
-class _View(NamedTuple):
+class BrokerView(NamedTuple):
     """The cluster as one broker has it. ``partitions``: leader, leader epoch, replicas, in-sync replicas."""
 
     brokers: frozenset[int]
@@ -79,22 +79,22 @@ async def find_lacks(
     known = sorted(cluster.known_metadata.nodes)
     found = [f"broker {node_id} is not registered" for node_id in sorted({*wanted}.difference(known))]
     views = {}
-    answers = await asyncio.gather(*(_view_of(cluster, node_id, timeout_ms) for node_id in known))
+    answers = await asyncio.gather(*(ask_view(cluster, node_id, timeout_ms) for node_id in known))
     for node_id, view in zip(known, answers, strict=True):
-        if isinstance(view, _View):
+        if isinstance(view, BrokerView):
             views[node_id] = view
         else:
             found.append(f"broker {node_id} does not answer ({view})")
     if not views:
         return found
-    found += await _controller_lacks(cluster, views, timeout_ms)
+    found += await find_controller_lacks(cluster, views, timeout_ms)
     first = min(views)
     for node_id, view in views.items():
         found += _differences_between(first, views[first], node_id, view)
     return found + _partitions_lack(views[first], preferred=preferred)
 
 
-async def _view_of(cluster: Cluster, node_id: int, timeout_ms: float) -> _View | Exception:
+async def ask_view(cluster: Cluster, node_id: int, timeout_ms: float) -> BrokerView | Exception:
     """A broker's view, or why it gives none."""
     from ...client import BrokerConnectionError
     from ...protocol import ApiKey
@@ -108,7 +108,7 @@ async def _view_of(cluster: Cluster, node_id: int, timeout_ms: float) -> _View |
         return error
     except TimeoutError:
         return TimeoutError(f"not within {timeout_ms / 1_000:.1f} s")
-    return _View(
+    return BrokerView(
         frozenset(each.node_id for each in answer.brokers),
         answer.controller_id,
         {
@@ -125,7 +125,9 @@ async def _view_of(cluster: Cluster, node_id: int, timeout_ms: float) -> _View |
     )
 
 
-async def _controller_lacks(cluster: Cluster, views: Mapping[int, _View], timeout_ms: float) -> list[str]:
+async def find_controller_lacks(
+    cluster: Cluster, views: Mapping[int, BrokerView], timeout_ms: float
+) -> list[str]:
     """What is amiss with the controller. Brokers of Apache Kafka with KRaft name any broker to clients: there
     the quorum of the controllers is asked, which kohort's brokers and those on ZooKeeper do not have.
     """
@@ -153,7 +155,7 @@ async def _controller_lacks(cluster: Cluster, views: Mapping[int, _View], timeou
     return []
 
 
-def _controllers_differ(views: Mapping[int, _View]) -> list[str]:
+def _controllers_differ(views: Mapping[int, BrokerView]) -> list[str]:
     named: dict[int, list[int]] = defaultdict(list)
     for node_id, view in views.items():
         named[view.controller].append(node_id)
@@ -168,7 +170,7 @@ def _controllers_differ(views: Mapping[int, _View]) -> list[str]:
     return []
 
 
-def _differences_between(first: int, expected: _View, node_id: int, view: _View) -> list[str]:
+def _differences_between(first: int, expected: BrokerView, node_id: int, view: BrokerView) -> list[str]:
     """In what one broker's view differs from that of the first one."""
     found = []
     if view.brokers != expected.brokers:
@@ -184,7 +186,7 @@ def _differences_between(first: int, expected: _View, node_id: int, view: _View)
     return found
 
 
-def _partitions_lack(view: _View, *, preferred: bool) -> list[str]:
+def _partitions_lack(view: BrokerView, *, preferred: bool) -> list[str]:
     found = []
     offline = [key for key, (leader, *_) in view.partitions.items() if leader < 0]
     if offline:

@@ -212,7 +212,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``kohort top``."""
     parser.add_argument(
         "address",
-        type=_address_of,
+        type=metrics_address,
         metavar="HOST:PORT",
         help="the broker's --metrics-port, or a URL: http://HOST:PORT/metrics",
     )
@@ -280,7 +280,7 @@ def _fetch_snapshot(address: str) -> Look:
     """Read a snapshot. Raises OSError, and ValueError for anything but a broker's metrics."""
     import urllib.request  # not above: the help needs no HTTP
 
-    with urllib.request.urlopen(_metrics_url(address), timeout=_TIMEOUT_S) as answer:
+    with urllib.request.urlopen(metrics_url(address), timeout=_TIMEOUT_S) as answer:
         return look_at(str(answer.read(), "utf-8"), time.monotonic())
 
 
@@ -304,14 +304,14 @@ def _draw_screen(before: Look, now: Look, options: argparse.Namespace) -> Group:
     return Group(*tables)
 
 
-def _metrics_url(address: str) -> str:
+def metrics_url(address: str) -> str:
     """The URL of ``HOST:PORT``, with or without a scheme and a path."""
     url = address if "://" in address else f"http://{address}"
     return url if urlsplit(url).path.strip("/") else url.rstrip("/") + "/metrics"
 
 
-def _address_of(text: str) -> str:
-    url = _metrics_url(text)
+def metrics_address(text: str) -> str:
+    url = metrics_url(text)
     try:
         parts = urlsplit(url)
         # a URL has the port of its scheme

@@ -1,0 +1,217 @@
+"""What the metrics of brokers and services tell: kohort's own, and Apache Kafka's under the names that
+Prometheus' JMX exporter gives them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final, NamedTuple, TypeAlias
+
+from .cluster import disk_text, find_ending
+from .problem import Problem
+
+#: By the name of a metric: labels, and the value.
+Samples: TypeAlias = Mapping[str, list[tuple[Mapping[str, str], float]]]
+
+#: An outage of a client that lasts for as long is a problem, in seconds.
+OUTAGE_S: Final = 30.0
+#: Shares of descriptors, and of the memory for requests, that are nearly all.
+_MOST_DESCRIPTORS: Final = 0.8
+_MOST_REQUEST_BYTES: Final = 0.9
+
+_LINE: Final = re.compile(r"([a-zA-Z_:][\w:]*)(?:\{(.*)\})?[ \t]+(\S+)(?:[ \t]+-?\d+)?[ \t]*")
+_LABEL: Final = re.compile(r'([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"')
+_ESCAPED: Final = re.compile(r"\\(.)")
+
+
+def read_samples(text: str) -> dict[str, list[tuple[Mapping[str, str], float]]]:
+    """The samples of a text in Prometheus' format. Raises ValueError for a line that is none."""
+    found: dict[str, list[tuple[Mapping[str, str], float]]] = {}
+    for line in text.splitlines():
+        if not line.strip() or line.startswith("#"):
+            continue
+        match = _LINE.fullmatch(line)
+        if match is None:
+            raise ValueError(f"this is no line of metrics: {line[:100]!r}")
+        name, labels, value = match.groups()
+        read = {key: _ESCAPED.sub(_unescape, raw) for key, raw in _LABEL.findall(labels or "")}
+        found.setdefault(name, []).append((read, float(value)))
+    return found
+
+
+def _unescape(match: re.Match[str]) -> str:
+    return "\n" if match[1] == "n" else match[1]
+
+
+class _Figures:
+    """The metrics of one process, and those of an earlier look at it."""
+
+    def __init__(self, now: Samples, before: Samples | None, about: str, now_s: float) -> None:
+        self._now, self._before = now, before
+        self.about, self.now_s = about, now_s
+
+    def one(self, name: str) -> float | None:
+        """The value of a metric without labels, the sum of one with labels; None if there is none."""
+        rows = self._now.get(name)
+        return None if not rows else sum(value for _, value in rows)
+
+    def rows(self, name: str) -> list[tuple[Mapping[str, str], float]]:
+        """Labels and values."""
+        return self._now.get(name, [])
+
+    def growth(self, name: str) -> float:
+        """How much a counter has grown since the earlier look; 0 without one. After a restart, its value."""
+        if self._before is None or name not in self._before:
+            return 0.0
+        then, now = sum(value for _, value in self._before[name]), self.one(name) or 0.0
+        return now - then if now >= then else now
+
+
+def find_in_metrics(now: Samples, about: str, now_s: float, before: Samples | None = None) -> list[Problem]:
+    """The problems of one process, a broker or a service, which sentences call ``about``. ``now_s`` is the
+    wall clock. ``before`` is an earlier look at the same process, some minutes ago: what has grown since then
+    is told too.
+    """
+    figures = _Figures(now, before, about, now_s)
+    return [problem for find in _FINDERS for problem in find(figures)]
+
+
+def _find_in_disk(of: _Figures) -> Iterator[Problem]:
+    free, total = of.one("kohort_log_dir_free_bytes"), of.one("kohort_log_dir_total_bytes")
+    if of.one("kohort_log_dir_failing"):
+        yield Problem("DiskRefusesWrites", of.about, "its disk is full or fails: it takes no writes")
+    if free is not None and total and free < (of.one("kohort_log_dir_low_bytes") or 0):
+        yield Problem("DiskFills", of.about, disk_text(free, total))
+
+
+def _find_in_certificates(of: _Figures) -> Iterator[Problem]:
+    for labels, end_s in of.rows("kohort_certificate_expiry_timestamp_seconds"):
+        yield from find_ending(f"{of.about} listener {labels.get('listener', '')}", end_s, of.now_s)
+
+
+def _find_in_logins(of: _Figures) -> Iterator[Problem]:
+    for labels, rate in of.rows("kafka_server_socket_server_metrics_failed_authentication_rate"):
+        if rate > 0:
+            text = f"it refuses {rate:.1f} logins a second; its log names users and addresses"
+            yield Problem("LoginsRefused", f"{of.about} listener {labels.get('listener', '')}", text)
+
+
+def _find_in_bounds(of: _Figures) -> Iterator[Problem]:
+    used, most = of.one("process_open_fds"), of.one("process_max_fds")
+    if used is not None and most and used > most * _MOST_DESCRIPTORS:
+        yield Problem("DescriptorsRunOut", of.about, f"{used:,.0f} of {most:,.0f} descriptors are open")
+    held, limit = of.one("kohort_request_bytes_held"), of.one("kohort_request_bytes_limit")
+    if held is not None and limit and held >= limit * _MOST_REQUEST_BYTES:
+        text = f"requests wait: {held / (1 << 20):,.0f} of {limit / (1 << 20):,.0f} MiB for them are taken"
+        yield Problem("RequestsWaitForMemory", of.about, text)
+
+
+def _find_in_session(of: _Figures) -> Iterator[Problem]:
+    if of.one("kohort_zookeeper_connected") == 0:
+        text = "it does not reach ZooKeeper, and leads nothing once its session is over"
+        yield Problem("BrokerWithoutZooKeeper", of.about, text)
+    builds = [labels.get("version", "") or "unknown" for labels, n in of.rows("kohort_cluster_brokers") if n]
+    if len(builds) > 1:
+        yield Problem(
+            "BuildsMixed", "cluster", f"brokers of {len(builds)} builds run: {', '.join(sorted(builds))}"
+        )
+
+
+def _find_old_requests(of: _Figures) -> Iterator[Problem]:
+    found: dict[str, set[str]] = {}
+    for labels, count in of.rows("kafka_network_requestmetrics_deprecatedrequests_total"):
+        if count:
+            folded = {name.lower(): value for name, value in labels.items()}
+            client = (
+                f"{folded.get('clientsoftwarename', '')} {folded.get('clientsoftwareversion', '')}".strip()
+            )
+            found.setdefault(client or "unknown clients", set()).add(folded.get("request", "?"))
+    for client, requests in sorted(found.items()):
+        text = f"{client} sends versions of {', '.join(sorted(requests))} that the next broker does not know"
+        yield Problem("OldRequests", f"{of.about} {client}", text)
+
+
+def _find_in_service(of: _Figures) -> Iterator[Problem]:
+    for labels, live in of.rows("kohort_service_live"):
+        if not live:
+            text = "no record is finished though some wait; /healthz says what stands still"
+            yield Problem("ServiceStandsStill", f"{of.about} group {labels.get('group', '')}", text)
+    for labels, outage_s in of.rows("kohort_client_outage_seconds"):
+        if outage_s > OUTAGE_S:
+            text = f"its client has had no success for {outage_s:,.0f} s; its log names the address"
+            yield Problem("NoBrokerAnswers", f"{of.about} group {labels.get('group', '')}", text)
+    oldest = {labels.get("handler"): age for labels, age in of.rows("kohort_handler_oldest_call_seconds")}
+    for labels, calls in of.rows("kohort_handler_long_calls"):
+        if calls:
+            name = labels.get("handler", "")
+            text = f"{calls:.0f} of its calls hang, one for {oldest.get(name, 0.0):,.0f} s"
+            yield Problem("HandlerHangs", f"{of.about} handler {name}", text)
+
+
+class _Growth(NamedTuple):
+    """A counter that should not grow, by how much it may between two looks, and what it counts."""
+
+    kind: str
+    metric: str
+    most: float
+    words: str
+
+
+_GROWTHS: Final = (
+    _Growth(
+        "OffsetsUnreadable",
+        "kohort_offsets_records_skipped_total",
+        0,
+        "records of the offsets topic cannot be read",
+    ),
+    _Growth(
+        "SessionsExpire",
+        "kafka_server_sessionexpirelistener_zookeeperexpires_total",
+        0,
+        "sessions with ZooKeeper have ended",
+    ),
+    _Growth(
+        "IsrFlaps",
+        "kafka_server_replicamanager_isrshrinks_total",
+        0,
+        "times replicas have left those in sync",
+    ),
+    _Growth(
+        "AssignorFails",
+        "kohort_group_assignor_failures_total",
+        0,
+        "times no assignment could be computed",
+    ),
+    _Growth(
+        "EventLoopBlocked",
+        "kohort_consumer_loop_blocked_seconds_total",
+        5,
+        "seconds its event loop was blocked",
+    ),
+    _Growth("DeadLetters", "kohort_handler_dead_letters_total", 0, "records were set aside"),
+    _Growth("CommitsFail", "kohort_consumer_failed_commits_total", 0, "commits have failed"),
+    _Growth(
+        "RebalancesTooOften", "kafka_consumer_coordinator_rebalance_total", 5, "rebalances were completed"
+    ),
+    _Growth("LocksLost", "kohort_share_locks_lost_total", 0, "locks have ended too early"),
+)
+
+
+def _find_growth(of: _Figures) -> Iterator[Problem]:
+    for each in _GROWTHS:
+        grown = of.growth(each.metric)
+        if grown > each.most:
+            yield Problem(each.kind, of.about, f"{grown:,.0f} {each.words} lately")
+
+
+_FINDERS: Final[tuple[Callable[[_Figures], Iterator[Problem]], ...]] = (
+    _find_in_disk,
+    _find_in_certificates,
+    _find_in_logins,
+    _find_in_bounds,
+    _find_in_session,
+    _find_old_requests,
+    _find_in_service,
+    _find_growth,
+)
