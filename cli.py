@@ -131,6 +131,11 @@ _COMMANDS: Final = {
         "Look at quotas of clients and change them. Works on any broker of Kafka's protocol.",
         ("admin.access.quota_commands", "add_arguments", "run"),
     ),
+    "configs": (
+        "configs of topics, groups and brokers: look at them, set and delete some: on any broker",
+        "Look at configs and change them. Works on any broker of Kafka's protocol.",
+        ("admin.access.config_commands", "add_arguments", "run"),
+    ),
     "problems": (
         "what is wrong with a cluster now, its brokers and services: of any broker",
         "Say what is wrong with a cluster. The exit code is 1 if anything is. Nothing is changed.",

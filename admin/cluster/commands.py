@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..commands import add_commands, reader, run_program, whole
 from ..screen import OK, REFUSED, Screen
+from .features import add_feature_arguments, change_features
 from .reassignment import (
     Moving,
     check_reassign,
@@ -98,6 +99,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_status(command("status", words))
     _add_reassign(command("reassign", "give partitions other replicas; without --execute the plan is shown"))
     _add_elect(command("elect", "let the first replicas lead, where they are in sync and others do"))
+    words = "levels of features, and what a change of them would do; --execute does it"
+    add_feature_arguments(command("features", words))
 
 
 def _add_status(status: argparse.ArgumentParser) -> None:
@@ -267,7 +270,12 @@ async def _elect_leaders(cluster: Cluster, options: argparse.Namespace, screen: 
     return tell_outcomes(screen, done, "elected")
 
 
-_ACTIONS: Final = {"status": _show_status, "reassign": reassign_replicas, "elect": _elect_leaders}
+_ACTIONS: Final = {
+    "status": _show_status,
+    "reassign": reassign_replicas,
+    "elect": _elect_leaders,
+    "features": change_features,
+}
 
 
 # --- requests -----------------------------------------------------------------------------------------------

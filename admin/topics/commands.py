@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ...protocol import JsonObject
 from ..commands import add_commands, reader, run_program, whole
 from ..screen import OK, REFUSED, Screen, ask_agreement, plain
+from .record_deletion import add_deletion_arguments, delete_records
 
 if TYPE_CHECKING:
     from ...client import Cluster
@@ -72,6 +73,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_topics(delete)
     delete.add_argument("--yes", "-y", action="store_true", help="do not ask")
     delete.add_argument("--if-exists", action="store_true", help="a topic that is not there is no error")
+
+    words = "delete the records below an offset or before a time; without --execute the plan is shown"
+    add_deletion_arguments(command("delete-records", words))
 
 
 def _add_topics(parser: argparse.ArgumentParser) -> None:
@@ -223,6 +227,7 @@ _ACTIONS: Final = {
     "create": _create_topics,
     "alter": _alter_topics,
     "delete": _delete_topics,
+    "delete-records": delete_records,
 }
 
 

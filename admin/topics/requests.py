@@ -25,7 +25,8 @@ _TOPIC, _BROKER = 2, 4
 _SET_ON_TOPIC = 1
 #: Operations of IncrementalAlterConfigs.
 _SET, _DELETE = 0, 1
-_SOURCES: Final = {
+#: Where the value of a config comes from, by Kafka's numbers.
+CONFIG_SOURCES: Final = {
     1: "topic",
     2: "broker, dynamic",
     3: "cluster, dynamic",
@@ -192,7 +193,7 @@ async def topic_configs(
                     row.error_code, row.error_message or f"configs of topic {row.resource_name!r}"
                 )
             found[row.resource_name] = [
-                Config(one.name, one.value, _SOURCES.get(one.config_source, "unknown"))
+                Config(one.name, one.value, CONFIG_SOURCES.get(one.config_source, "unknown"))
                 for one in sorted(row.configs, key=lambda one: one.name)
                 if all_configs or one.config_source == _SET_ON_TOPIC
             ]
@@ -206,15 +207,15 @@ async def alter_configs(
 ) -> None:
     """Set configs of a topic; None restores the broker's value. Raises KafkaError, and then sets none."""
     await topic_rows(cluster, [topic])
-    await _set_configs(cluster, None, (_TOPIC, topic), changes, only_ask=only_ask)
+    await set_configs(cluster, None, (_TOPIC, topic), changes, only_ask=only_ask)
 
 
 async def alter_broker_configs(cluster: Cluster, node_id: int, changes: Mapping[str, str | None]) -> None:
     """Set configs of one broker; see ``alter_configs``."""
-    await _set_configs(cluster, node_id, (_BROKER, str(node_id)), changes)
+    await set_configs(cluster, node_id, (_BROKER, str(node_id)), changes)
 
 
-async def _set_configs(
+async def set_configs(
     cluster: Cluster,
     node_id: int | None,
     resource: tuple[int, str],

@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 
 from kohort import cli
-from kohort.admin.access import acl_commands, quota_commands, user_commands
+from kohort.admin.access import acl_commands, config_commands, quota_commands, user_commands
 from kohort.admin.topics import commands as topic_commands
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -32,6 +32,7 @@ def test_every_command_of_the_pages_can_be_typed(line: str) -> None:
         ("acls", acl_commands),
         ("users", user_commands),
         ("quotas", quota_commands),
+        ("configs", config_commands),
     ],
 )
 def test_every_action_is_on_a_page(command: str, module: ModuleType) -> None:
