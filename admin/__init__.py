@@ -8,6 +8,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ..lag import GroupLag, LagTracker, PartitionLag
     from .errors import Outcome
     from .groups.group_admin import GroupAdmin
     from .groups.reset import ResetKind, ResetTo
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "GroupAdmin": "groups.group_admin",
+    # a room of its own
+    **dict.fromkeys(("GroupLag", "LagTracker", "PartitionLag"), ".lag"),
     "Outcome": "errors",
     "ResetKind": "groups.reset",
     "ResetTo": "groups.reset",
@@ -47,12 +50,15 @@ __all__ = [
     "GroupAdmin",
     "GroupDescription",
     "GroupHistory",
+    "GroupLag",
     "HeldBack",
     "HistoryEntry",
+    "LagTracker",
     "ListedGroup",
     "MemberDescription",
     "OffsetChange",
     "Outcome",
+    "PartitionLag",
     "PartitionMove",
     "PartitionOffsets",
     "ResetKind",

@@ -36,10 +36,14 @@ def add_commands(parser: argparse.ArgumentParser) -> Callable[..., argparse.Argu
     return command
 
 
-def add_looks(parser: argparse.ArgumentParser) -> None:
+def add_looks(parser: argparse.ArgumentParser, *, interval_s: float = 1.0) -> None:
     """Arguments of commands that look again and again."""
     parser.add_argument(
-        "--interval", metavar="SECONDS", type=_positive_number, default=1.0, help="(default: %(default)s)"
+        "--interval",
+        metavar="SECONDS",
+        type=_positive_number,
+        default=interval_s,
+        help="(default: %(default)s)",
     )
     parser.add_argument("--count", metavar="N", type=positive_count, help="end after so many looks")
 

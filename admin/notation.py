@@ -74,12 +74,16 @@ def utc(timestamp_ms: int) -> str:
 
 
 def span(duration: int) -> str:
-    """Milliseconds as people read them: ``12 ms``, ``3.4 s``, ``2 min 5 s``."""
+    """Milliseconds as people read them: ``12 ms``, ``3.4 s``, ``2 min 5 s``, ``3 h 4 min``, ``2 d 5 h``."""
     if duration < 1_000:
         return f"{duration} ms"
     if duration < 60_000:
         return f"{duration / 1_000:.1f} s"
-    return f"{duration // 60_000} min {duration % 60_000 // 1_000} s"
+    if duration < _UNITS_MS["h"]:
+        return f"{duration // 60_000} min {duration % 60_000 // 1_000} s"
+    if duration < _UNITS_MS["d"]:
+        return f"{duration // _UNITS_MS['h']} h {duration % _UNITS_MS['h'] // 60_000} min"
+    return f"{duration // _UNITS_MS['d']} d {duration % _UNITS_MS['d'] // _UNITS_MS['h']} h"
 
 
 def bytes_as_json(given: bytes | None) -> object:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from ...lag import GroupLag
 from ...protocol import ErrorCode, KafkaError, UnsupportedVersionError
 from .. import notation
 from ..connection import open_cluster
@@ -17,6 +18,7 @@ from ..errors import Outcome, advise_error
 from ..screen import OK, REFUSED, Screen, plain
 from . import tables
 from .group_admin import GroupAdmin
+from .lag_command import show_lag
 from .reset import ResetTo
 from .results import SHARE, GroupDescription, HeldBack, ResetPlan
 from .watch import watch_group
@@ -33,24 +35,37 @@ async def run_action(options: argparse.Namespace) -> int:
 
 async def _list_groups(admin: GroupAdmin, options: argparse.Namespace, screen: Screen) -> int:
     rows = await admin.list_groups(states=options.states, types=options.types)
+    lag = {each.group: each for each in await admin.lag([row.group for row in rows])} if options.lag else {}
     if screen.as_json:
-        screen.document({"groups": rows})
+        screen.document({"groups": [{**plain(row), **_lag_in_short(lag.get(row.group))} for row in rows]})
     elif rows:
-        screen.show(tables.groups_table(rows))
+        screen.show(tables.groups_table(rows, lag if options.lag else None))
     else:
         screen.remark("no groups")
     return OK
 
 
+def _lag_in_short(found: GroupLag | None) -> dict[str, object]:
+    if found is None:
+        return {}
+    return {"member_count": found.member_count, "records": found.records, "age_ms": found.age_ms}
+
+
 async def _describe_groups(admin: GroupAdmin, options: argparse.Namespace, screen: Screen) -> int:
-    found = (await admin.describe([options.group]))[options.group]
-    if not found.exists:
-        raise advise_error(ErrorCode.GROUP_ID_NOT_FOUND, f"group {options.group!r} does not exist")
+    wanted = options.groups or [row.group for row in await admin.list_groups()]
+    described = await admin.describe(wanted)
+    missing = [group for group, found in described.items() if not found.exists]
+    if len(wanted) == len(missing) == 1:
+        raise advise_error(ErrorCode.GROUP_ID_NOT_FOUND, f"group {wanted[0]!r} does not exist")
+    there = [found for found in described.values() if found.exists]
     if screen.as_json:
-        screen.document(_with_lag(found))
+        rows = [_with_lag(found) for found in there]
+        screen.document(rows[0] if len(options.groups) == 1 else {"groups": rows})
     else:
-        screen.show(*tables.group_report(found))
-    return OK
+        screen.show(*(part for found in there for part in tables.group_report(found)))
+        for group in missing:
+            screen.remark(f"group {group!r} does not exist")
+    return REFUSED if missing and options.groups else OK
 
 
 def _with_lag(found: GroupDescription) -> dict[str, object]:
@@ -193,6 +208,7 @@ def _exit_code_of(outcomes: Collection[Outcome]) -> int:
 ACTIONS: Final[dict[str, Action]] = {
     "list": _list_groups,
     "describe": _describe_groups,
+    "lag": show_lag,
     "timeline": _show_timeline,
     "watch": watch_group,
     "reset-offsets": _reset_offsets,

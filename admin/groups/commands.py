@@ -27,7 +27,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Give ``kohort groups`` its commands."""
     command = add_commands(parser)
     _add_list(command("list", "all groups of all brokers"))
-    command("describe", "a group's state, members, and lag by partition", "group")
+    _add_describe(command("describe", "groups' states, members, and lag by partition"))
+    words = "how far behind groups are, in records and in time, and which are too far"
+    _add_lag(command("lag", words))
     _add_timeline(command("timeline", "a group's last generations: when, why, how long, who moved", "group"))
     watch = command("watch", "a group as it changes, until Ctrl-C", "group")
     add_looks(watch)
@@ -51,6 +53,28 @@ def _add_list(parser: argparse.ArgumentParser) -> None:
             default=[],
             help=f"of {', '.join(known)}",
         )
+    parser.add_argument("--lag", action="store_true", help="also members, unread records, and their age")
+
+
+def _add_describe(parser: argparse.ArgumentParser) -> None:
+    which = parser.add_mutually_exclusive_group(required=True)
+    # with a default it counts as given only where groups are named
+    which.add_argument("groups", metavar="GROUP", nargs="*", default=[])
+    which.add_argument("--all-groups", action="store_true", help="every group of the cluster")
+
+
+def _add_lag(parser: argparse.ArgumentParser) -> None:
+    add: Callable[..., object] = parser.add_argument
+    add("groups", metavar="GROUP", nargs="*", help="(default: all)")
+    add("--partitions", action="store_true", help="a row for each partition")
+    words = "show groups with more than N unread records, and exit with 1 if there are any"
+    add("--over", metavar="N", type=_offset_of, help=words)
+    add("--older-than", metavar="5m", type=reader(notation.duration_ms), help="the same by the oldest's age")
+    looks = parser.add_mutually_exclusive_group()
+    words = "look twice, so long apart: also rates, when groups will have caught up, and what stands still"
+    looks.add_argument("--during", metavar="10s", type=reader(notation.duration_ms), help=words)
+    looks.add_argument("--watch", action="store_true", help="look again and again, until Ctrl-C")
+    add_looks(parser, interval_s=5.0)
 
 
 def _add_timeline(parser: argparse.ArgumentParser) -> None:
@@ -156,4 +180,5 @@ def run(options: argparse.Namespace) -> int:
 
         return asyncio.run(run_action(options))
 
-    return run_program("kohort groups", perform, interrupted=OK if options.action == "watch" else INTERRUPTED)
+    looks_on = options.action == "watch" or getattr(options, "watch", False)
+    return run_program("kohort groups", perform, interrupted=OK if looks_on else INTERRUPTED)

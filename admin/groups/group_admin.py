@@ -10,6 +10,7 @@ from functools import partial
 from typing import Final, Self, TypeVar
 
 from ...client import Cluster, CommittedOffset, ConfigError
+from ...lag import GroupLag
 from ...protocol import ErrorCode, EventName, KafkaError, TopicPartition, UnsupportedVersionError
 from ...spark.status import keep_history
 from ..connection import cluster_of, connect_soon, read_connection
@@ -120,6 +121,19 @@ class GroupAdmin:
         """State, members and lag of each group. One that does not exist has the state "Dead"."""
         wanted = list(dict.fromkeys(groups))
         return dict(zip(wanted, await self._call_each(wanted, self._describe_one), strict=True))
+
+    @with_advice
+    async def lag(self, groups: Iterable[str] | None = None) -> list[GroupLag]:
+        """How far behind these groups are, or all, by name: in records, and as the age of the oldest unread
+        one. Few requests, however many groups there are; what is wrong with one group is its ``error``.
+
+        Rates, when a group will have caught up and what stands still follow from several looks:
+        ``LagTracker.track`` takes each, and returns it with them. The age of records needs the right to READ
+        their topic.
+        """
+        from .lag import measure_lag  # as ``history``
+
+        return await measure_lag(self._cluster, None if groups is None else list(groups))
 
     async def _describe_one(self, group: str) -> GroupDescription:
         description = await requests.describe_group(self._cluster, group)

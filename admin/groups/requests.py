@@ -221,7 +221,7 @@ def _description_of(row: DescribedGroup, coordinator: Coordinator) -> GroupDescr
             member.group_instance_id or None,
             member.client_id,
             member.client_host,
-            _read_assignment(member.member_assignment) if readable else None,
+            read_assignment(member.member_assignment) if readable else None,
         )
         for member in row.members
     ]
@@ -240,7 +240,8 @@ def _description_of(row: DescribedGroup, coordinator: Coordinator) -> GroupDescr
     )
 
 
-def _read_assignment(data: bytes | None) -> tuple[TopicPartition, ...] | None:
+def read_assignment(data: bytes | None) -> tuple[TopicPartition, ...] | None:
+    """The partitions of a consumer's assignment, in order; None if the bytes are none."""
     try:
         return tuple(sorted(decode_assignment(data or b"").partitions))
     except MalformedMessageError:

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from ...lag import GroupLag
 from ...protocol import SHARE_EVENTS, TopicPartition
 from .. import notation
 from ..errors import Outcome
@@ -30,15 +31,35 @@ if TYPE_CHECKING:
 _NAMES_SHOWN: Final = 6
 
 
-def groups_table(rows: Iterable[ListedGroup]) -> Table:
-    """Return the table of ``kohort groups list``."""
+def groups_table(rows: Iterable[ListedGroup], lag: Mapping[str, GroupLag] | None = None) -> Table:
+    """Return the table of ``kohort groups list``; with their lag, if that was asked for."""
+    headings = ["GROUP", "STATE", "PROTOCOL TYPE", "TYPE", "COORDINATOR"]
     return table(
-        ["GROUP", "STATE", "PROTOCOL TYPE", "TYPE", "COORDINATOR"],
+        headings if lag is None else [*headings, "MEMBERS", "LAG", "OLDEST"],
         (
-            (row.group, row.state, row.protocol_type or None, row.group_type, f"node {row.coordinator}")
+            (
+                row.group,
+                row.state,
+                row.protocol_type or None,
+                row.group_type,
+                f"node {row.coordinator}",
+                *(() if lag is None else lag_cells(lag.get(row.group))),
+            )
             for row in rows
         ),
     )
+
+
+def lag_cells(found: GroupLag | None) -> tuple[int | None, int | None, str | None]:
+    """Members of a group, its unread records, and the age of the oldest."""
+    return (
+        (None, None, None) if found is None else (found.member_count, found.records, age_text(found.age_ms))
+    )
+
+
+def age_text(age_ms: int | None) -> str | None:
+    """An age; None where nothing is unread, or that is not known."""
+    return notation.span(age_ms) if age_ms else None
 
 
 def group_report(found: GroupDescription) -> list[object]:

@@ -95,6 +95,10 @@ def test_what_is_shown_as_a_time_can_be_typed_as_one(timestamp_ms: int) -> None:
         (59_900, "59.9 s"),
         (60_000, "1 min 0 s"),
         (125_000, "2 min 5 s"),
+        (3_599_999, "59 min 59 s"),
+        (3_600_000, "1 h 0 min"),
+        (86_399_999, "23 h 59 min"),
+        (9 * 86_400_000 + 7_200_000, "9 d 2 h"),
     ],
 )
 def test_spans(duration: int, shown: str) -> None:
