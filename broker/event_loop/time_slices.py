@@ -23,8 +23,8 @@ WORK_SLICE_S = 0.001
 class Slices:
     """The slices of one request about very many items."""
 
-    def __init__(self, slice_s: float = SLICE_S) -> None:
-        self._slice_s = slice_s
+    def __init__(self, slice_s: float | None = None) -> None:
+        self._slice_s = SLICE_S if slice_s is None else slice_s
         self._clock = SURROUNDINGS.get().work_clock
         self._begun_s = self._clock()
         #: Whether other work has run meanwhile.

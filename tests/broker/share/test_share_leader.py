@@ -208,7 +208,7 @@ def test_changes_made_during_a_write_go_together_in_the_next() -> None:
 def test_other_work_runs_while_very_many_ranges_are_acknowledged_and_stored(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(time_slices.Slices.__init__, "__defaults__", (-1.0,))
+    monkeypatch.setattr(time_slices, "SLICE_S", -1.0)
     types, turns = [ACCEPT, RELEASE] * 2_000, 0
 
     async def count_turns() -> None:
