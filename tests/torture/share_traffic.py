@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
+from typing import TypeAlias
 
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError as ClientError
@@ -26,6 +28,7 @@ from kohort.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
 )
 from kohort.protocol.messages.share_group_describe import ShareGroupDescribeRequest
+from tests.torture.share_consumer import ConsumerProcess
 from tests.torture.share_ledger import Place, ShareLedger
 from tests.torture.share_members import ConfluentMember, WireMember, accept_all
 
@@ -34,6 +37,8 @@ PARTITIONS = 3
 _LIMIT = 5
 _GROUP_RESOURCE, _SET = 32, 0
 _PATIENCE_S = 60.0
+
+Member: TypeAlias = WireMember | ConfluentMember | ConsumerProcess
 
 #: Of brokers: heartbeats, locks and sessions are short.
 SHARE_SETTINGS = {
@@ -48,15 +53,27 @@ SHARE_SETTINGS = {
 
 
 class ShareTraffic:
-    """A producer of each partition, and members of the group: ``wire`` ones, and ``confluent`` ones."""
+    """A producer of each partition, and members of the group: ``wire`` ones, ``confluent`` ones, and
+    processes with the share consumer as it ships, ``consumers``. The topic has so many ``replicas``.
+    """
 
-    def __init__(self, bootstrap: str, *, wire: int = 3, confluent: int = 0, seed: int = 1) -> None:
+    def __init__(
+        self,
+        bootstrap: str,
+        *,
+        wire: int = 3,
+        confluent: int = 0,
+        consumers: int = 0,
+        replicas: int = 3,
+        seed: int = 1,
+    ) -> None:
         self.ledger = ShareLedger(_LIMIT)
         self.produced: set[Place] = set()
         self._bootstrap = bootstrap
-        self._counts = wire, confluent
+        self._counts = wire, confluent, consumers
+        self._replicas = replicas
         self._rng = random.Random(seed)
-        self._members: list[WireMember | ConfluentMember] = []
+        self._members: list[Member] = []
         self._enough = asyncio.Event()
 
     async def __aenter__(self) -> ShareTraffic:
@@ -73,12 +90,13 @@ class ShareTraffic:
         )
         await self._sender.start()
         self._tasks = [asyncio.create_task(self._send(index)) for index in range(PARTITIONS)]
-        wire, confluent = self._counts
+        wire, confluent, consumers = self._counts
         self._members += [self._make(WireMember) for _ in range(wire)]
         self._members += [self._make(ConfluentMember) for _ in range(confluent)]
+        self._members += [self._make(ConsumerProcess) for _ in range(consumers)]
         return self
 
-    def _make(self, make: type[WireMember | ConfluentMember]) -> WireMember | ConfluentMember:
+    def _make(self, make: type[Member]) -> Member:
         return make(self._bootstrap, QUEUE, TOPIC, self.ledger, self._rng.getrandbits(32))
 
     async def __aexit__(
@@ -94,8 +112,8 @@ class ShareTraffic:
     async def _prepare(self) -> None:
         """Create the topic, and have the group begin with the first record."""
         cluster = self._cluster
-        configs = [CreatableTopicConfig("min.insync.replicas", "2")]
-        topic = CreatableTopic(TOPIC, PARTITIONS, 3, configs=configs)
+        configs = [CreatableTopicConfig("min.insync.replicas", str(max(1, self._replicas - 1)))]
+        topic = CreatableTopic(TOPIC, PARTITIONS, self._replicas, configs=configs)
         made = await cluster.request(None, ApiKey.CREATE_TOPICS, CreateTopicsRequest([topic], 10_000))
         assert [each.error_code for each in made.topics] == [0], made
         row = AlterableConfig("share.auto.offset.reset", _SET, "earliest")
@@ -113,12 +131,23 @@ class ShareTraffic:
                 self.produced.add(Place(sent.partition, sent.offset))
             await asyncio.sleep(0.005)
 
-    async def replace_member(self) -> None:
-        """One of the members of ours ends as by kill -9, and another one comes."""
-        member = self._rng.choice([each for each in self._members if isinstance(each, WireMember)])
+    async def replace_member(self, member: Member | None = None) -> None:
+        """A member, or one of those of ours, ends as by kill -9, and another one comes."""
+        ours = [each for each in self._members if not isinstance(each, ConfluentMember)]
+        member = member or self._rng.choice(ours)
         await member.end()
         self._members.remove(member)
-        self._members.append(self._make(WireMember))
+        self._members.append(self._make(type(member)))
+
+    def consumers(self) -> list[ConsumerProcess]:
+        """The processes with the share consumer."""
+        return [each for each in self._members if isinstance(each, ConsumerProcess)]
+
+    async def replace_closed(self, member: ConsumerProcess) -> None:
+        """A process closes its consumer in good order, and another one comes."""
+        await member.close()
+        self._members.remove(member)
+        self._members.append(self._make(ConsumerProcess))
 
     async def goes_on(self, count: int = 100) -> float:
         """Wait until so many more records are produced, and so many more are done, some of each partition;
@@ -193,11 +222,16 @@ class ShareTraffic:
             await asyncio.sleep(backoff.delay_ms(3) / 1_000)
             lags = await self._read_lags()
         # the last answers may be on their way
-        while self.ledger.lost(self.produced) and time.monotonic() - begun < _PATIENCE_S:  # noqa: ASYNC110
+        while self._is_open() and time.monotonic() - begun < _PATIENCE_S:  # noqa: ASYNC110
             await asyncio.sleep(0.1)
         self._check_members()
+        twice = self.ledger.handled_twice()
+        assert not twice, f"{len(twice)}: {twice[:5]}"
         lost = self.ledger.lost(self.produced)
         assert not lost, f"{len(lost)} records, as {[(one, self.ledger.fates.get(one)) for one in lost[:5]]}"
+
+    def _is_open(self) -> bool:
+        return bool(self.ledger.lost(self.produced) or self.ledger.handled_twice())
 
     async def _read_lags(self) -> dict[int, int]:
         """How many records of each partition are not done, as far as a broker tells."""
@@ -220,7 +254,8 @@ class ShareTraffic:
         """What has happened, in numbers."""
         ledger = self.ledger
         unknown = sum(fate.done_at is None and fate.maybe_done for fate in ledger.fates.values())
+        ends = Counter(str(handling.end) for handling in ledger.handlings())
         return (
             f"{len(self.produced)} records, {ledger.deliveries} deliveries, {ledger.done} answered as done, "
-            f"{unknown} of which the answer did not come"
+            f"{unknown} of which the answer did not come{f'; share consumers: {dict(ends)}' if ends else ''}"
         )

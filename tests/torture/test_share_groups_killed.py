@@ -37,7 +37,7 @@ class Faults:
     """Brokers by what they do for the group, and what happens to them."""
 
     def __init__(self, running: dict[int, BrokerProcess], cluster: Cluster, traffic: ShareTraffic) -> None:
-        self._running, self._cluster, self._traffic = running, cluster, traffic
+        self._running, self._cluster, self.traffic = running, cluster, traffic
 
     async def find(self, part: str) -> int:
         """The broker that has this part for the first partition."""
@@ -112,13 +112,13 @@ class Faults:
         await self.whole()
 
     async def replace_member(self) -> None:
-        await self._traffic.replace_member()
+        await self.traffic.replace_member()
 
     def summary(self) -> str:
-        return self._traffic.summary()
+        return self.traffic.summary()
 
     async def goes_on(self, what: str) -> None:
-        print(f"{what}: goes on after {await self._traffic.goes_on():.1f} s")
+        print(f"{what}: goes on after {await self.traffic.goes_on():.1f} s")
 
     async def whole(self) -> None:
         """Wait until all replicas are in sync: the next fault may take any broker."""
