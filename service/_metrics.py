@@ -120,6 +120,13 @@ def metric_families(now: Snapshot) -> Iterator[_Family]:
             (),
             [([], now.outage_s)],
         ),
+        (
+            "kohort_consumer_loop_blocked_seconds",
+            "Seconds in which the event loop was blocked",
+            True,
+            (),
+            [([], now.counters.blocked_seconds)],
+        ),
         ("kohort_consumer_state", "1 for the state of the member", False, ("state",), [([now.state], 1)]),
     )
     yield from _of_consumer_group(now.counters) if now.locks is None else _of_share_group(now.locks)
@@ -148,13 +155,6 @@ def _of_consumer_group(seen: ServiceCounters) -> Iterator[_Family]:
         (f"{kafka}rebalance_latency", "Seconds in rebalances", True, (), [([], seen.rebalance_seconds)]),
         (f"{kafka}commit", "Commits acknowledged", True, (), [([], seen.commits)]),
         (f"{kafka}last_rebalance_seconds_ago", "Seconds since the last rebalance", False, (), last),
-        (
-            "kohort_consumer_loop_blocked_seconds",
-            "Seconds in which the event loop was blocked",
-            True,
-            (),
-            [([], seen.blocked_seconds)],
-        ),
         ("kohort_consumer_failed_commits", "Commits that failed", True, (), [([], seen.failed_commits)]),
         ("kohort_consumer_lost_partitions", "Partitions lost", True, (), [([], seen.lost_partitions)]),
         ("kohort_consumer_offset_resets", "Positions that were reset", True, ("topic",), resets),

@@ -17,9 +17,10 @@ from ...client.pool import SURROUNDINGS
 from ...client.waiting import Backoff, Signal, now_ms
 from ...protocol import AcknowledgeType, KohortError, TopicPartition
 from ..errors import ForkedError
-from ..event_lines import EventLines
-from ..events import BrokerUnavailable, ConsumerFailed, Event, EventLog
+from ..event_lines import EventLines, tell_blocked_loop
+from ..events import BrokerUnavailable, ConsumerFailed, Event, EventLog, LoopBlocked
 from ..reading.user_decoders import Decoder, decode_data, make_decoder
+from ..run.watchdogs import LoopWatch
 from .config import share_consumer_config
 from .event_lines import line_of_share
 from .events import LockLost, ShareAssignmentChanged
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 
 #: Time for a close in which nothing answers.
 CLOSE_TIMEOUT_MS = 30_000.0
+#: An event loop that is late by so much counts as blocked, in ms: the time between a consumer's heartbeats.
+_LATE_MS = 3_000.0
 #: A reader that never has to wait lets other tasks run after this long.
 _TURN_S = 0.002
 
@@ -90,6 +93,11 @@ class ShareConsumer:
         self._most_bytes = 0
         self._error: Exception | None = None
         self._tasks: list[asyncio.Task[None]] = []
+        self._loop_watch = LoopWatch(
+            _LATE_MS,
+            blocked=lambda late_ms, what: self._publish_event(LoopBlocked(late_ms, what)),
+            blocking=lambda late_ms, what: tell_blocked_loop(settings.group, late_ms, what),
+        )
         self._loop: asyncio.AbstractEventLoop | None = None
         #: Whom its records tell what becomes of them.
         self._judge: Judge = self
@@ -161,7 +169,10 @@ class ShareConsumer:
             await self.cluster.close()
             raise
         self.cluster.refused = self._on_failure
-        for job in (self._member.run(), self._exchange.run(), self._exchange.watch_topics()):
+        jobs = [self._member.run(), self._exchange.run(), self._exchange.watch_topics()]
+        if SURROUNDINGS.get().in_thread is None:
+            jobs.append(self._loop_watch.run())
+        for job in jobs:
             task = asyncio.create_task(job, name=f"kohort share consumer {self.config.group}")
             task.add_done_callback(self._on_task_ended)
             self._tasks.append(task)

@@ -6,6 +6,7 @@ Covers: consumer/share/consumer.py.
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Any
 
 import pytest
@@ -14,10 +15,12 @@ from kohort.client import ConfigError, ConsumerClosedError
 from kohort.client.waiting import now_ms
 from kohort.consumer import ShareConsumer
 from kohort.consumer.errors import ForkedError
+from kohort.consumer.events import LoopBlocked
 from kohort.consumer.share.records import RecordLock, ShareRecord, WrongConsumerError
 from kohort.protocol import AcknowledgeType
 from tests.consumer.share.records import PLACE
 from tests.consumer.virtual_time import run_in_virtual_time
+from tests.waiting import until
 
 
 def consumer_of(*topics: str) -> ShareConsumer:
@@ -37,6 +40,33 @@ async def test_a_record_whose_lock_ended_while_it_waited_is_given_back_and_not_d
     assert await consumer.getmany(timeout_ms=0) == [fresh]
     assert late.verdict is AcknowledgeType.RELEASE
     assert (consumer.state.locked, consumer.state.unanswered) == (1, 1)
+
+
+async def test_what_blocks_the_event_loop_is_named_while_it_lasts_and_an_event_afterwards(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("kohort.consumer.share.consumer._LATE_MS", 20.0)
+    consumer = ShareConsumer("orders", bootstrap="localhost:1", group="billing")
+
+    async def connect() -> None: ...
+
+    async def hold_up() -> None:
+        """Block the loop until that is told."""
+        ends = time.monotonic() + 60
+        while "hold_up (test_consumer.py:" not in caplog.text and time.monotonic() < ends:
+            time.sleep(0.001)  # noqa: ASYNC251 - this is the fault
+
+    monkeypatch.setattr(consumer.cluster, "connect", connect)
+    told: list[object] = []
+    consumer.events.listen(told.append)
+    await consumer.start()
+    try:
+        await asyncio.sleep(0.05)
+        await asyncio.create_task(hold_up())
+        await until(lambda: any(isinstance(each, LoopBlocked) and "hold_up" in each.by for each in told))
+    finally:
+        await consumer.close(timeout_ms=1)
+    assert "group billing: the event loop has been blocked by " in caplog.text
 
 
 def record_of(consumer: ShareConsumer, offset: int = 0) -> ShareRecord:
