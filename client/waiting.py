@@ -54,7 +54,10 @@ class Signal:
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.waiters[waiter] = None
         try:
-            async with asyncio.timeout(None if timeout_ms is None else max(timeout_ms, 0.0) / 1000):
+            if timeout_ms is None:
+                await waiter
+                return True
+            async with asyncio.timeout(max(timeout_ms, 0.0) / 1000):
                 await waiter
         except TimeoutError:
             return False

@@ -17,7 +17,7 @@ from ...protocol import AcknowledgeType, KohortError, TopicPartition
 from ..errors import ForkedError
 from ..events import EventLog
 from .consumer import CLOSE_TIMEOUT_MS, ShareConsumer, ShareConsumerStatus
-from .locks import say_once
+from .locks import already_said, say_once
 from .records import ShareRecord, own_records
 
 if TYPE_CHECKING:
@@ -50,9 +50,10 @@ class BlockingShareConsumer:
         self._consumer.take_verdicts(self)
         self._thread: LoopThread | None = None
         #: Of what something was said that the loop has not taken, and whether it is about to.
-        self._said: deque[ShareRecord] = deque()
+        self._said: list[ShareRecord] = []
         self._scheduled = False
-        #: Two threads say nothing of one record. A signal's handler may interrupt the thread that holds it.
+        #: Held to say something: two threads say nothing of one record, and nothing of a list that the
+        #: loop has taken. A signal's handler may interrupt the thread that holds it.
         self._saying = threading.RLock()
         #: What the loop has handed over, and nobody has got so far.
         self._ahead: deque[ShareRecord] = deque()
@@ -117,8 +118,10 @@ class BlockingShareConsumer:
                 clock = self._require_thread().loop.time
                 while ahead:
                     record = ahead.popleft()
-                    if self._is_locked(record, clock()):
+                    if (lock := record.lock) is not None and lock.deadline_ms > clock() * 1000:
                         yield record
+                    else:
+                        self._refuse_late(record)
 
     def batches(self, max_records: int | None = None) -> Iterator[list[ShareRecord]]:
         """As ShareConsumer.batches."""
@@ -151,24 +154,22 @@ class BlockingShareConsumer:
     def _take_ahead(self, most: int) -> list[ShareRecord]:
         """Take up to so many records whose locks have not ended meanwhile."""
         found: list[ShareRecord] = []
-        now = self._require_thread().loop.time()
+        now = self._require_thread().loop.time() * 1000
         while len(found) < most:
             try:
                 record = self._ahead.popleft()
             except IndexError:
                 break
-            if self._is_locked(record, now):
+            if (lock := record.lock) is not None and lock.deadline_ms > now:
                 found.append(record)
+            else:
+                self._refuse_late(record)
         return found
 
-    def _is_locked(self, record: ShareRecord, now: float) -> bool:
-        """Whether the lock of a record that waited has not ended meanwhile. If it has, it is given back."""
-        if (lock := record.lock) is None:
-            return False
-        if lock.deadline_ms > now * 1000:
-            return True
-        record.release()
-        return False
+    def _refuse_late(self, record: ShareRecord) -> None:
+        """Give back a record that has waited until its lock ended."""
+        if record.lock is not None:
+            record.release()
 
     def decode(self, record: ShareRecord) -> Any:
         """As ShareConsumer.decode; it needs no running consumer."""
@@ -200,26 +201,42 @@ class BlockingShareConsumer:
             self._call(self._consumer.renew, chosen)
 
     def _say(self, records: ShareRecord | Iterable[ShareRecord], verdict: AcknowledgeType) -> None:
-        for record in own_records(records, self):
-            self.acknowledge(record, verdict)
+        chosen = own_records(records, self)
+        thread = self._require_started()
+        with self._saying:
+            try:
+                for record in chosen:
+                    say_once(record, verdict)
+                    self._said.append(record)
+            finally:
+                self._have_said_taken(thread)
 
     def acknowledge(self, record: ShareRecord, verdict: AcknowledgeType) -> None:
         """Queue what a record says of itself. The loop takes it a little later, and others with it."""
-        thread = self._require_started()
         with self._saying:
-            say_once(record, verdict)
-        self._said.append(record)
-        if not self._scheduled:
+            if not self._scheduled:
+                thread = self._require_started()
+                say_once(record, verdict)
+                self._said.append(record)
+                self._have_said_taken(thread)
+            elif record.verdict is None:
+                record.verdict = verdict
+                self._said.append(record)
+            else:
+                raise already_said(record)
+
+    def _have_said_taken(self, thread: LoopThread) -> None:
+        if self._said and not self._scheduled:
             self._scheduled = True
             with suppress(RuntimeError):  # the loop has ended, and with it the locks
                 thread.loop.call_soon_threadsafe(thread.loop.call_later, _TAKEN_AFTER_S, self._take_said)
 
     def _take_said(self) -> None:
         """On the loop: queue what was said."""
-        # first, so that what is said from here on is scheduled again
-        self._scheduled = False
-        said = self._said
-        self._consumer.queue_verdicts(said.popleft() for _ in range(len(said)))
+        with self._saying:
+            # what is said from here on is scheduled again
+            said, self._said, self._scheduled = self._said, [], False
+        self._consumer.queue_verdicts(said)
 
     def flush(self, timeout_ms: float | None = None) -> dict[ShareRecord, KohortError | None]:
         """As ShareConsumer.flush."""

@@ -364,7 +364,7 @@ class ShareExchange:
         if size >= self.config.fetch_max_bytes or (room * 2 < limit and buffered):
             return 0
         free = most - self.locks.count(self.locks.held) - self._asked_for
-        self._turns = self._turns or free <= 0
+        self._turns = self._turns or free <= 0 < room
         return min(room, free)
 
     def _pause_ms(self, node: int) -> float | None:
