@@ -47,6 +47,26 @@ def datetime_ms(text: str) -> int:
     return since_ms
 
 
+def moment_ms(text: str, now_ms: int, *, is_end: bool = False) -> int:
+    """A time in the past: ``yesterday`` and ``today`` (their end in UTC with ``is_end``, else their
+    beginning), so long ago (``24h``), or ISO 8601.
+    """
+    word, day = text.strip().lower(), _UNITS_MS["d"]
+    if word in ("today", "yesterday"):
+        midnight = now_ms // day * day - (day if word == "yesterday" else 0)
+        return midnight + day - 1 if is_end else midnight
+    try:
+        return max(0, now_ms - duration_ms(text))
+    except ValueError:
+        pass
+    try:
+        return datetime_ms(text)
+    except ValueError:
+        raise ValueError(
+            f"{text!r} is no time: write yesterday, 24h, or ISO 8601 such as 2026-02-03T04:05:06Z"
+        ) from None
+
+
 def topic_partitions(texts: list[str]) -> dict[str, list[int]]:
     """``orders`` (all partitions) or ``orders:0,3``. An empty list means all; all wins over numbers."""
     topics: dict[str, list[int]] = {}

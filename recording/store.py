@@ -158,13 +158,14 @@ def read_group(
     from_ms: int,
     until_ms: int,
     *,
-    scopes: Sequence[str] = ("",),
+    scopes: Sequence[str] | None = ("",),
     limit: int = 1_000,
     before: tuple[int, int] | None = None,
     only_lasting: bool = False,
 ) -> GroupRecording:
     """Read what is recorded of a group from ``from_ms`` until ``until_ms``: the newest ``limit`` rows, those
-    before the row with this time and number. Raises sqlite3.Error.
+    before the row with this time and number. It was watched where one of ``scopes`` was; None: where any was.
+    Raises sqlite3.Error.
     """
     connection = open_readable(folder)
     try:
@@ -260,14 +261,14 @@ def _thin_out(found: list[_Point]) -> list[_Point]:
 
 
 def _read_spans(
-    connection: sqlite3.Connection, scopes: Sequence[str], from_ms: int, until_ms: int
+    connection: sqlite3.Connection, scopes: Sequence[str] | None, from_ms: int, until_ms: int
 ) -> tuple[Stretch, ...]:
-    marks = ", ".join("?" * len(scopes))
+    of_scopes = "" if scopes is None else f" WHERE scope IN ({', '.join('?' * len(scopes))})"
     found = connection.execute(
         "SELECT from_ms, until FROM (SELECT from_ms, coalesce(until_ms, alive_ms) AS until"
-        f" FROM spans JOIN runs ON runs.id = run_id WHERE scope IN ({marks}))"
+        f" FROM spans JOIN runs ON runs.id = run_id{of_scopes})"
         " WHERE until >= ? AND from_ms <= ? ORDER BY from_ms",
-        (*scopes, from_ms, until_ms),
+        (*(scopes or ()), from_ms, until_ms),
     )
     return tuple(Stretch(*row) for row in found)
 

@@ -20,14 +20,30 @@ from . import tables
 from .group_admin import GroupAdmin
 from .lag_command import show_lag
 from .reset import ResetTo
-from .results import SHARE, GroupDescription, HeldBack, ResetPlan
+from .results import (
+    SHARE,
+    Coordinator,
+    GroupDescription,
+    GroupHistory,
+    HeldBack,
+    ResetPlan,
+    TimeStretch,
+)
 from .watch import watch_group
+
+#: Generations that a timeline shows, and most of a stretch of time.
+_GENERATIONS: Final = 20
+_MOST_GENERATIONS: Final = 10_000
+#: Most events that are read of a recording.
+_MOST_EVENTS: Final = 100_000
 
 Action = Callable[[GroupAdmin, argparse.Namespace, Screen], Awaitable[int]]
 
 
 async def run_action(options: argparse.Namespace) -> int:
     """Connect and run the command."""
+    if options.action == "timeline" and options.record is not None:
+        return _show_recorded(options)
     screen = Screen(as_json=options.json)
     async with open_cluster(options, "kohort-admin") as cluster:
         return await ACTIONS[options.action](GroupAdmin.on_cluster(cluster), options, screen)
@@ -74,43 +90,100 @@ def _with_lag(found: GroupDescription) -> dict[str, object]:
 
 async def _show_timeline(admin: GroupAdmin, options: argparse.Namespace, screen: Screen) -> int:
     now = (await admin.describe([options.group]))[options.group]
+    stretch = _stretch_of(options)
     history = await admin.history(
         options.group,
-        options.limit,
+        _limit_of(options),
         max_offsets=options.max_offsets,
         progress=screen.progress,
         every_move=options.html is not None,
+        stretch=stretch,
+        every_event=options.events or options.html is not None or now.group_type == SHARE,
     )
     if now.group_type == SHARE:
-        # entries are in order: those of the coordinator, then those of the leaders between them
+        from .history.recorded import cut_entries, merge_entries
+
         told = await admin.share_events(options.group)
-        entries = sorted((*history.entries, *told), key=lambda entry: entry.timestamp_ms)
-        history = replace(history, entries=tuple(entries))
+        entries = cut_entries(merge_entries(history.entries, told), stretch or TimeStretch())
+        history = replace(history, entries=entries)
     if not (now.exists or history.generations or history.entries):
         raise advise_error(ErrorCode.GROUP_ID_NOT_FOUND, f"group {options.group!r} does not exist")
-    if options.html is not None:
-        from ..pages.lanes import lanes_of
-        from ..pages.lanes_page import page
-
-        text = page(lanes_of(now, history, round(time.time() * 1_000)))
-        try:
-            Path(options.html).write_text(text, "utf-8")
-        except OSError as error:
-            raise OSError(error.errno, error.strerror, options.html) from None  # a full disk names no file
-        screen.remark(f"the picture is in {options.html}")
+    _write_page(options, screen, now, history)
     waits, unknown = await _held_back(admin, now)
     if screen.as_json:
         screen.document({**plain(history), "now": {**_with_lag(now), "held_back": waits}})
         return OK
-    if options.events:
-        screen.show(*tables.events(history.entries))
-    else:
-        screen.show(*tables.timeline(history))
-        screen.show(*tables.share_events(history.entries, options.limit))
+    _show_history(options, screen, history)
     screen.show(*tables.members_now(now), *tables.held_back(waits or ()))
     for words in (*history.unknown, *now.notes, *unknown):
         screen.remark(words)
     return OK
+
+
+def _show_recorded(options: argparse.Namespace) -> int:
+    """Show the timeline of a group from a recording in a folder; no broker is asked. Raises ConfigError."""
+    from .history.generations import FROM_RECORDING, from_events
+    from .history.recorded import read_folder, with_what_is_missing
+
+    screen, limit = Screen(as_json=options.json), _limit_of(options)
+    stretch = _stretch_of(options)
+    only_lasting = not (options.events or options.html)
+    past = read_folder(
+        options.record,
+        options.group,
+        stretch or TimeStretch(),
+        limit if only_lasting else _MOST_EVENTS,
+        only_lasting=only_lasting,
+    )
+    told = from_events(options.group, past.entries, limit, FROM_RECORDING)
+    history = with_what_is_missing(told, past, stretch, round(time.time() * 1_000))
+    state = "Unknown: read from a recording"
+    now = GroupDescription(options.group, state, "", "", None, Coordinator(-1, "-", 0), ())
+    _write_page(options, screen, now, history)
+    if screen.as_json:
+        screen.document(plain(history))
+        return OK
+    _show_history(options, screen, history)
+    for words in history.unknown:
+        screen.remark(words)
+    return OK
+
+
+def _limit_of(options: argparse.Namespace) -> int:
+    if options.limit is not None:
+        return int(options.limit)
+    return _GENERATIONS if _stretch_of(options) is None else _MOST_GENERATIONS
+
+
+def _stretch_of(options: argparse.Namespace) -> TimeStretch | None:
+    if options.since is None and options.until is None:
+        return None
+    return TimeStretch(options.since or 0, -1 if options.until is None else options.until)
+
+
+def _show_history(options: argparse.Namespace, screen: Screen, history: GroupHistory) -> None:
+    if options.events:
+        screen.show(*tables.events(history.entries))
+    else:
+        screen.show(*tables.timeline(history))
+        screen.show(*tables.share_events(history.entries, _limit_of(options)))
+
+
+def _write_page(
+    options: argparse.Namespace, screen: Screen, now: GroupDescription, history: GroupHistory
+) -> None:
+    """Write the picture, if it is wanted."""
+    if options.html is None:
+        return
+    from ..pages.lanes import lanes_of
+    from ..pages.lanes_page import page
+
+    text = page(lanes_of(now, history, round(time.time() * 1_000)))
+    try:
+        Path(options.html).write_text(text, "utf-8")
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, options.html) from None  # a full disk names no file
+    screen.remark(f"the picture is in {options.html}")
 
 
 async def _held_back(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
@@ -82,8 +83,18 @@ def _add_timeline(parser: argparse.ArgumentParser) -> None:
         "--limit",
         metavar="N",
         type=positive_count,
-        default=20,
-        help="generations to show (default: %(default)s)",
+        help="generations to show (default: 20; with --since or --until 10000)",
+    )
+    now_ms = round(time.time() * 1_000)
+    for flags, dest, words in (
+        (("--since", "--from"), "since", "yesterday, 24h, or an ISO time (UTC if it has no offset)"),
+        (("--until", "--to"), "until", "the same"),
+    ):
+        moment = partial(notation.moment_ms, now_ms=now_ms, is_end=dest == "until")
+        help_text = f"only what ended {dest} then: {words}"
+        parser.add_argument(*flags, dest=dest, metavar="TIME", type=reader(moment), help=help_text)
+    parser.add_argument(
+        "--record", metavar="DIR", help="from the recording of kohort ui in this folder; no broker is asked"
     )
     parser.add_argument(
         "--events", action="store_true", help="every event, not only generations (kohort brokers)"

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Final, Self, TypeVar
 
-from ...client import Cluster, CommittedOffset, ConfigError
+from ...client import BrokerConnectionError, Cluster, CommittedOffset, ConfigError
 from ...lag import GroupLag
 from ...protocol import ErrorCode, EventName, KafkaError, TopicPartition, UnsupportedVersionError
 from ...spark.status import keep_history
@@ -27,6 +27,7 @@ from .results import (
     ListedGroup,
     Progress,
     ResetPlan,
+    TimeStretch,
 )
 from .share_groups import (
     alter_share_offsets,
@@ -38,6 +39,9 @@ from .share_groups import (
 
 T = TypeVar("T")
 Item = TypeVar("Item")
+
+#: Events of each generation that are asked for.
+_EVENTS_OF_GENERATION: Final = 50
 
 #: Groups that are requested at the same time.
 _AT_ONCE: Final = 16
@@ -304,23 +308,25 @@ class GroupAdmin:
         max_offsets: int = MAX_OFFSETS,
         progress: Progress | None = None,
         every_move: bool = False,
+        stretch: TimeStretch | None = None,
+        every_event: bool = False,
     ) -> GroupHistory:
         """The group's last generations and, on a kohort broker, all its events with their causes.
 
-        ``limit`` counts generations. On other brokers up to ``max_offsets`` offsets of ``__consumer_offsets``
-        are read backwards, and ``progress`` is called. A broker's events list only the first moves of a
-        generation; with ``every_move`` the others are read from the topic too.
+        ``limit`` counts generations. A kohort broker tells what it remembers, and what it has recorded: the
+        events of generations, with ``every_event`` all. On other brokers up to ``max_offsets`` offsets of
+        ``__consumer_offsets`` are read backwards, and ``progress`` is called. A broker's events list only the
+        first moves of a generation; with ``every_move`` the others are read from the topic too. Only what
+        ended in ``stretch`` is told.
         """
         # they read records of the log: most commands start without the code for it
         from .history import generations, group_records
 
         kept = await self._ask_events(group, -1)
-        told = None if kept is None else generations.from_events(group, kept.entries, limit)
-        if (
-            told is not None
-            and generations.is_whole(told, limit)
-            and not (every_move and generations.is_shortened(told))
-        ):
+        told, since_ms, is_whole = None, None, False
+        if kept is not None:
+            told, since_ms, is_whole = await self._recall(group, kept, limit, stretch, every_event)
+        if told is not None and is_whole and not (every_move and generations.is_shortened(told)):
             return told
         try:
             past = await group_records.read_past(self._cluster, group, limit + 1, max_offsets, progress)
@@ -328,15 +334,59 @@ class GroupAdmin:
         except KafkaError as error:
             if told is None:
                 raise
-            return replace(told, unknown=(f"older generations cannot be read: {error}",))
+            return replace(told, unknown=(*told.unknown, f"older generations cannot be read: {error}"))
         recorded = generations.from_records(group, past, limit, now)
-        if kept is None or told is None:
+        if stretch is not None:
+            recorded = generations.cut_to(recorded, stretch, limit)
+        if told is None:
             return recorded
         if every_move:
             told = generations.with_every_move(told, recorded)
-        if generations.is_whole(told, limit):
+        if is_whole:
             return told
-        return generations.with_records(told, recorded, limit, kept.since_ms)
+        return generations.with_records(told, recorded, limit, since_ms)
+
+    async def _recall(
+        self,
+        group: str,
+        kept: requests.KeptEvents,
+        limit: int,
+        stretch: TimeStretch | None,
+        every_event: bool,
+    ) -> tuple[GroupHistory, int | None, bool]:
+        """What brokers remember and have recorded of a group, since when they do, if they say, and whether
+        records of the log have nothing to add.
+        """
+        from .history import generations, recorded
+
+        told = generations.from_events(group, kept.entries, limit)
+        if stretch is None and generations.is_whole(told, limit):
+            return told, kept.since_ms, True
+        wanted = stretch or TimeStretch()
+        try:
+            past = await recorded.ask_recordings(
+                self._cluster,
+                group,
+                wanted,
+                limit * _EVENTS_OF_GENERATION if every_event else limit,
+                only_lasting=not every_event,
+            )
+        except (KafkaError, BrokerConnectionError) as error:
+            told = replace(told, unknown=(f"what was recorded cannot be read: {error}",))
+            return generations.cut_to(told, wanted, limit), kept.since_ms, False
+        if not past.is_recording:
+            return generations.cut_to(told, wanted, limit), kept.since_ms, False
+        entries = recorded.cut_entries(recorded.merge_entries(past.entries, kept.entries), wanted)
+        told = recorded.with_what_is_missing(
+            generations.from_events(group, entries, limit), past, stretch, round(time.time() * 1_000)
+        )
+        is_whole = generations.is_whole(told, limit)
+        if stretch is not None:
+            is_whole = is_whole or past.events_from_ms <= stretch.from_ms
+        since_ms = kept.since_ms
+        if since_ms is not None:
+            since_ms = min(since_ms, *(each.from_ms for each in past.watched), since_ms)
+        return told, since_ms, is_whole and (not told.gaps or len(told.generations) >= limit)
 
     @with_advice
     async def events(self, group: str, after: int = -1) -> list[HistoryEntry] | None:

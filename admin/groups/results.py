@@ -306,11 +306,33 @@ class Generation:
         return (self.partitions_moved or 0) <= sum(move.to_owner is not None for move in self.moves)
 
 
+class TimeStretch(NamedTuple):
+    """A stretch of time; ``until_ms`` -1: until now."""
+
+    from_ms: int = 0
+    until_ms: int = -1
+
+    def has(self, timestamp_ms: int) -> bool:
+        """Return whether a time is in it."""
+        return self.from_ms <= timestamp_ms and (self.until_ms < 0 or timestamp_ms <= self.until_ms)
+
+
+class LagPoint(NamedTuple):
+    """The lag of a group at a time: unread ``records``, and since when the oldest waits. None: unknown."""
+
+    timestamp_ms: int
+    records: int | None = None
+    age_ms: int | None = None
+    members: int | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class GroupHistory:
-    """History of a group. ``source`` is "coordinator" (events with causes) or "offsets topic" (records).
+    """History of a group. ``source`` is "coordinator" (events with causes), "offsets topic" (records), or
+    "recording" (a folder).
 
     ``unknown`` says in words what this source lacks. ``entries`` and ``generations`` are oldest first.
+    ``gaps`` are stretches in which nobody recorded, ``lag`` the lags that were recorded, oldest first.
     """
 
     group: str
@@ -318,3 +340,5 @@ class GroupHistory:
     entries: tuple[HistoryEntry, ...]
     generations: tuple[Generation, ...]
     unknown: tuple[str, ...] = ()
+    gaps: tuple[TimeStretch, ...] = ()
+    lag: tuple[LagPoint, ...] = ()

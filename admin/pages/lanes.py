@@ -11,11 +11,19 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from ...protocol import CauseKind, EventName, TopicPartition
 from .. import notation
-from ..groups.results import SHARE, Generation, GroupDescription, GroupHistory, HistoryEntry
+from ..groups.results import (
+    SHARE,
+    Generation,
+    GroupDescription,
+    GroupHistory,
+    HistoryEntry,
+    TimeStretch,
+)
 from ..tables import clean, short
 
 #: Indexes of a span's owner that stand for no owner.
@@ -29,6 +37,10 @@ MOST_LANES: Final = 5_000
 
 #: Most points of lag that are kept. When there are more, every second one of the older half goes.
 MOST_SAMPLES: Final = 600
+
+#: Looks that have to be missing, and the time, for a gap between two samples.
+_MANY_LOOKS: Final = 3
+_LONG_MS: Final = 15_000
 
 #: An id that the coordinator or a consumer generated (KIP-848): it means nothing to people.
 _MADE_UP: Final = re.compile(
@@ -80,7 +92,7 @@ class Sample(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Lanes:
     """The picture of a group. ``since_ms`` is the time before which nothing is known, ``hidden`` the number
-    of partitions that it leaves out, ``names`` what people call owners.
+    of partitions that it leaves out, ``names`` what people call owners. In ``gaps`` nobody looked.
     """
 
     now: GroupDescription
@@ -93,6 +105,7 @@ class Lanes:
     unknown: tuple[str, ...]
     samples: tuple[Sample, ...] = ()
     hidden: int = 0
+    gaps: tuple[TimeStretch, ...] = ()
     names: Mapping[str, str] = field(default_factory=dict)
 
     def name(self, owner: str | None) -> str:
@@ -119,6 +132,7 @@ class Lanes:
                 [row.generation, row.timestamp_ms, row.duration_ms, headline(row)] for row in self.generations
             ],
             "lag": self.samples,
+            "gaps": [*self.gaps, *gaps_of_samples(self.samples)],
             "total": self.now.total_lag,
         }
 
@@ -153,6 +167,8 @@ def lanes_of(
     began = [row.timestamp_ms - (row.duration_ms or 0) for row in generations[:1]]
     first_ms = min([*began, now_ms if since_ms is None else since_ms])
     changes, barriers = _changes_of(row for row in generations if not row.shared)
+    gaps = [gap for gap in history.gaps if gap.until_ms > first_ms]
+    barriers += [at_ms for gap in gaps for at_ms in gap if at_ms > first_ms]
     lags = {TopicPartition(row.topic, row.partition): row.lag for row in now.partitions}
     places = sorted({*changes, *lags, *(owned or ())})
     numbers: dict[str, int] = {}
@@ -176,8 +192,9 @@ def lanes_of(
         tuple(generations),
         history.entries,
         history.unknown,
-        tuple(samples),
+        tuple(samples) or _samples_of(history),
         len(places) - len(lanes),
+        tuple(gaps),
         {row.id: row.name for row in owners},
     )
 
@@ -244,6 +261,21 @@ def _name_owners(ids: Collection[str], people: Mapping[str, Person]) -> tuple[Ow
             name = client if counts[client] == 1 else f"{client} {made_up[:6]}"
         rows.append(Owner(owner, name, host))
     return tuple(rows)
+
+
+def _samples_of(history: GroupHistory) -> tuple[Sample, ...]:
+    return tuple(Sample(each.timestamp_ms, each.records) for each in history.lag if each.records is not None)
+
+
+def gaps_of_samples(samples: Sequence[Sample]) -> list[TimeStretch]:
+    """Stretches in which nobody looked at the lag: much longer than the time between other looks."""
+    found = []
+    spacings = [after[0] - before[0] for before, after in pairwise(samples)]
+    for index, spacing in enumerate(spacings):
+        near = max([*spacings[max(0, index - 1) : index], *spacings[index + 1 : index + 2]], default=0)
+        if near and spacing > max(_MANY_LOOKS * near, _LONG_MS):
+            found.append(TimeStretch(samples[index].timestamp_ms, samples[index + 1].timestamp_ms))
+    return found
 
 
 def keep_sample(samples: list[Sample], sample: Sample) -> None:

@@ -307,13 +307,29 @@
         make("svg:text", { class: "label", x: this.width - 6, y: 20, "text-anchor": "end" }, brief(newest)));
       if (seen.length > 1) {
         const points = seen.map(([at, value]) => `${Math.max(this.x(at), this.left).toFixed(1)},${(LAG - 4 - (value / most) * (LAG - 20)).toFixed(1)}`);
-        const first = Math.max(this.x(seen[0][0]), this.left), end = Math.min(this.x(seen.at(-1)[0]), this.width - RIGHT);
-        parts.push(make("svg:polygon", { class: "area", points: `${first},${LAG - 4} ${points.join(" ")} ${end},${LAG - 4}` }),
+        parts.push(...this.areas(seen, points),
+          ...(this.model.gaps ?? []).filter(([from, to]) => to > this.view.from && from < this.view.to).map(([from, to]) => {
+            const left = Math.max(this.x(from), this.left), right = Math.min(this.x(to), this.width - RIGHT);
+            return make("svg:rect", { class: "unknown", x: left, y: 24, width: Math.max(right - left, 1), height: LAG - 28 });
+          }),
           make("svg:text", { x: this.left - 6, y: 20, "text-anchor": "end" }, brief(most)), make("svg:text", { x: this.left - 6, y: LAG - 4, "text-anchor": "end" }, "0"));
       } else {
         parts.push(make("svg:text", { x: this.left, y: 20 }, this.model.live ? "drawn from now on, while somebody looks" : "only as it is now; kohort ui draws it over time"));
       }
       this.lag.replaceChildren(...parts);
+    }
+
+    // An area for each stretch in which somebody looked: between two samples with a gap the lag is not known.
+    areas(seen, points) {
+      const parts = [[]];
+      seen.forEach(([at], i) => {
+        const gap = i && (this.model.gaps ?? []).some(([from, to]) => from < at && to > seen[i - 1][0]);
+        if (gap) parts.push([]);
+        parts.at(-1).push(points[i]);
+      });
+      const x = (point) => point.split(",")[0];
+      return parts.map((part) => make("svg:polygon", { class: "area",
+        points: `${x(part[0])},${LAG - 4} ${part.join(" ")} ${x(part.at(-1))},${LAG - 4}` }));
     }
 
     point(e) {

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kohort.admin.notation import datetime_ms, duration_ms, span, topic_partitions, utc
+from kohort.admin.notation import datetime_ms, duration_ms, moment_ms, span, topic_partitions, utc
 
 HOUR = 3_600_000
 
@@ -103,3 +103,17 @@ def test_what_is_shown_as_a_time_can_be_typed_as_one(timestamp_ms: int) -> None:
 )
 def test_spans(duration: int, shown: str) -> None:
     assert span(duration) == shown
+
+
+def test_a_moment_is_a_day_so_long_ago_or_a_time() -> None:
+    noon = datetime_ms("2026-11-28T12:00:00Z")
+    for text, begin, end in (
+        ("yesterday", "2026-11-27T00:00:00Z", "2026-11-27T23:59:59.999Z"),
+        (" Today", "2026-11-28T00:00:00Z", "2026-11-28T23:59:59.999Z"),
+        ("24h", "2026-11-27T12:00:00Z", "2026-11-27T12:00:00Z"),
+        ("2026-11-01", "2026-11-01T00:00:00Z", "2026-11-01T00:00:00Z"),
+    ):
+        assert moment_ms(text, noon) == datetime_ms(begin)
+        assert moment_ms(text, noon, is_end=True) == datetime_ms(end)
+    with pytest.raises(ValueError, match="'soon' is no time: write yesterday, 24h, or ISO 8601"):
+        moment_ms("soon", noon)

@@ -14,12 +14,20 @@ from typing import Final
 from ....offsets_topic import ConsumerGroupRecord, GroupDeleted, GroupStored
 from ....protocol import EventName, JsonObject, MalformedMessageError, TopicPartition, decode_assignment
 from ..requests import CONSUMER
-from ..results import SHARE, Generation, GroupDescription, GroupHistory, HistoryEntry, PartitionMove
+from ..results import (
+    SHARE,
+    Generation,
+    GroupDescription,
+    GroupHistory,
+    HistoryEntry,
+    PartitionMove,
+    TimeStretch,
+)
 from .epochs import DEAD, EpochLog, EpochMember
 from .group_records import StoredPast, StoredRecord
 from .moves import Owned, compose_moves, moves_between
 
-FROM_COORDINATOR, FROM_RECORDS = "coordinator", "offsets topic"
+FROM_COORDINATOR, FROM_RECORDS, FROM_RECORDING = "coordinator", "offsets topic", "recording"
 
 #: What records do not tell, whichever broker wrote them.
 _CLASSIC_LACK: Final = "why a generation began, and how long it took, cannot be known"
@@ -39,28 +47,46 @@ def is_whole(told: GroupHistory, limit: int) -> bool:
 def with_records(
     told: GroupHistory, recorded: GroupHistory, limit: int, kept_since_ms: int | None = None
 ) -> GroupHistory:
-    """Fill in older generations, of which there are no events. Those since ``kept_since_ms``, when the broker
-    began to keep events of the group, have made way for newer events; None if it does not say since when.
+    """Fill in older generations, of which there are no events, and those of gaps, in which nobody kept any.
+    Those since ``kept_since_ms``, when the broker began to keep events of the group, have made way for newer
+    events; None if it does not say since when.
     """
     first = told.generations[0] if told.generations else None
-    older = [row for row in recorded.generations if first is None or _is_before(row, first)]
-    if not older:
+
+    def is_in_gap(row: Generation) -> bool:
+        return any(gap.has(row.timestamp_ms) for gap in told.gaps)
+
+    filled = [
+        row for row in recorded.generations if first is None or _is_before(row, first) or is_in_gap(row)
+    ]
+    if not filled:
         return told
-    generations = (*older, *told.generations)[-limit:]
-    filled = generations[: max(0, len(generations) - len(told.generations))]
-    dropped = sum(kept_since_ms is not None and row.timestamp_ms >= kept_since_ms for row in filled)
+    generations = sorted((*filled, *told.generations), key=lambda row: row.timestamp_ms)[-limit:]
+    filled = [row for row in filled if row in generations]
+    missed = sum(map(is_in_gap, filled))
+    dropped = sum(
+        kept_since_ms is not None and row.timestamp_ms >= kept_since_ms and not is_in_gap(row)
+        for row in filled
+    )
     earlier = "ended before the broker began to keep this group's history"
     if kept_since_ms is None:
         earlier += ", or are no longer in it"
     remarks = tuple(
         f"{count} of these generations {words}: they are told from records, which do not have every cause"
         for count, words in (
-            (len(filled) - dropped, earlier),
+            (len(filled) - dropped - missed, earlier),
+            (missed, "ended while nobody recorded this group"),
             (dropped, "are no longer in the broker's history, which keeps the newest events of a group only"),
         )
         if count
     )
-    return replace(told, generations=generations, unknown=remarks)
+    return replace(told, generations=tuple(generations), unknown=(*told.unknown, *remarks))
+
+
+def cut_to(history: GroupHistory, stretch: TimeStretch, limit: int) -> GroupHistory:
+    """The last ``limit`` generations of a stretch of time."""
+    rows = [row for row in history.generations if stretch.has(row.timestamp_ms)]
+    return replace(history, generations=tuple(rows[-limit:]))
 
 
 def is_shortened(told: GroupHistory) -> bool:
@@ -105,13 +131,15 @@ def _is_before(row: Generation, told: Generation) -> bool:
     return row.timestamp_ms <= began_ms and row.generation != told.generation
 
 
-def from_events(group: str, entries: Iterable[HistoryEntry], limit: int) -> GroupHistory:
+def from_events(
+    group: str, entries: Iterable[HistoryEntry], limit: int, source: str = FROM_COORDINATOR
+) -> GroupHistory:
     """History from a coordinator's events, cut to the last ``limit`` generations."""
     kept = tuple(entries)
     generations = tuple(
         _generation_from(entry) for entry in kept if entry.kind == EventName.REBALANCE_COMPLETED
     )
-    return GroupHistory(group, FROM_COORDINATOR, kept, generations[-limit:])
+    return GroupHistory(group, source, kept, generations[-limit:])
 
 
 def _generation_from(entry: HistoryEntry) -> Generation:

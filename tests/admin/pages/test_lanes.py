@@ -14,13 +14,16 @@ from kohort.admin import (
     PartitionMove,
     PartitionOffsets,
 )
+from kohort.admin.groups.results import LagPoint, TimeStretch
 from kohort.admin.pages.lanes import (
     MOST_LANES,
     MOST_SAMPLES,
+    UNKNOWN,
     Lanes,
     Person,
     Sample,
     cause,
+    gaps_of_samples,
     headline,
     held_up_by,
     keep_sample,
@@ -160,6 +163,7 @@ def test_the_document_is_what_the_script_reads() -> None:
         "lanes": [["orders", 0, None, ((1_000, 0),)]],
         "generations": [[3, 1_000, None, "x\ufffd[2J joined; 1 moved"]],
         "lag": (Sample(9, 2),),
+        "gaps": [],
         "total": None,
     }
 
@@ -206,3 +210,34 @@ def test_who_held_a_rebalance_up_is_told() -> None:
         "pod-1 gave up its partitions after 1.5 s",
         "member m did not rejoin within 60.0 s",
     ]
+
+
+def test_lanes_are_unknown_in_gaps_and_known_around_them() -> None:
+    rows = (generation(3, 1_000, (0, None, "a")), generation(9, 8_000, (0, "b", "a")))
+    history = GroupHistory("billing", "coordinator", (), rows, gaps=(TimeStretch(2_000, 5_000),))
+    found = lanes_of(group(member("a", 0)), history, 10_000)
+    names = [row.id for row in found.owners]
+    [lane] = found.lanes
+    assert [(start, owner if owner < 0 else names[owner]) for start, owner in lane.spans] == [
+        (1_000, "a"),
+        (2_000, UNKNOWN),
+        (5_000, "b"),
+        (8_000, "a"),
+    ]
+    assert found.document()["gaps"] == [TimeStretch(2_000, 5_000)]
+
+
+def test_lag_is_unknown_where_nobody_looked_for_much_longer_than_usual() -> None:
+    steady = [Sample(60_000 * at, 1) for at in range(10)]
+    assert gaps_of_samples(steady) == []
+    # old samples are thinned out
+    assert gaps_of_samples([*(Sample(600_000 * at - 3_000_000, 1) for at in range(5)), *steady]) == []
+    later = [Sample(each.timestamp_ms + 7_200_000, 1) for each in steady]
+    assert gaps_of_samples([*steady, *later]) == [TimeStretch(540_000, 7_200_000)]
+    assert gaps_of_samples([Sample(0, 1), Sample(10**9, 2)]) == []
+
+
+def test_lags_of_a_recording_are_drawn() -> None:
+    lag = (LagPoint(1_000, 5, 7), LagPoint(2_000))
+    history = GroupHistory("billing", "recording", (), (), lag=lag)
+    assert lanes_of(group(), history, 10_000).samples == (Sample(1_000, 5),)
