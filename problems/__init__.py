@@ -6,11 +6,13 @@ rule for Prometheus and an entry in the runbook of the same name.
 
 from .cluster import BrokerSeen, ClusterSeen, PartitionSeen, find_in_cluster
 from .exposition import Samples, find_in_metrics, read_samples
+from .groups import OLD_MS, find_in_groups
 from .kinds import KINDS, PAGE, WARN, Kind, Severity
 from .problem import Problem, keep_since, most_severe_first
 
 __all__ = [
     "KINDS",
+    "OLD_MS",
     "PAGE",
     "WARN",
     "BrokerSeen",
@@ -21,6 +23,7 @@ __all__ = [
     "Samples",
     "Severity",
     "find_in_cluster",
+    "find_in_groups",
     "find_in_metrics",
     "keep_since",
     "most_severe_first",

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final, NamedTuple, TypeAlias
 
 from .cluster import disk_text, find_ending
+from .groups import find_behind
 from .problem import Problem
 
 #: By the name of a metric: labels, and the value.
@@ -149,6 +150,17 @@ def _find_in_service(of: _Figures) -> Iterator[Problem]:
             yield Problem("HandlerHangs", f"{of.about} handler {name}", text)
 
 
+def _find_in_lag(of: _Figures) -> Iterator[Problem]:
+    records, ages, standing = (
+        {labels.get("group", ""): value for labels, value in of.rows(f"kohort_group_lag_{name}")}
+        for name in ("records", "seconds", "standing_seconds")
+    )
+    for group in {**ages, **standing}:
+        yield from find_behind(
+            group, records.get(group, 0), ages.get(group, 0) * 1_000, standing.get(group, 0) * 1_000
+        )
+
+
 class _Growth(NamedTuple):
     """A counter that should not grow, by how much it may between two looks, and what it counts."""
 
@@ -213,5 +225,6 @@ _FINDERS: Final[tuple[Callable[[_Figures], Iterator[Problem]], ...]] = (
     _find_in_session,
     _find_old_requests,
     _find_in_service,
+    _find_in_lag,
     _find_growth,
 )

@@ -55,6 +55,8 @@ KINDS: Final = {
         Kind("ServiceDown", PAGE),
         Kind("ServiceStandsStill", PAGE),
         Kind("NoBrokerAnswers", PAGE),
+        Kind("GroupStandsStill", PAGE),
+        Kind("GroupBehind", WARN),
         Kind("HandlerHangs", WARN),
         Kind("EventLoopBlocked", WARN),
         Kind("DeadLetters", WARN),

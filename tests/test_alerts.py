@@ -45,7 +45,10 @@ def shares() -> dict[str, set[str]]:
     return {name + "_total" * counter: {"group", *ADDED} for name, _, counter, _, _ in metric_families(now)}
 
 
-KNOWN: Final = {"brokers": of_brokers() | FOREIGN, "services": shares() | of_services() | FOREIGN}
+KNOWN: Final = {
+    "brokers": of_brokers() | FOREIGN,
+    "services": of_brokers() | shares() | of_services() | FOREIGN,
+}
 RULES: Final = [(part, rule) for part in KNOWN for rule in rules_of(part)]
 
 

@@ -17,6 +17,7 @@ from ...problems import (
     Problem,
     Samples,
     find_in_cluster,
+    find_in_groups,
     find_in_metrics,
     most_severe_first,
     read_samples,
@@ -37,7 +38,7 @@ _MIN_IN_SYNC: Final = "min.insync.replicas"
 
 
 async def find_problems(cluster: Cluster, timeout_ms: float = _ANSWER_MS) -> list[Problem]:
-    """What is wrong with brokers and partitions, the most severe first. Raises KafkaError,
+    """What is wrong with brokers, partitions and groups, the most severe first. Raises KafkaError,
     AuthenticationError, and BrokerConnectionError if no broker answers.
     """
     await cluster.metadata([])
@@ -49,7 +50,16 @@ async def find_problems(cluster: Cluster, timeout_ms: float = _ANSWER_MS) -> lis
     brokers = await asyncio.gather(*(_look_at_broker(cluster, node_id, errors) for node_id in known))
     lacking = await _lacking_partitions(cluster, views)
     state = ClusterSeen(brokers, lacking, await _controller_trouble(cluster, views, timeout_ms))
-    return most_severe_first(find_in_cluster(state, time.time()))
+    return most_severe_first([*find_in_cluster(state, time.time()), *await _find_behind(cluster, errors)])
+
+
+async def _find_behind(cluster: Cluster, errors: Mapping[int, str]) -> list[Problem]:
+    """The groups that are behind. Not while a broker does not answer: it would be waited for."""
+    if errors:
+        return []
+    from ..groups.lag import measure_lag
+
+    return find_in_groups(await measure_lag(cluster))
 
 
 async def _look_at_broker(cluster: Cluster, node_id: int, errors: Mapping[int, str]) -> BrokerSeen:

@@ -84,6 +84,22 @@ def told(text: str, before: str | None = None) -> list[tuple[str, str, str]]:
             "no record is finished though some wait",
         ),
         (
+            [
+                'kohort_group_lag_records{group="billing"} 1200',
+                'kohort_group_lag_seconds{group="billing"} 301',
+                'kohort_group_lag_standing_seconds{group="billing"} 300',
+            ],
+            "GroupBehind",
+            "group billing",
+            "1,200 records are unread, the oldest for 301 s",
+        ),
+        (
+            ['kohort_group_lag_standing_seconds{group="billing"} 301'],
+            "GroupStandsStill",
+            "group billing",
+            "no offset of a partition has moved for 301 s",
+        ),
+        (
             ['kohort_client_outage_seconds{group="billing"} 31'],
             "NoBrokerAnswers",
             "group billing",

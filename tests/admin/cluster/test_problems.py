@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -18,6 +18,7 @@ import trustme
 
 from kohort.admin.cluster.problems import find_problems
 from kohort.client import Cluster
+from kohort.consumer import AsyncGroupConsumer
 from kohort.testing import RunningCluster, running_broker, running_cluster
 from tests.admin.conftest import Ran, ran
 
@@ -169,7 +170,28 @@ def test_the_certificate_that_a_broker_shows_is_looked_at(tmp_path: Path) -> Non
 
 
 @pytest.mark.kafka
-async def test_brokers_of_any_make_are_asked(bootstrap: str) -> None:
-    async with Cluster(bootstrap) as client:
-        found = [each for each in await find_problems(client) if each.kind != "DiskFills"]
-    assert found == []
+async def test_brokers_of_any_make_are_asked_and_groups_that_are_behind_are_told(
+    bootstrap: str,
+    new_topic: Callable[..., str],
+    group: Callable[[str], str],
+    produce: Callable[..., None],
+    member: Callable[..., Awaitable[AsyncGroupConsumer]],
+) -> None:
+    topic, name = new_topic("jobs", partitions=1), group("slow")
+    produce(topic, {0: 3})
+
+    async def told() -> list[str]:
+        async with Cluster(bootstrap) as client:
+            found = await find_problems(client)
+        assert {each.kind for each in found} <= {"DiskFills", "GroupBehind"}
+        return [each.text for each in found if each.about == f"group {name}"]
+
+    consumer = await member(topic, group=name, enable_auto_commit=False)
+    records = await consumer.getmany(max_records=3, timeout_ms=30_000)
+    consumer.done(records[0])
+    await consumer.commit()
+    (behind,) = await told()
+    assert behind.startswith("2 records are unread, the oldest for ")
+    consumer.done_all(records[1:])
+    await consumer.commit()
+    assert await told() == []
