@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from .metadata.cluster_node import ClusterNode
     from .replicas.replicas import MovingShards, Replicas
     from .reporting.group_recording import GroupEventRecorder
+    from .reporting.lag_recording import LagRecorder
 
 #: How long a broker that stops waits for others to take over leadership, in seconds.
 _LEAVE_S = 30.0
@@ -168,6 +169,12 @@ class BrokerAssembly:
             self._start_replicated(opened.cluster)
         self._background = Background(opened.topics, settings, now_ms)
         self.lag = LagSampler(self.node)
+        self._lag_recorder: LagRecorder | None = None
+        if self._recording is not None:
+            from .reporting.lag_recording import LagRecorder
+
+            self._lag_recorder = LagRecorder(self._recording.recorder)
+            self.lag.listeners.append(self._lag_recorder.note_look)
 
     def _open_metadata(
         self,
@@ -421,6 +428,8 @@ class BrokerAssembly:
             await self.node.scram_users.add_missing_shared(self.node.settings.kohort_scram_users)
         self._background.start()
         self.node.metrics.start()
+        if self._lag_recorder is not None:
+            self.lag.start(self._lag_recorder.every_ms)
 
     def _note_event(self, event: CoordinatorEvent) -> None:
         self._count_event(event)
@@ -488,6 +497,8 @@ class BrokerAssembly:
         await self.transactions.stop()
         self.share_states.stop()
         await self.coordinator.stop()
+        if self._lag_recorder is not None:
+            self._lag_recorder.flush()
         if self._recording is not None:
             await asyncio.to_thread(self._recording.recorder.close)
         await self._background.stop()

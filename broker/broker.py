@@ -235,7 +235,7 @@ class Broker:
         await listener.start()
         self.metrics_port = listener.port
         self._metrics_listener = listener
-        parts.lag.start()
+        parts.lag.start(self.settings.kohort_lag_interval_ms, at_once=True)
 
     def _require_running(self) -> BrokerAssembly:
         assert self._parts is not None, "the broker is not started"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -93,15 +94,22 @@ class LagSampler:
         self._oldest: dict[tuple[TopicPartition, UUID | None], dict[int, Looked]] = defaultdict(dict)
         self._topic_ids: dict[str, UUID | None] = {}
         self._slices = Slices(WORK_SLICE_S)
+        self._every_s = math.inf
         self._task: asyncio.Task[None] | None = None
 
     def __repr__(self) -> str:
         return f"<LagSampler: {len(self.figures.groups)} groups>"
 
-    def start(self) -> None:
-        """Begin to look at intervals, if the settings say so. Safe to call again."""
-        if self._task is None and self._node.settings.kohort_lag_interval_ms:
-            self._task = asyncio.create_task(self._look_again())
+    def start(self, every_ms: int, *, at_once: bool = False) -> None:
+        """Look every so many milliseconds, first now or after that time; not if the settings want no looks.
+        Who asks for more frequent looks than there are gets them.
+        """
+        if not self._node.settings.kohort_lag_interval_ms:
+            return
+        if self._task is not None:
+            self._task.cancel()
+        self._every_s = min(every_ms / 1_000, self._every_s)
+        self._task = asyncio.create_task(self._look_again(0.0 if at_once else self._every_s))
 
     async def stop(self) -> None:
         """Look no more."""
@@ -109,15 +117,15 @@ class LagSampler:
             self._task.cancel()
             await asyncio.wait([self._task])
 
-    async def _look_again(self) -> None:
+    async def _look_again(self, pause_s: float) -> None:
         while True:
+            await asyncio.sleep(pause_s)
             work_s = self.figures.work_s
             try:
                 await self.look()
             except Exception:  # whatever it is: the figures grow old, and the next look may succeed
                 log.exception("the lag of groups could not be looked at")
-            work_s = self.figures.work_s - work_s
-            await asyncio.sleep(max(self._node.settings.kohort_lag_interval_ms / 1_000, _REST * work_s))
+            pause_s = max(self._every_s, _REST * (self.figures.work_s - work_s))
 
     async def look(self) -> None:
         """Look once."""

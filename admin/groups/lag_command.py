@@ -28,7 +28,7 @@ async def show_lag(admin: GroupAdmin, options: argparse.Namespace, screen: Scree
     """Look once or more often, and show each look. The exit code says whether a group is further behind than
     it may be, or could not be asked, at the last look.
     """
-    tracker, began = LagTracker(), time.monotonic()
+    tracker, began_ms = LagTracker(), 0
     looks = options.count if options.watch else 2 if options.during else 1
     look, code = 0, OK
     while looks is None or look < looks:
@@ -42,12 +42,13 @@ async def show_lag(admin: GroupAdmin, options: argparse.Namespace, screen: Scree
                 raise
             screen.remark(str(error))
             continue
+        look_ms = max((group.timestamp_ms for group in found), default=0)
+        began_ms = began_ms or look_ms
         over = [group for group in found if is_over(group, options.over, options.older_than)]
         code = REFUSED if over or any(group.error for group in found) else OK
         if options.watch or look == looks:
             shown = over if options.over is not None or options.older_than is not None else found
-            elapsed_ms = round((time.monotonic() - began) * 1_000) if look > 1 else None
-            _show_look(screen, options, shown, found, elapsed_ms)
+            _show_look(screen, options, shown, found, look_ms - began_ms)
     return code
 
 
@@ -63,7 +64,7 @@ def _show_look(
     options: argparse.Namespace,
     shown: Sequence[GroupLag],
     found: Sequence[GroupLag],
-    elapsed_ms: int | None,
+    elapsed_ms: int,
 ) -> None:
     if screen.as_json:
         rows = [as_plain(group) for group in shown]
@@ -132,14 +133,11 @@ def _partition_table(groups: Sequence[GroupLag]) -> Table:
     )
 
 
-def _standing_rows(groups: Iterable[GroupLag], elapsed_ms: int | None) -> Iterator[tuple[object, ...]]:
+def _standing_rows(groups: Iterable[GroupLag], elapsed_ms: int) -> Iterator[tuple[object, ...]]:
     """What has stood still for some time, a row for each owner; nothing after a single look."""
-    if elapsed_ms is None:
-        return
-    for group in groups:
+    for group in groups if elapsed_ms else ():
         by_owner: dict[tuple[str, ...], list[PartitionLag]] = {}
-        # clocks of the looks differ by what the requests take
-        for row in group.standing(min(_STANDING_MS, elapsed_ms // 2)):
+        for row in group.standing(min(_STANDING_MS, elapsed_ms)):
             by_owner.setdefault(row.members, []).append(row)
         for members, rows in by_owner.items():
             yield (

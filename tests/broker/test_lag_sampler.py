@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from kohort.lag.unread import BEYOND_END
 from kohort.log import PartitionLog
 from kohort.producer import Producer
 from kohort.protocol import TopicPartition
+from kohort.recording import END_OF_TIME, read_group
 from tests.broker.clusters import cluster
 from tests.broker.metrics.test_broker_metrics import scraped
 from tests.broker.wire import Wire, batch, produce
@@ -233,9 +235,10 @@ async def test_prometheus_is_told_of_the_groups_that_are_furthest_behind() -> No
         assert found["kohort_group_lag_looking_seconds_total"][()] > 0
 
 
-async def test_without_a_metrics_port_or_an_interval_nobody_looks(world: World) -> None:
+async def test_without_a_use_or_an_interval_nobody_looks(world: World, tmp_path: Path) -> None:
     assert world.sampler._task is None
-    async with Broker(metrics_port=0, settings={"kohort.lag.interval.ms": 0}) as broker:
+    settings = {"kohort.lag.interval.ms": 0}
+    async with Broker(metrics_port=0, settings=settings, data=tmp_path) as broker:
         assert broker._require_running().lag._task is None
         assert broker.metrics().lag.looked_ms == 0
 
@@ -259,6 +262,35 @@ async def test_with_a_metrics_port_it_looks_again_and_again_whatever_fails(
     assert [line.message for line in caplog.records if "lag of groups" in line.message] == [
         "the lag of groups could not be looked at"
     ]
+
+
+async def test_a_sampler_that_records_looks_more_often_once_metrics_ask_for_it(world: World) -> None:
+    sampler = world.sampler
+    sampler.start(60_000_000)
+    assert sampler._task is not None
+    looked = asyncio.Event()
+    sampler.listeners.append(lambda _groups: looked.set())
+    sampler.start(1, at_once=True)
+    async with asyncio.timeout(30):
+        await looked.wait()
+
+
+async def test_a_broker_with_a_folder_records_lag_over_time(tmp_path: Path) -> None:
+    async with (
+        Broker(data=tmp_path) as broker,
+        Cluster(broker.bootstrap) as client,
+        Producer(bootstrap=broker.bootstrap) as producer,
+    ):
+        world = World(broker, client, producer)
+        assert world.sampler._task is not None
+        await client.create_topics({"t": 1})
+        await world.write("t", 2 * HOUR_MS, HOUR_MS)
+        await world.commit("g", "t", 1)
+        await world.look()
+    found = read_group(tmp_path, "g", 0, END_OF_TIME)
+    [sample] = found.samples
+    assert (sample.records, sample.members) == (1, 0)
+    assert is_about(sample.age_ms, HOUR_MS)
 
 
 async def test_in_a_cluster_the_coordinator_knows_the_lag_on_every_leader() -> None:
