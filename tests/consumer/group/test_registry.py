@@ -43,6 +43,7 @@ MEMBERS, PARTITIONS = 4, 7
 SOMEBODY = -1
 
 Shown = TypeVar("Shown")
+Waiting = TypeVar("Waiting", bound=RegistryEffect)
 
 
 @pytest.mark.parametrize(
@@ -292,8 +293,34 @@ class Registry:
             self._end_session(self.sessions[number])
             self.there[number] = False
 
+    def join(self, number: int, seen_by: int = 0) -> None:
+        """A member starts and is registered, and one member sees it."""
+        self.start(number)
+        self.carry_out(number)
+        self.tell(seen_by)
+
+    def carry_out_all(self, number: int) -> None:
+        while self.waiting[number]:
+            self.carry_out(number)
+
+    def kinds_waiting(self, number: int) -> list[type[RegistryEffect]]:
+        return [type(effect) for effect in self.waiting[number]]
+
+    def only_waiting(self, number: int, kind: type[Waiting]) -> Waiting:
+        (effect,) = self.waiting[number]
+        assert isinstance(effect, kind)
+        return effect
+
+    def add_partition(self) -> None:
+        """One member sees that the topic has another partition."""
+        self.partitions += 1
+        self.see_topics(0)
+
     def pass_time(self, number: int) -> None:
-        self.now += 50 * number
+        self.pass_to(self.now + 50 * number)
+
+    def pass_to(self, now: float) -> None:
+        self.now = now
         for each, member in enumerate(self.members):
             if self.there[each]:
                 member.do_due(self.now)
@@ -375,8 +402,7 @@ def alone() -> Registry:
     registry = Registry()
     registry.start(0)
     registry.settle()
-    while registry.waiting[0]:
-        registry.carry_out(0)
+    registry.carry_out_all(0)
     assert len(registry.reading[0]) == PARTITIONS
     return registry
 
@@ -452,7 +478,7 @@ def test_another_subscription_is_registered_under_another_id() -> None:
     member = registry.members[0]
     member.subscribe(["orders", "bills"], registry.now)
     registry.take(0)
-    assert [type(effect) for effect in registry.waiting[0]] == [Register]
+    assert registry.kinds_waiting(0) == [Register]
     member.on_topics({"orders": TopicInfo(PARTITIONS), "bills": TopicInfo(1)}, registry.now)
     registry.take(0)
     registry.settle()
@@ -479,12 +505,9 @@ def test_whoever_unsubscribes_stays_registered_and_leaves_its_partitions_to_the_
 
 def test_an_answer_that_was_lost_is_asked_for_again_in_the_next_connection() -> None:
     registry = Registry()
-    registry.start(0)
-    registry.carry_out(0)
-    registry.tell(0)
+    registry.join(0)
     member = registry.members[0]
-    (claim,) = registry.waiting[0]
-    assert isinstance(claim, ClaimPartitions)
+    claim = registry.only_waiting(0, ClaimPartitions)
     # it was carried out, and nobody heard of it
     registry.owners = dict.fromkeys(claim.partitions, registry.sessions[0])
     registry.waiting[0].clear()
@@ -525,14 +548,9 @@ def test_whoever_is_removed_before_it_saw_itself_registers_again() -> None:
 def test_partitions_that_were_claimed_and_move_meanwhile_are_given_back(known: bool) -> None:
     """The share changes while a Claim is under way: nobody else could read what it made this member own."""
     registry = Registry()
-    registry.start(0)
-    registry.carry_out(0)
-    registry.tell(0)
-    (claim,) = registry.waiting[0]
-    assert isinstance(claim, ClaimPartitions)
-    registry.start(1)
-    registry.carry_out(1)
-    registry.tell(0)  # half of it is the other's
+    registry.join(0)
+    claim = registry.only_waiting(0, ClaimPartitions)
+    registry.join(1)  # half of it is the other's
     if known:
         registry.carry_out(0)
     else:
@@ -572,7 +590,7 @@ def test_a_withdrawal_without_an_answer_is_repeated() -> None:
         registry.cut(0)
         assert registry.ids
         registry.link(0)
-        assert [type(effect) for effect in registry.waiting[0]] == [Withdraw]
+        assert registry.kinds_waiting(0) == [Withdraw]
     registry.settle()
     assert (registry.ids, registry.owners) == ({}, {})
 
@@ -583,8 +601,7 @@ def test_a_subscription_that_changes_before_the_first_is_registered_gets_a_name_
     registry.resubscribe(0)
     assert [effect.member_id for effect in registry.waiting[0] if isinstance(effect, Register)] == ["m0"]
     registry.carry_out(0)
-    (again,) = registry.waiting[0]
-    assert isinstance(again, Register)
+    again = registry.only_waiting(0, Register)
     assert again.member_id == "m0.1"
 
 
@@ -603,27 +620,18 @@ def test_a_subscription_that_could_not_be_registered_is_registered_in_the_next_c
 def test_whoever_stood_still_for_most_of_a_session_delivers_nothing_until_zookeeper_has_answered() -> None:
     registry = alone()
     member = registry.members[0]
-    while registry.waiting[0]:
-        registry.carry_out(0)
+    registry.carry_out_all(0)
     registry.pass_time(45)
     heard = registry.now
-    while registry.waiting[0]:
-        registry.carry_out(0)
+    registry.carry_out_all(0)
     deadline = member.next_deadline()
     assert deadline == heard + SESSION_MS / 3
-    registry.now = deadline
-    member.do_due(registry.now)
-    registry.take(0)
-    (check,) = registry.waiting[0]
-    assert isinstance(check, CheckRegistry)
+    registry.pass_to(deadline)
+    registry.only_waiting(0, CheckRegistry)
     assert member.next_deadline() == heard + SESSION_MS * 2 / 3
-    registry.now = heard + SESSION_MS * 2 / 3 - 1
-    member.do_due(registry.now)
-    registry.take(0)
+    registry.pass_to(heard + SESSION_MS * 2 / 3 - 1)
     assert registry.at_risk == [False] * MEMBERS
-    registry.now += 1
-    member.do_due(registry.now)
-    registry.take(0)
+    registry.pass_to(registry.now + 1)
     assert registry.at_risk == [True, False, False, False]
     registry.carry_out(0)
     assert registry.at_risk == [False] * MEMBERS
@@ -632,8 +640,7 @@ def test_whoever_stood_still_for_most_of_a_session_delivers_nothing_until_zookee
 
 def test_without_an_answer_for_most_of_a_session_delivery_stops() -> None:
     registry = alone()
-    while registry.waiting[0]:
-        registry.carry_out(0)
+    registry.carry_out_all(0)
     for _ in range(25):
         registry.pass_time(2)  # and nothing is carried out
     assert registry.waiting[0]
@@ -644,9 +651,7 @@ def test_without_an_answer_for_most_of_a_session_delivery_stops() -> None:
 
 def test_partitions_that_are_given_up_are_lost_once_their_owner_was_removed() -> None:
     registry = alone()
-    registry.start(1)
-    registry.carry_out(1)
-    registry.tell(0)
+    registry.join(1)
     (moving,) = registry.revoking[0]
     assert not moving.lost
     del registry.owners[moving.partitions[-1]]
@@ -672,9 +677,7 @@ def test_a_rebalance_is_reported_with_what_it_moved_and_how_long_it_took() -> No
     (assigned,) = registry.events(0, Assign)
     assert (assigned.generation, assigned.added, assigned.kept) == (0, tuple(every), ())
     registry.told[0].clear()
-    registry.start(1)
-    registry.carry_out(1)
-    registry.tell(0)
+    registry.join(1)
     (begun,) = registry.events(0, RebalanceStarted)
     assert (begun.generation, begun.reason) == (0, "the members changed")
     registry.now += 70
@@ -692,9 +695,7 @@ def test_partitions_of_a_second_claim_are_added_to_those_of_the_first() -> None:
     registry = Registry()
     first = TopicPartition("orders", 0)
     registry.owners = {TopicPartition("orders", n): SOMEBODY for n in range(1, PARTITIONS)}
-    registry.start(0)
-    registry.carry_out(0)
-    registry.tell(0)
+    registry.join(0)
     registry.carry_out(0)
     assert registry.reading[0] == {first}
     (waits,) = registry.events(0, RebalanceRetried)
@@ -718,9 +719,7 @@ def test_partitions_of_a_second_claim_are_added_to_those_of_the_first() -> None:
 def test_a_claim_that_was_refused_is_repeated_after_growing_pauses_or_when_something_is_freed() -> None:
     registry = Registry()
     registry.owners = {TopicPartition("orders", 3): SOMEBODY}
-    registry.start(0)
-    registry.carry_out(0)
-    registry.tell(0)
+    registry.join(0)
     registry.pass_time(2)  # the topics are looked at again
     member = registry.members[0]
     for attempt in range(3):
@@ -741,9 +740,7 @@ def test_a_claim_that_was_refused_is_repeated_after_growing_pauses_or_when_somet
     registry.owners.update(dict.fromkeys(registry.reading[0], registry.sessions[0]))
     member.on_freed(TopicPartition("orders", 3), registry.now)
     assert member.next_deadline() == registry.now + FREED_MS
-    registry.now += FREED_MS
-    member.do_due(registry.now)
-    registry.take(0)
+    registry.pass_to(registry.now + FREED_MS)
     registry.carry_out(0)
     assert len(registry.reading[0]) == PARTITIONS
     # another rebalance begins with the shortest pause again
@@ -757,23 +754,18 @@ def test_a_claim_that_was_refused_is_repeated_after_growing_pauses_or_when_somet
 def test_another_share_is_claimed_at_once_while_the_one_before_waits_for_its_pause() -> None:
     registry = Registry()
     registry.owners = {TopicPartition("orders", 3): SOMEBODY}
-    registry.start(0)
-    registry.carry_out(0)
-    registry.tell(0)
+    registry.join(0)
     registry.carry_out(0)
     assert registry.waiting[0] == []
-    registry.partitions += 1
-    registry.see_topics(0)
-    (claim,) = registry.waiting[0]
-    assert isinstance(claim, ClaimPartitions)
+    registry.add_partition()
+    claim = registry.only_waiting(0, ClaimPartitions)
     assert TopicPartition("orders", PARTITIONS) in claim.partitions
 
 
 def test_a_connection_that_comes_back_in_time_loses_nothing_later_and_waits_for_no_pause() -> None:
     registry = alone()
     member = registry.members[0]
-    while registry.waiting[0]:
-        registry.carry_out(0)
+    registry.carry_out_all(0)
     member.on_failure(CheckRegistry(()), ConnectionError("not the pending one"), registry.now)
     registry.pass_time(50)
     assert registry.waiting[0]
@@ -781,8 +773,7 @@ def test_a_connection_that_comes_back_in_time_loses_nothing_later_and_waits_for_
     (refused,) = registry.events(0, RebalanceRetried)
     assert "cut" in refused.reason
     registry.link(0)
-    (check,) = registry.waiting[0]
-    assert isinstance(check, CheckRegistry)
+    registry.only_waiting(0, CheckRegistry)
     registry.carry_out(0)
     registry.told[0].clear()
     for _ in range(3 * SESSION_MS // 1_000):
@@ -797,8 +788,7 @@ def test_doubts_are_reported_with_the_silence_and_their_end() -> None:
     member = registry.members[0]
     registry.pass_time(45)
     heard = registry.now
-    while registry.waiting[0]:
-        registry.carry_out(0)
+    registry.carry_out_all(0)
     registry.now += 1_500
     member.on_suspended(registry.now)
     registry.take(0)
@@ -821,12 +811,11 @@ def test_a_session_that_is_over_ends_the_doubt_with_the_loss() -> None:
     assert loss.reason == "the session with ZooKeeper is over"
     assert registry.at_risk == [False] * MEMBERS
     registry.finish(0)
-    while registry.waiting[0]:
-        registry.carry_out(0)
+    registry.carry_out_all(0)
     assert registry.seen() == {"m0": {"orders": 1}}
     assert registry.owners == {}  # what it knew of the others is of the old session
     registry.tell(0)
-    assert [type(effect) for effect in registry.waiting[0]] == [ClaimPartitions]
+    assert registry.kinds_waiting(0) == [ClaimPartitions]
     assert registry.events(0, SessionResumed) == []
     assert registry.members[0].generation == 1
     registry.settle()
@@ -839,11 +828,9 @@ def test_whoever_is_removed_while_the_others_are_read_registers_and_has_lost_its
     registry.tell(0)
     (loss,) = registry.revoking[0]
     assert loss.reason == "this member was removed from ZooKeeper"
-    while registry.waiting[0]:
-        registry.carry_out(0)
+    registry.carry_out_all(0)
     registry.finish(0)
-    while registry.waiting[0]:
-        registry.carry_out(0)
+    registry.carry_out_all(0)
     # until it has seen itself among the members it does not know its share
     assert (registry.seen(), registry.owners) == ({"m0": {"orders": 1}}, {})
 
@@ -887,14 +874,11 @@ def test_topics_that_are_looked_at_for_the_first_time_are_not_asked_for_again() 
 def test_partitions_of_a_topic_are_shared_out_when_they_become_known() -> None:
     registry = Registry()
     registry.partitions = 0
-    registry.start(0)
-    registry.carry_out(0)
-    registry.tell(0)
+    registry.join(0)
     assert registry.waiting[0] == []
     registry.partitions = 2
     registry.see_topics(0)
-    (claim,) = registry.waiting[0]
-    assert isinstance(claim, ClaimPartitions)
+    claim = registry.only_waiting(0, ClaimPartitions)
     assert len(claim.partitions) == 2
     assert registry.events(0, RebalanceStarted)[-1].reason == "the partitions changed"
     # one answer without the topic may be of a broker that lags
@@ -907,13 +891,9 @@ def test_partitions_of_a_topic_are_shared_out_when_they_become_known() -> None:
 def test_a_partition_that_was_claimed_in_vain_is_not_lost_when_its_owner_goes() -> None:
     registry = Registry()
     registry.owners = {TopicPartition("orders", 0): SOMEBODY}
-    registry.start(0)
+    registry.join(0)
     registry.carry_out(0)
-    registry.tell(0)
-    registry.carry_out(0)
-    registry.start(1)
-    registry.carry_out(1)
-    registry.tell(0)
+    registry.join(1)
     (moving,) = registry.revoking[0]
     del registry.owners[TopicPartition("orders", 0)]
     registry.members[0].on_freed(TopicPartition("orders", 0), registry.now)
@@ -955,25 +935,23 @@ def test_a_registration_that_is_made_after_the_member_was_paused_is_withdrawn() 
     registry.carry_out(0)
     registry.tell(0)
     assert member.state is MemberState.UNJOINED
-    assert [type(effect) for effect in registry.waiting[0]] == [Withdraw]
+    assert registry.kinds_waiting(0) == [Withdraw]
     registry.carry_out(0)
     assert registry.ids == {}
 
 
 def test_whoever_comes_back_registers_once_it_has_withdrawn_whatever_it_had_asked_before() -> None:
     registry = Registry()
-    registry.start(0)
-    registry.carry_out(0)
-    registry.tell(0)
+    registry.join(0)
     registry.pause(0)
     registry.pause(0)  # and back again
-    assert [type(effect) for effect in registry.waiting[0]] == [ClaimPartitions, Withdraw]
+    assert registry.kinds_waiting(0) == [ClaimPartitions, Withdraw]
     registry.carry_out(0)
     assert registry.reading[0] == set()
-    assert [type(effect) for effect in registry.waiting[0]] == [Withdraw]
+    assert registry.kinds_waiting(0) == [Withdraw]
     registry.carry_out(0)
     assert (registry.ids, registry.owners) == ({}, {})
-    assert [type(effect) for effect in registry.waiting[0]] == [Register]
+    assert registry.kinds_waiting(0) == [Register]
     registry.settle()
     assert len(registry.reading[0]) == PARTITIONS
 
@@ -990,8 +968,7 @@ def test_a_member_says_whether_it_registers_for_the_first_time() -> None:
         registry.take(0)
         assert registry.events(0, RebalanceStarted)[-1].reason == reason
         registry.settle()
-        while registry.waiting[0]:
-            registry.carry_out(0)
+        registry.carry_out_all(0)
         registry.doubt_commit(0)
 
 
@@ -1016,22 +993,18 @@ def test_a_check_in_the_next_connection_finds_what_somebody_removed_meanwhile() 
 def test_a_refusal_is_an_answer_too() -> None:
     registry = alone()
     member = registry.members[0]
-    while registry.waiting[0]:
-        registry.carry_out(0)
-    deadline = member.next_deadline()
-    assert deadline is not None
-    registry.now = asked = deadline
-    member.do_due(registry.now)
-    registry.take(0)
+    registry.carry_out_all(0)
+    asked = member.next_deadline()
+    assert asked is not None
+    registry.pass_to(asked)
     registry.now += 500
     registry.refuse(0)
     assert not registry.at_risk[0]
-    registry.now = asked + SESSION_MS * 2 / 3 - 1
-    for now in (registry.now, registry.now + 1):
-        registry.now = now
-        member.do_due(now)
-        registry.take(0)
-        assert registry.at_risk[0] == (now > asked + SESSION_MS * 2 / 3 - 1)
+    doubtful = asked + SESSION_MS * 2 / 3
+    registry.pass_to(doubtful - 1)
+    assert not registry.at_risk[0]
+    registry.pass_to(doubtful)
+    assert registry.at_risk[0]
 
 
 def test_a_commit_that_is_refused_for_another_reason_loses_nothing() -> None:
@@ -1047,8 +1020,7 @@ def test_a_member_that_lost_its_partitions_rebalances_when_it_is_registered_agai
     registry = alone()
     registry.doubt_commit(0)
     registry.told[0].clear()
-    registry.partitions += 1
-    registry.see_topics(0)
+    registry.add_partition()
     assert registry.events(0, RebalanceStarted) == []
     registry.settle()
     assert len(registry.events(0, RebalanceCompleted)) == 1
@@ -1073,8 +1045,7 @@ def test_a_topic_that_is_deleted_is_given_up_and_one_that_is_not_known_yet_is_wa
     member.on_topics({}, registry.now, frozenset({"orders"}))
     registry.take(0)
     registry.finish(0)
-    while registry.waiting[0]:
-        registry.carry_out(0)
+    registry.carry_out_all(0)
     assert (registry.reading[0], registry.owners) == (set(), {})
 
 
@@ -1088,9 +1059,7 @@ def test_new_partitions_are_claimed_when_the_old_ones_are_released() -> None:
     registry.tell(1)
     registry.carry_out(1)
     assert {partition.partition for partition in registry.reading[1]} == {4, 5, 6}
-    registry.start(2)
-    registry.carry_out(2)
-    registry.tell(1)  # it has 3 and 4 now, and reads 4 to 6
+    registry.join(2, seen_by=1)  # it has 3 and 4 now, and reads 4 to 6
     assert not any(isinstance(effect, ClaimPartitions) for effect in registry.waiting[1])
     registry.finish(1)
     while registry.waiting[1]:
@@ -1099,9 +1068,7 @@ def test_new_partitions_are_claimed_when_the_old_ones_are_released() -> None:
     registry.pass_time(30)
     (claim,) = registry.waiting[1]
     assert isinstance(claim, ClaimPartitions)
-    registry.start(3)
-    registry.carry_out(3)
-    registry.tell(1)  # it has 2 and 3 now
+    registry.join(3, seen_by=1)  # it has 2 and 3 now
     registry.owners.clear()
     registry.carry_out(1)
     assert {partition.partition for partition in registry.reading[1]} == {4}
@@ -1113,9 +1080,7 @@ def test_new_partitions_are_claimed_when_the_old_ones_are_released() -> None:
 
 def test_a_claim_without_an_answer_is_nothing_to_lose() -> None:
     registry = Registry()
-    registry.start(0)
-    registry.carry_out(0)
-    registry.tell(0)
+    registry.join(0)
     registry.refuse(0)
     registry.members[0].on_freed(TopicPartition("orders", 0), registry.now)
     registry.take(0)
@@ -1138,7 +1103,7 @@ def test_pauses_begin_with_the_shortest_after_each_connection() -> None:
 def test_a_member_that_changes_its_topics_is_in_doubt_like_any_other() -> None:
     registry = alone()
     registry.resubscribe(0)
-    assert [type(effect) for effect in registry.waiting[0]] == [Register]
+    assert registry.kinds_waiting(0) == [Register]
     registry.pass_time(round(SESSION_MS / 50))
     assert registry.at_risk[0]
 
@@ -1148,8 +1113,7 @@ def test_each_rebalance_has_a_generation_of_its_own_and_says_why_it_began() -> N
     begun: list[str] = []
     for _ in range(2):
         registry.told[0].clear()
-        registry.partitions += 1
-        registry.see_topics(0)
+        registry.add_partition()
         registry.settle()
         begun += [event.reason for event in registry.events(0, StateChanged)]
     assert registry.members[0].generation == 2
@@ -1186,22 +1150,18 @@ def test_without_a_subscription_a_member_is_not_registered() -> None:
 
 def test_what_a_claim_in_vain_may_have_brought_is_checked_beside_what_is_owned() -> None:
     registry = alone()
-    registry.partitions += 1
-    registry.see_topics(0)
+    registry.add_partition()
     registry.refuse(0)  # it may have been carried out
     registry.cut(0)
     registry.link(0)
-    (check,) = registry.waiting[0]
-    assert isinstance(check, CheckRegistry)
+    check = registry.only_waiting(0, CheckRegistry)
     assert len(check.partitions) == PARTITIONS + 1
 
 
 def test_a_rebalance_in_which_a_share_shrinks_twice_reports_all_that_was_given_up() -> None:
     registry = alone()
     for number in (1, 2):
-        registry.start(number)
-        registry.carry_out(number)
-        registry.tell(0)
+        registry.join(number)
     first, second = registry.revoking[0]
     assert first.reason == second.reason == MOVES
     registry.settle()
