@@ -240,6 +240,18 @@ def produce(bootstrap: str) -> Callable[..., None]:
 
 
 @pytest.fixture
+def filled_topic(new_topic: Callable[..., str], produce: Callable[..., None]) -> Callable[..., str]:
+    """``filled_topic(20)`` makes a topic with the records 0 to 19, all in one partition, or dealt in turn."""
+
+    def fill(count: int, partitions: int = 1) -> str:
+        topic = new_topic("filled", partitions=partitions)
+        produce(topic, range(count), partitions=partitions)
+        return topic
+
+    return fill
+
+
+@pytest.fixture
 def soaks(request: pytest.FixtureRequest) -> bool:
     """Whether the long runs are asked for: ``--soak`` was given."""
     return request.config.getoption("--soak") is not None

@@ -77,14 +77,9 @@ def lag_of(run_tool: ToolServer, group: str, topic: str) -> dict[str, str]:
 
 
 def test_two_members_share_a_topic_and_get_each_record_once(
-    bootstrap: str,
-    queue: str,
-    new_topic: Callable[..., str],
-    produce: Callable[..., None],
-    run_tool: ToolServer,
+    bootstrap: str, queue: str, filled_topic: Callable[..., str], run_tool: ToolServer
 ) -> None:
-    name = new_topic("shared", partitions=3)
-    produce(name, range(300), partitions=3)
+    name = filled_topic(300, partitions=3)
     with member(bootstrap, queue, name) as one, member(bootstrap, queue, name) as other:
         seen: Counter[int] = Counter()
         until = time.monotonic() + _JOIN_S
@@ -98,10 +93,9 @@ def test_two_members_share_a_topic_and_get_each_record_once(
 
 
 def test_what_is_released_comes_again_and_counts_and_what_is_rejected_does_not(
-    bootstrap: str, queue: str, new_topic: Callable[..., str], produce: Callable[..., None]
+    bootstrap: str, queue: str, filled_topic: Callable[..., str], produce: Callable[..., None]
 ) -> None:
-    name = new_topic("judged", partitions=1)
-    produce(name, range(9))
+    name = filled_topic(9)
     of = (_ACCEPT, _RELEASE, _REJECT)
     with member(bootstrap, queue, name, explicit=True) as consumer:
         first = read_all(consumer, 9, lambda record: of[int(record.value()) % 3])
@@ -166,14 +160,9 @@ def test_aborted_records_are_not_given_to_a_group_of_read_committed(
 
 
 def test_share_groups_command(
-    bootstrap: str,
-    queue: str,
-    new_topic: Callable[..., str],
-    produce: Callable[..., None],
-    run_tool: ToolServer,
+    bootstrap: str, queue: str, filled_topic: Callable[..., str], run_tool: ToolServer
 ) -> None:
-    name = new_topic("tool", partitions=2)
-    produce(name, range(10), partitions=2)
+    name = filled_topic(10, partitions=2)
     with member(bootstrap, queue, name) as consumer:
         read_all(consumer, 10)
         consumer.commit_sync(20.0)
@@ -203,11 +192,8 @@ def test_share_groups_command(
     assert queue not in run_tool(SHARE_GROUP_COMMAND, "--list").split()
 
 
-def test_console_share_consumer(
-    queue: str, new_topic: Callable[..., str], produce: Callable[..., None], run_tool: ToolServer
-) -> None:
-    name = new_topic("console", partitions=1)
-    produce(name, range(10))
+def test_console_share_consumer(queue: str, filled_topic: Callable[..., str], run_tool: ToolServer) -> None:
+    name = filled_topic(10)
     printed = run_tool(
         SHARE_CONSOLE, "--topic", name, "--group", queue, "--max-messages", "10", "--timeout-ms", "30000"
     )
@@ -223,10 +209,9 @@ def test_config_command_sets_configs_of_a_share_group(queue: str, run_tool: Tool
 
 
 def test_verifiable_share_consumer(
-    queue: str, new_topic: Callable[..., str], produce: Callable[..., None], run_tool: ToolServer
+    queue: str, filled_topic: Callable[..., str], run_tool: ToolServer
 ) -> None:
-    name = new_topic("verified", partitions=1)
-    produce(name, range(50))
+    name = filled_topic(50)
     printed = run_tool(
         VERIFIABLE_SHARE,
         "--topic",

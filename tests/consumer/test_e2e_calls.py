@@ -78,9 +78,8 @@ async def test_with_auto_done_a_revocation_waits_for_the_records_in_hand(
     assert numbers(await reading) in ([20], [21]), "what was in hand is done"
 
 
-def test_auto_done_of_batches(bootstrap: str, new_topic: NewTopic, group: Name, produce: Produce) -> None:
-    topic = new_topic("orders", partitions=1)
-    produce(topic, range(6))
+def test_auto_done_of_batches(bootstrap: str, filled_topic: Callable[..., str], group: Name) -> None:
+    topic = filled_topic(6)
     with GroupConsumer(topic, bootstrap=bootstrap, group=group("b"), auto_done=True, **QUICK) as consumer:
         assert numbers(next(consumer.batches(1))) == [0]
         again = consumer.batches(1)
@@ -175,11 +174,10 @@ async def test_an_iteration_goes_on_after_a_timeout(
 
 
 async def test_auto_done_of_arrow_batches(
-    member: Maker, new_topic: NewTopic, group: Name, produce: Produce
+    member: Maker, filled_topic: Callable[..., str], group: Name
 ) -> None:
     pytest.importorskip("pyarrow")
-    topic = new_topic("orders", partitions=1)
-    await asyncio.to_thread(produce, topic, range(10))
+    topic = filled_topic(10)
     consumer = await member(topic, group=group("billing"), auto_done=True)
     rows = 0
     async for batch in consumer.arrow_batches(max_rows=4):
@@ -216,11 +214,8 @@ async def test_unsubscribe_commits_gives_everything_up_and_stays_a_member(
     assert consumer.state.member_id == member_id
 
 
-async def test_unsubscribe_of_partitions_by_hand(
-    member: Maker, new_topic: NewTopic, produce: Produce
-) -> None:
-    topic = new_topic("orders", partitions=2)
-    await asyncio.to_thread(produce, topic, range(10), partitions=2)
+async def test_unsubscribe_of_partitions_by_hand(member: Maker, filled_topic: Callable[..., str]) -> None:
+    topic = filled_topic(10, partitions=2)
     consumer = await member(partitions=[TopicPartition(topic, 0)])
     assert numbers(await read(consumer, 5)) == [0, 2, 4, 6, 8]
     consumer.unsubscribe()

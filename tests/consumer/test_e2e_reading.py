@@ -32,10 +32,9 @@ def _resets(consumer: Any) -> list[OffsetReset]:
 
 @pytest.mark.parametrize(("policy", "first"), [("earliest", 0), ("latest", 10)])
 async def test_without_a_committed_offset_the_policy_decides_and_an_event_says_so(
-    member: Maker, new_topic: NewTopic, group: Name, produce: Produce, policy: str, first: int
+    member: Maker, filled_topic: Callable[..., str], group: Name, produce: Produce, policy: str, first: int
 ) -> None:
-    topic = new_topic("orders", partitions=1)
-    await asyncio.to_thread(produce, topic, range(10))
+    topic = filled_topic(10)
     consumer = await member(topic, group=group("billing"), auto_offset_reset=policy)
     await until(lambda: bool(_resets(consumer)))
     await asyncio.to_thread(produce, topic, range(10, 20))
@@ -67,10 +66,9 @@ async def test_a_seek_at_the_assignment_comes_before_where_the_group_begins(
 
 
 async def test_a_reader_that_never_waits_lets_others_have_their_turns(
-    member: Maker, new_topic: NewTopic, group: Name, produce: Produce, monkeypatch: pytest.MonkeyPatch
+    member: Maker, filled_topic: Callable[..., str], group: Name, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    topic = new_topic("orders", partitions=1)
-    await asyncio.to_thread(produce, topic, range(300))
+    topic = filled_topic(300)
     consumer = await member(topic, group=group("billing"))
     loop, took_s, turns = asyncio.get_running_loop(), 0.0, 0
     monkeypatch.setattr(consumer, "_time", lambda: loop.time() + took_s)
@@ -107,10 +105,9 @@ async def test_a_time_as_policy_starts_at_the_first_record_that_is_not_older(
 
 
 async def test_fail_as_policy_raises_at_the_poll_until_it_is_sought(
-    member: Maker, new_topic: NewTopic, group: Name, produce: Produce
+    member: Maker, filled_topic: Callable[..., str], group: Name
 ) -> None:
-    topic = new_topic("orders", partitions=1)
-    await asyncio.to_thread(produce, topic, range(10))
+    topic = filled_topic(10)
     consumer = await member(topic, group=group("billing"), auto_offset_reset="fail")
     for _ in range(2):
         with pytest.raises(NoOffsetError, match=f"{topic}-0: nothing is committed"):
@@ -155,10 +152,9 @@ async def test_a_committed_offset_that_retention_removed_is_reset_and_an_event_t
 
 
 async def test_seek_goes_back_and_forth(
-    member: Maker, new_topic: NewTopic, group: Name, produce: Produce
+    member: Maker, filled_topic: Callable[..., str], group: Name, produce: Produce
 ) -> None:
-    topic = new_topic("orders", partitions=1)
-    await asyncio.to_thread(produce, topic, range(10))
+    topic = filled_topic(10)
     consumer = await member(topic, group=group("billing"))
     partition = TopicPartition(topic, 0)
     await read(consumer, 10)
@@ -210,10 +206,9 @@ async def test_a_topic_of_which_nothing_is_read_is_not_sent(
 
 
 async def test_a_full_window_holds_its_partition_back_until_something_is_done(
-    member: Maker, new_topic: NewTopic, group: Name, produce: Produce
+    member: Maker, filled_topic: Callable[..., str], group: Name
 ) -> None:
-    topic = new_topic("orders", partitions=1)
-    await asyncio.to_thread(produce, topic, range(20))
+    topic = filled_topic(20)
     consumer = await member(topic, group=group("billing"), max_undone_records=5)
     records = await read(consumer, 5)
     assert await consumer.getmany(timeout_ms=300) == []

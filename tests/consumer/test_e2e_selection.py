@@ -45,10 +45,9 @@ async def test_a_pattern_subscribes_to_what_matches_as_a_whole_now_and_later(
 
 
 async def test_partitions_by_hand_need_no_group_and_disturb_none(
-    member: Maker, new_topic: NewTopic, produce: Produce
+    member: Maker, filled_topic: Callable[..., str]
 ) -> None:
-    topic = new_topic("orders", partitions=3)
-    await asyncio.to_thread(produce, topic, range(30), partitions=3)
+    topic = filled_topic(30, partitions=3)
     p0, p1, p2 = (TopicPartition(topic, number) for number in range(3))
     consumer = await member(partitions=[p0, p1])
     assert sorted(numbers(await read(consumer, 20))) == [n for n in range(30) if n % 3 != 2]
@@ -118,9 +117,10 @@ async def test_an_offset_committed_beyond_the_end_of_its_leader_epoch_goes_on_at
     assert not [e for e in consumer.events.recent if isinstance(e, OffsetReset)]
 
 
-def test_the_blocking_face_has_the_same(bootstrap: str, new_topic: NewTopic, produce: Produce) -> None:
-    topic = new_topic("orders", partitions=1)
-    produce(topic, range(5))
+def test_the_blocking_face_has_the_same(
+    bootstrap: str, filled_topic: Callable[..., str], produce: Produce
+) -> None:
+    topic = filled_topic(5)
     time.sleep(0.02)
     now_ms = int(time.time() * 1000)
     produce(topic, range(5, 8))

@@ -67,13 +67,9 @@ def test_without_a_broker_there_is_a_warning_and_sigterm_ends_it() -> None:
 
 @pytest.mark.kafka
 def test_a_plain_handler_that_hangs_does_not_keep_the_process(
-    bootstrap: str,
-    new_topic: Callable[..., str],
-    group: Callable[[str], str],
-    produce: Callable[..., None],
+    bootstrap: str, filled_topic: Callable[..., str], group: Callable[[str], str]
 ) -> None:
-    topic = new_topic("orders", partitions=1)
-    produce(topic, range(3))
+    topic = filled_topic(3)
     process = _start(bootstrap, group("billing"), topic)
     try:
         assert process.stdout is not None

@@ -96,10 +96,9 @@ async def test_what_an_earlier_member_had_done_beyond_the_gap_is_left_out(
 
 
 async def test_records_and_batches_may_take_turns(
-    member: Maker, new_topic: NewTopic, group: Name, produce: Produce
+    member: Maker, filled_topic: Callable[..., str], group: Name, produce: Produce
 ) -> None:
-    topic = new_topic("orders", partitions=1)
-    await asyncio.to_thread(produce, topic, range(20))
+    topic = filled_topic(20)
     consumer = await member(topic, group=group("billing"))
     assert numbers(await read(consumer, 4)) == [0, 1, 2, 3]
     batches = await _take(consumer, 16, include_headers=True)
@@ -110,10 +109,9 @@ async def test_records_and_batches_may_take_turns(
 
 
 async def test_a_batch_of_a_partition_sought_elsewhere_is_stale_and_one_from_elsewhere_is_refused(
-    member: Maker, new_topic: NewTopic, group: Name, produce: Produce
+    member: Maker, filled_topic: Callable[..., str], group: Name
 ) -> None:
-    topic = new_topic("orders", partitions=1)
-    await asyncio.to_thread(produce, topic, range(5))
+    topic = filled_topic(5)
     consumer = await member(topic, group=group("billing"))
     (batch,) = await _take(consumer, 5)
     consumer.seek(TopicPartition(topic, 0), 2)

@@ -119,10 +119,9 @@ async def test_what_cannot_be_decoded_goes_to_the_dead_letters_at_once(
 
 @pytest.mark.kafka
 def test_consumers_decode_records_in_hand(
-    bootstrap: str, new_topic: Callable[..., str], group: Callable[[str], str], produce: Callable[..., None]
+    bootstrap: str, filled_topic: Callable[..., str], group: Callable[[str], str]
 ) -> None:
-    topic = new_topic("orders", partitions=1)
-    produce(topic, range(3))
+    topic = filled_topic(3)
     with GroupConsumer(
         topic, bootstrap=bootstrap, group=group("g"), decode=int, key_decode=bytes.decode, **QUICK
     ) as consumer:

@@ -28,10 +28,9 @@ Produce = Callable[..., None]
 
 
 def test_records_are_accepted_in_their_blocks_and_released_after_errors(
-    bootstrap: str, queue: str, new_topic: NewTopic, produce: Produce
+    bootstrap: str, queue: str, filled_topic: Callable[..., str]
 ) -> None:
-    topic = new_topic("orders", partitions=1)
-    produce(topic, range(20))
+    topic = filled_topic(20)
     seen: Counter[int] = Counter()
     with BlockingShareConsumer(topic, bootstrap=bootstrap, group=queue) as consumer:
         for record in consumer:
@@ -129,10 +128,9 @@ def test_what_was_said_is_taken_before_more_records_are_waited_for(monkeypatch: 
 
 
 def test_a_loop_that_is_left_and_begun_again_goes_on_and_what_it_leaves_is_given_back_at_the_end(
-    bootstrap: str, queue: str, new_topic: NewTopic, produce: Produce
+    bootstrap: str, queue: str, filled_topic: Callable[..., str]
 ) -> None:
-    topic = new_topic("left", partitions=1)
-    produce(topic, range(12))
+    topic = filled_topic(12)
     seen: list[int] = []
 
     def note(record: ShareRecord) -> None:
@@ -157,10 +155,9 @@ def test_a_loop_that_is_left_and_begun_again_goes_on_and_what_it_leaves_is_given
 
 
 def test_a_handler_that_ends_after_the_close_is_told_that_its_record_is_lost_and_raises_nothing(
-    bootstrap: str, queue: str, new_topic: NewTopic, produce: Produce
+    bootstrap: str, queue: str, filled_topic: Callable[..., str]
 ) -> None:
-    topic = new_topic("late", partitions=1)
-    produce(topic, range(2))
+    topic = filled_topic(2)
     with BlockingShareConsumer(topic, bootstrap=bootstrap, group=queue) as consumer:
         late, failing = consumer.getmany(2, timeout_ms=20_000)
     assert late.lost
@@ -173,10 +170,9 @@ def test_a_handler_that_ends_after_the_close_is_told_that_its_record_is_lost_and
 
 
 def test_a_second_thread_that_closes_waits_for_the_first_which_drains(
-    bootstrap: str, queue: str, new_topic: NewTopic, produce: Produce
+    bootstrap: str, queue: str, filled_topic: Callable[..., str]
 ) -> None:
-    topic = new_topic("drained", partitions=1)
-    produce(topic, range(1))
+    topic = filled_topic(1)
     with BlockingShareConsumer(topic, bootstrap=bootstrap, group=queue) as consumer:
         (record,) = consumer.getmany(1, timeout_ms=20_000)
         first = threading.Thread(target=consumer.close, kwargs={"drain_timeout_ms": 30_000})

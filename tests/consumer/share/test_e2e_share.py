@@ -58,10 +58,9 @@ def values(records: list[ShareRecord]) -> list[int]:
 
 
 async def test_what_is_accepted_never_comes_again_and_the_rest_does_once_its_member_has_closed(
-    member: Make, queue: str, new_topic: NewTopic, produce: Produce
+    member: Make, queue: str, filled_topic: Callable[..., str]
 ) -> None:
-    topic = new_topic("orders", partitions=1)
-    await asyncio.to_thread(produce, topic, range(10))
+    topic = filled_topic(10)
     first = await member(topic, group=queue)
     records = await read(first, 10)
     changes = [event for event in first.events.recent if isinstance(event, ShareAssignmentChanged)]
@@ -79,10 +78,9 @@ async def test_what_is_accepted_never_comes_again_and_the_rest_does_once_its_mem
 
 
 async def test_what_is_released_comes_again_and_counts_and_what_is_rejected_does_not(
-    member: Make, queue: str, new_topic: NewTopic, produce: Produce
+    member: Make, queue: str, filled_topic: Callable[..., str]
 ) -> None:
-    topic = new_topic("judged", partitions=1)
-    await asyncio.to_thread(produce, topic, range(9))
+    topic = filled_topic(9)
     consumer = await member(topic, group=queue)
     records = await read(consumer, 9)
     for record in records:
@@ -99,10 +97,9 @@ async def test_what_is_released_comes_again_and_counts_and_what_is_rejected_does
 
 
 async def test_a_record_is_accepted_at_the_end_of_its_block_and_released_after_an_error(
-    member: Make, queue: str, new_topic: NewTopic, produce: Produce
+    member: Make, queue: str, filled_topic: Callable[..., str]
 ) -> None:
-    topic = new_topic("blocks", partitions=1)
-    await asyncio.to_thread(produce, topic, range(3))
+    topic = filled_topic(3)
     consumer = await member(topic, group=queue)
     seen: list[tuple[int, int]] = []
     async with asyncio.timeout(PATIENCE_S):
@@ -180,10 +177,9 @@ async def test_a_lock_that_ends_gives_the_record_to_another_and_one_that_is_rene
 
 
 async def test_a_connection_that_breaks_ends_its_locks_and_its_records_come_again(
-    member: Make, queue: str, new_topic: NewTopic, produce: Produce
+    member: Make, queue: str, filled_topic: Callable[..., str]
 ) -> None:
-    topic = new_topic("cut", partitions=1)
-    await asyncio.to_thread(produce, topic, range(3))
+    topic = filled_topic(3)
     consumer = await member(topic, group=queue)
     records = await read(consumer, 3)
     consumer.cluster.break_connections()
@@ -197,10 +193,9 @@ async def test_a_connection_that_breaks_ends_its_locks_and_its_records_come_agai
 
 
 async def test_a_close_waits_for_records_that_are_worked_on(
-    member: Make, queue: str, new_topic: NewTopic, produce: Produce
+    member: Make, queue: str, filled_topic: Callable[..., str]
 ) -> None:
-    topic = new_topic("closing", partitions=1)
-    await asyncio.to_thread(produce, topic, range(4))
+    topic = filled_topic(4)
     consumer = await member(topic, group=queue)
     records = await read(consumer, 2)
     closing = asyncio.create_task(consumer.close(drain_timeout_ms=20_000))
