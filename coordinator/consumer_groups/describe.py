@@ -1,13 +1,13 @@
 """ConsumerGroupDescribe (key 69), v0-1. v1 has the type of each member. Groups are described one by one.
 
-A group may have thousands of members with hundreds of thousands of partitions: a response has the members as
-they were, and lists the partitions of each when it is written, so that other requests have their turn.
+A response has the members as they were, and lists the partitions of each when it is written, so that other
+requests have their turn.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from ...offsets_topic import CurrentAssignment, MemberMetadata, Partitions
@@ -20,7 +20,7 @@ from ...protocol.messages.consumer_group_describe import (
 from ...protocol.messages.consumer_group_describe import Member as DescribedMember
 from ..engine.effects import Request
 from ..engine.shard import FanOut
-from ..groups.describing import describe_group, split_describe
+from ..groups.describing import SeenMembers, describe_group, split_describe
 from ..groups.groups import GroupShard
 from .group import ConsumerGroup, find_consumer_group
 from .shard_state import state_of
@@ -67,24 +67,13 @@ class _Seen(NamedTuple):
     target: Partitions
 
 
-class _Members(Sequence[DescribedMember]):
-    """The members of a group as they were, each described when it is asked for."""
-
+class _Members(SeenMembers[_Seen, DescribedMember]):
     def __init__(self, group: ConsumerGroup) -> None:
         self._topics, targets = group.topics, group.targets
         self._seen = [
             _Seen(member_id, member.metadata, member.current, targets.get(member_id, {}))
             for member_id, member in group.members.items()
         ]
-
-    def __len__(self) -> int:
-        return len(self._seen)
-
-    def __iter__(self) -> Iterator[DescribedMember]:
-        return map(self._describe_member, self._seen)
-
-    def __getitem__(self, at: Any) -> Any:
-        return self._describe_member(self._seen[at])
 
     def _describe_member(self, seen: _Seen) -> DescribedMember:
         metadata, current = seen.metadata, seen.current

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Final, Protocol, TypeVar
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from ...protocol import ErrorCode
 from ..element_limits import RepeatLimit
@@ -13,6 +14,8 @@ from .groups import Group, GroupRequest, GroupShard
 
 GroupT = TypeVar("GroupT", bound=Group)
 RowT_co = TypeVar("RowT_co", covariant=True)
+MemberT = TypeVar("MemberT")
+SeenT = TypeVar("SeenT")
 
 #: Value of the field with the allowed operations if the client did not ask for them.
 _NOT_ASKED: Final = -(1 << 31)
@@ -22,6 +25,28 @@ class Refuse(Protocol[RowT_co]):
     """Makes the row of a group that cannot be described, maybe with a message."""
 
     def __call__(self, request: Request, error: int, message: str | None = None, /) -> RowT_co: ...
+
+
+class SeenMembers(Sequence[MemberT], Generic[SeenT, MemberT]):
+    """The members of a group as they were, each described when it is asked for: there may be thousands, with
+    hundreds of thousands of partitions.
+    """
+
+    #: What was seen of each; none of it changes.
+    _seen: Sequence[SeenT]
+
+    @abstractmethod
+    def _describe_member(self, seen: SeenT, /) -> MemberT:
+        """Return what a response says of a member."""
+
+    def __len__(self) -> int:
+        return len(self._seen)
+
+    def __iter__(self) -> Iterator[MemberT]:
+        return map(self._describe_member, self._seen)
+
+    def __getitem__(self, at: Any) -> Any:
+        return self._describe_member(self._seen[at])
 
 
 def split_describe(group_ids: Iterable[str | None], *, with_operations: bool) -> list[GroupRequest]:

@@ -1,12 +1,7 @@
-"""ShareGroupDescribe (key 77), v1. Groups are described one by one.
-
-Members may have many partitions: a response has the members as they were, and lists the partitions of each
-when it is written, so that other requests have their turn.
-"""
+"""ShareGroupDescribe (key 77), v1. Groups are described one by one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from ...offsets_topic import ShareAssignment, ShareMemberMetadata
@@ -19,7 +14,7 @@ from ...protocol.messages.share_group_describe import (
 )
 from ..engine.effects import Request
 from ..engine.shard import FanOut
-from ..groups.describing import describe_group, split_describe
+from ..groups.describing import SeenMembers, describe_group, split_describe
 from ..groups.groups import GroupShard
 from .group import ShareGroup, find_share_group
 
@@ -61,24 +56,13 @@ class _SeenShareMember(NamedTuple):
     current: ShareAssignment
 
 
-class _ShareMembers(Sequence[Member]):
-    """The members of a group as they were, each described when it is asked for."""
-
+class _ShareMembers(SeenMembers[_SeenShareMember, Member]):
     def __init__(self, group: ShareGroup) -> None:
         self._topics = group.topics
         self._seen = [
             _SeenShareMember(member_id, member.metadata, member.current)
             for member_id, member in group.members.items()
         ]
-
-    def __len__(self) -> int:
-        return len(self._seen)
-
-    def __iter__(self) -> Iterator[Member]:
-        return map(self._describe_member, self._seen)
-
-    def __getitem__(self, at: int) -> Member:  # type: ignore[override]
-        return self._describe_member(self._seen[at])
 
     def _describe_member(self, seen: _SeenShareMember) -> Member:
         metadata, current = seen.metadata, seen.current
