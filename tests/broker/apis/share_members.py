@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+import uuid
+from contextlib import ExitStack
 from typing import Any
 from uuid import UUID
 
 from kohort.protocol import ApiKey, SharePartitionKey, iter_batches
-from tests.broker.wire import Wire
+from tests.broker.wire import Wire, batch, create_topic, produce
 
 GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
 
@@ -125,3 +127,25 @@ def acquired(row: Any) -> list[tuple[int, int, int]]:
 def offsets_in(row: Any) -> list[tuple[int, int]]:
     """First and last offset of each record batch in a row."""
     return [(header.base_offset, header.last_offset) for _, header in iter_batches(row.records)]
+
+
+class Place:
+    """A topic with one partition that a group of its own reads from the start on."""
+
+    def __init__(self, bootstrap: str, stack: ExitStack) -> None:
+        self.bootstrap = bootstrap
+        self.stack = stack
+        self.wire = stack.enter_context(Wire(bootstrap))
+        self.group = f"g-{uuid.uuid4().hex[:8]}"
+        self.topic = f"t-{uuid.uuid4().hex[:8]}"
+        self.topic_id: UUID = create_topic(self.wire, self.topic).topic_id
+        initialize(self.wire, self.group, self.topic_id, 0, start=0)
+
+    def member(self, name: str = "m", version: int = 2) -> ShareMember:
+        """A member of the group, with a connection of its own."""
+        return self.stack.enter_context(ShareMember(self.bootstrap, self.group, name, version))
+
+    def produce(self, *sizes: int) -> None:
+        """Write record batches of these sizes."""
+        for size in sizes:
+            produce(self.wire, self.topic, batch(size))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator
-from uuid import UUID
+from collections.abc import Iterator
+from contextlib import ExitStack
 
 import pytest
 
@@ -15,16 +15,15 @@ from tests.broker.apis.share_members import (
     REJECT,
     RELEASE,
     RENEW,
+    Place,
     Said,
     ShareMember,
     acquired,
-    initialize,
 )
-from tests.broker.wire import Wire, batch, create_topic, produce
+from tests.broker.wire import create_topic
 
 pytestmark = pytest.mark.kafka
 
-MakeMember = Callable[..., ShareMember]
 STATE, REQUEST = ErrorCode.INVALID_RECORD_STATE, ErrorCode.INVALID_REQUEST
 
 NOT_ACQUIRED = "The batch cannot be acknowledged. The batch is not in the acquired state."
@@ -34,58 +33,36 @@ NOT_OWNER_OF_OFFSET = "Member is not the owner of offset"
 
 
 @pytest.fixture
-def group() -> str:
-    return f"g-{uuid.uuid4().hex[:10]}"
+def at(bootstrap: str) -> Iterator[Place]:
+    """The topic has a record batch of 10 and one of 5."""
+    with ExitStack() as stack:
+        place = Place(bootstrap, stack)
+        place.produce(10, 5)
+        yield place
 
 
 @pytest.fixture
-def topic_id(link: Wire, name: str, group: str) -> UUID:
-    """A topic with a record batch of 10 and one of 5, which the group reads from its start on."""
-    made: UUID = create_topic(link, name).topic_id
-    initialize(link, group, made, 0, start=0)
-    produce(link, name, batch(10))
-    produce(link, name, batch(5))
-    return made
-
-
-@pytest.fixture
-def member(bootstrap: str, group: str) -> Iterator[MakeMember]:
-    """Makes members of the group, each with a connection of its own."""
-    made: list[ShareMember] = []
-
-    def make(name: str = "m", version: int = 2) -> ShareMember:
-        made.append(ShareMember(bootstrap, group, name, version))
-        return made[-1]
-
-    yield make
-    for one in made:
-        one.wire.close()
-
-
-@pytest.fixture
-def holder(member: MakeMember, topic_id: UUID) -> ShareMember:
+def holder(at: Place) -> ShareMember:
     """A member that has the first record batch."""
-    one = member("holder")
-    assert acquired(one.fetch(topic_id, 0, max_records=1)) == [(0, 9, 1)]
+    one = at.member("holder")
+    assert acquired(one.fetch(at.topic_id, 0, max_records=1)) == [(0, 9, 1)]
     return one
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_what_is_accepted_or_rejected_is_not_given_again(
-    member: MakeMember, topic_id: UUID, version: int
-) -> None:
-    one = member("m", version)
-    one.fetch(topic_id, 0, max_records=1)
-    answer = one.acknowledge_all(topic_id, (0, 3, [ACCEPT]), (4, 5, [REJECT, GAP]), (6, 9, [RELEASE]))
+def test_what_is_accepted_or_rejected_is_not_given_again(at: Place, version: int) -> None:
+    one = at.member("m", version)
+    one.fetch(at.topic_id, 0, max_records=1)
+    answer = one.acknowledge_all(at.topic_id, (0, 3, [ACCEPT]), (4, 5, [REJECT, GAP]), (6, 9, [RELEASE]))
     assert [tuple(row)[:3] for topic in answer.responses for row in topic.partitions] == [(0, 0, None)]
     assert (answer.error_code, answer.acquisition_lock_timeout_ms) == (0, 30_000 if version == 2 else 0)
     assert acquired(one.fetch()) == [(6, 9, 2), (10, 14, 1)]
 
 
-def test_renewed_locks_are_told_how_long_they_last(holder: ShareMember, topic_id: UUID) -> None:
-    answer = holder.acknowledge_all(topic_id, (0, 9, [RENEW]), is_renew_ack=True)
+def test_renewed_locks_are_told_how_long_they_last(at: Place, holder: ShareMember) -> None:
+    answer = holder.acknowledge_all(at.topic_id, (0, 9, [RENEW]), is_renew_ack=True)
     assert answer.acquisition_lock_timeout_ms == 30_000
-    assert holder.acknowledge(topic_id, (0, 9, [ACCEPT])) == (0, None)
+    assert holder.acknowledge(at.topic_id, (0, 9, [ACCEPT])) == (0, None)
 
 
 @pytest.mark.parametrize(
@@ -102,11 +79,11 @@ def test_renewed_locks_are_told_how_long_they_last(holder: ShareMember, topic_id
     ],
 )
 def test_malformed_ranges_are_refused_without_a_message(
-    holder: ShareMember, topic_id: UUID, said: list[Said]
+    at: Place, holder: ShareMember, said: list[Said]
 ) -> None:
-    code, message = holder.acknowledge(topic_id, *said)
+    code, message = holder.acknowledge(at.topic_id, *said)
     assert (code, message or None) == (REQUEST, None)
-    assert holder.acknowledge(topic_id, (0, 9, [ACCEPT])) == (0, None), "nothing of it was done"
+    assert holder.acknowledge(at.topic_id, (0, 9, [ACCEPT])) == (0, None), "nothing of it was done"
 
 
 @pytest.mark.parametrize(
@@ -125,10 +102,10 @@ def test_malformed_ranges_are_refused_without_a_message(
     ],
 )
 def test_what_was_never_acquired_is_refused(
-    holder: ShareMember, topic_id: UUID, said: list[Said], refusal: tuple[int, str]
+    at: Place, holder: ShareMember, said: list[Said], refusal: tuple[int, str]
 ) -> None:
-    assert holder.acknowledge(topic_id, *said) == refusal
-    assert holder.acknowledge(topic_id, (0, 9, [ACCEPT])) == (0, None)
+    assert holder.acknowledge(at.topic_id, *said) == refusal
+    assert holder.acknowledge(at.topic_id, (0, 9, [ACCEPT])) == (0, None)
 
 
 Step = tuple[list[Said], tuple[int, str | None]]
@@ -168,10 +145,10 @@ Step = tuple[list[Said], tuple[int, str | None]]
     ],
 )
 def test_what_is_in_nobodys_hands_is_refused_with_apache_kafkas_words(
-    holder: ShareMember, topic_id: UUID, steps: list[Step]
+    at: Place, holder: ShareMember, steps: list[Step]
 ) -> None:
     for said, outcome in steps:
-        assert holder.acknowledge(topic_id, *said) == outcome
+        assert holder.acknowledge(at.topic_id, *said) == outcome
 
 
 @pytest.mark.parametrize(
@@ -183,47 +160,42 @@ def test_what_is_in_nobodys_hands_is_refused_with_apache_kafkas_words(
     ],
 )
 def test_what_another_member_has_is_refused(
-    holder: ShareMember,
-    member: MakeMember,
-    topic_id: UUID,
-    before: list[Said],
-    said: Said,
-    refusal: str,
+    at: Place, holder: ShareMember, before: list[Said], said: Said, refusal: str
 ) -> None:
     if before:
-        holder.acknowledge(topic_id, *before, is_renew_ack=True)
-    other = member("other")
-    other.fetch(topic_id, 0)
-    assert other.acknowledge(topic_id, said) == (STATE, refusal)
-    assert holder.acknowledge(topic_id, (0, 9, [ACCEPT])) == (0, None)
+        holder.acknowledge(at.topic_id, *before, is_renew_ack=True)
+    other = at.member("other")
+    other.fetch(at.topic_id, 0)
+    assert other.acknowledge(at.topic_id, said) == (STATE, refusal)
+    assert holder.acknowledge(at.topic_id, (0, 9, [ACCEPT])) == (0, None)
 
 
-def test_nothing_in_flight(holder: ShareMember, topic_id: UUID) -> None:
-    assert holder.acknowledge(topic_id, (0, 9, [ACCEPT])) == (0, None)
+def test_nothing_in_flight(at: Place, holder: ShareMember) -> None:
+    assert holder.acknowledge(at.topic_id, (0, 9, [ACCEPT])) == (0, None)
     words = "Batch record not found. The request batch offsets are not found in the cache."
-    assert holder.acknowledge(topic_id, (10, 12, [ACCEPT])) == (STATE, words)
+    assert holder.acknowledge(at.topic_id, (10, 12, [ACCEPT])) == (STATE, words)
 
 
-def test_a_partition_that_was_never_fetched_here_is_unknown(
-    member: MakeMember, link: Wire, name: str
-) -> None:
-    topic_id = create_topic(link, name).topic_id
-    one = member()
+def test_a_partition_that_was_never_fetched_here_is_unknown(at: Place) -> None:
+    topic_id = create_topic(at.wire, f"{at.topic}-other").topic_id
+    one = at.member()
     one.fetch(max_wait_ms=50)
     words = "This server does not host this topic-partition."
     told = one.acknowledge(topic_id, (0, 0, [ACCEPT]))
     assert told == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, words)
 
 
-def test_of_a_partition_that_is_named_twice_the_last_row_counts(holder: ShareMember, topic_id: UUID) -> None:
-    twice = [(topic_id, [(0, [(50, 60, [ACCEPT])]), (0, [(0, 4, [RELEASE])])])]
-    answer = holder.acknowledge_all(topic_id, topics=twice)
+def test_of_a_partition_that_is_named_twice_the_last_row_counts(at: Place, holder: ShareMember) -> None:
+    twice = [(at.topic_id, [(0, [(50, 60, [ACCEPT])]), (0, [(0, 4, [RELEASE])])])]
+    answer = holder.acknowledge_all(at.topic_id, topics=twice)
     assert [row.error_code for topic in answer.responses for row in topic.partitions] == [0]
-    twice = [(topic_id, [(0, [(5, 6, [ACCEPT])]), (0, [(50, 60, [ACCEPT])])])]
-    answer = holder.acknowledge_all(topic_id, topics=twice)
+    twice = [(at.topic_id, [(0, [(5, 6, [ACCEPT])]), (0, [(50, 60, [ACCEPT])])])]
+    answer = holder.acknowledge_all(at.topic_id, topics=twice)
     assert [row.error_code for topic in answer.responses for row in topic.partitions] == [REQUEST]
-    assert holder.acknowledge(topic_id, (5, 6, [ACCEPT])) == (0, None), "nothing was done about them"
-    assert holder.acknowledge(topic_id, (0, 4, [ACCEPT])) == (STATE, OFFSET_NOT_ACQUIRED), "it was released"
+    assert holder.acknowledge(at.topic_id, (5, 6, [ACCEPT])) == (0, None), "nothing was done about them"
+    assert holder.acknowledge(at.topic_id, (0, 4, [ACCEPT])) == (STATE, OFFSET_NOT_ACQUIRED), (
+        "it was released"
+    )
 
 
 def test_an_unknown_topic_fails_alone(holder: ShareMember) -> None:
@@ -231,33 +203,29 @@ def test_an_unknown_topic_fails_alone(holder: ShareMember) -> None:
     assert code == ErrorCode.UNKNOWN_TOPIC_ID
 
 
-def test_one_partition_is_refused_and_the_other_is_not(holder: ShareMember, topic_id: UUID) -> None:
+def test_one_partition_is_refused_and_the_other_is_not(at: Place, holder: ShareMember) -> None:
     answer = holder.acknowledge_all(
-        None, topics=[(topic_id, [(0, [(0, 9, [ACCEPT])]), (7, [(0, 0, [ACCEPT])])])]
+        None, topics=[(at.topic_id, [(0, [(0, 9, [ACCEPT])]), (7, [(0, 0, [ACCEPT])])])]
     )
     codes = {row.partition_index: row.error_code for topic in answer.responses for row in topic.partitions}
     assert codes == {0: 0, 7: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
 
 
-def test_another_connection_of_the_member_may_acknowledge(
-    holder: ShareMember, member: MakeMember, topic_id: UUID
-) -> None:
-    again = member("holder")
-    again.fetch(topic_id, 0, max_records=0)
-    assert again.acknowledge(topic_id, (0, 4, [ACCEPT])) == (0, None)
-    assert holder.acknowledge_all(topic_id, (5, 9, [ACCEPT])).error_code == (
+def test_another_connection_of_the_member_may_acknowledge(at: Place, holder: ShareMember) -> None:
+    again = at.member("holder")
+    again.fetch(at.topic_id, 0, max_records=0)
+    assert again.acknowledge(at.topic_id, (0, 4, [ACCEPT])) == (0, None)
+    assert holder.acknowledge_all(at.topic_id, (5, 9, [ACCEPT])).error_code == (
         ErrorCode.INVALID_SHARE_SESSION_EPOCH
     ), "its session is the other's"
-    assert again.acknowledge(topic_id, (5, 9, [ACCEPT])) == (0, None)
+    assert again.acknowledge(at.topic_id, (5, 9, [ACCEPT])) == (0, None)
 
 
-def test_a_closing_request_gives_back_the_rest(
-    holder: ShareMember, member: MakeMember, topic_id: UUID
-) -> None:
-    answer = holder.acknowledge_all(topic_id, (0, 4, [ACCEPT]), epoch=-1)
+def test_a_closing_request_gives_back_the_rest(at: Place, holder: ShareMember) -> None:
+    answer = holder.acknowledge_all(at.topic_id, (0, 4, [ACCEPT]), epoch=-1)
     assert answer.error_code == 0
-    assert acquired(member("other").fetch(topic_id, 0, max_records=1)) == [(5, 9, 2)]
-    assert holder.acknowledge_all(topic_id, epoch=2).error_code == ErrorCode.SHARE_SESSION_NOT_FOUND
+    assert acquired(at.member("other").fetch(at.topic_id, 0, max_records=1)) == [(5, 9, 2)]
+    assert holder.acknowledge_all(at.topic_id, epoch=2).error_code == ErrorCode.SHARE_SESSION_NOT_FOUND
 
 
 @pytest.mark.parametrize(
@@ -273,8 +241,8 @@ def test_a_closing_request_gives_back_the_rest(
     ],
 )
 def test_what_is_refused_as_a_whole(
-    holder: ShareMember, topic_id: UUID, fields: dict[str, object], code: ErrorCode
+    at: Place, holder: ShareMember, fields: dict[str, object], code: ErrorCode
 ) -> None:
-    answer = holder.acknowledge_all(topic_id, (0, 9, [ACCEPT]), **fields)
+    answer = holder.acknowledge_all(at.topic_id, (0, 9, [ACCEPT]), **fields)
     assert (answer.error_code, list(answer.responses)) == (code, [])
-    assert holder.acknowledge(topic_id, (0, 9, [ACCEPT])) == (0, None), "the session goes on"
+    assert holder.acknowledge(at.topic_id, (0, 9, [ACCEPT])) == (0, None), "the session goes on"

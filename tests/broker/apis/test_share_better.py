@@ -11,7 +11,6 @@ import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
-from uuid import UUID
 
 import pytest
 
@@ -20,6 +19,7 @@ from kohort.testing import RunningBroker, running_broker
 from tests.broker.apis.share_members import (
     ACCEPT,
     RELEASE,
+    Place,
     Said,
     ShareMember,
     acquired,
@@ -27,7 +27,7 @@ from tests.broker.apis.share_members import (
     row_of,
 )
 from tests.broker.share_requests import set_share_version
-from tests.broker.wire import Wire, batch, create_topic, produce
+from tests.broker.wire import batch, create_topic, produce
 
 
 @pytest.fixture(scope="module")
@@ -40,26 +40,6 @@ def own() -> Iterator[RunningBroker]:
 def at(own: RunningBroker) -> Iterator[Place]:
     with ExitStack() as stack:
         yield Place(own.bootstrap, stack)
-
-
-class Place:
-    """A topic with one partition that a group of its own reads from the start on."""
-
-    def __init__(self, bootstrap: str, stack: ExitStack) -> None:
-        self.bootstrap = bootstrap
-        self.stack = stack
-        self.wire = stack.enter_context(Wire(bootstrap))
-        self.group = f"g-{uuid.uuid4().hex[:8]}"
-        self.topic = f"t-{uuid.uuid4().hex[:8]}"
-        self.topic_id: UUID = create_topic(self.wire, self.topic).topic_id
-        initialize(self.wire, self.group, self.topic_id, 0, start=0)
-
-    def member(self, name: str = "m") -> ShareMember:
-        return self.stack.enter_context(ShareMember(self.bootstrap, self.group, name))
-
-    def produce(self, *sizes: int) -> None:
-        for size in sizes:
-            produce(self.wire, self.topic, batch(size))
 
 
 @pytest.mark.parametrize("how", ["unknown", "deleted"])
