@@ -396,7 +396,7 @@ class LedPartition:
             stored = await self._leader.persister.read(self.key, self.leader_epoch)
             start = stored.start_offset
             if start < 0:
-                start = await self._first_offset()
+                start = await self._begin(stored.state_epoch)
             records = SharePartition(start, stored.batches)
             records.follow_log_start(self.partition.log_start_offset)
         except KafkaError as error:
@@ -418,16 +418,24 @@ class LedPartition:
             self.offer()
             self._leader.forget_idle(self.key.group)
 
-    async def _first_offset(self) -> int:
-        """Return where a share partition begins that was never read, by the group's rule."""
-        start, partition = self.rules.start, self.partition
+    async def _begin(self, state_epoch: int) -> int:
+        """Return where a share partition begins that was never read, by the group's rule. Raises KafkaError.
+
+        It is stored before anything is given: after a crash the rule would say a later offset, and skip
+        records that nobody has acknowledged.
+        """
+        start = self.rules.start
         if start == "earliest":
-            return partition.log_start_offset
-        if start == "latest":
-            return partition.high_watermark
-        found = await self._leader.run_long(partition.find_timestamp(self._leader.now_ms() - start))
-        end = partition.high_watermark
-        return end if found is None else min(found[0], end)
+            return self.partition.log_start_offset
+        found = None
+        if start != "latest":
+            search = self.partition.find_timestamp(self._leader.now_ms() - start)
+            found = await self._leader.run_long(search)
+        first = self.partition.high_watermark
+        if found is not None:
+            first = min(found[0], first)
+        await self._leader.persister.write(self.key, state_epoch, self.leader_epoch, first, 0, ())
+        return first
 
     def _store(self, write: StateWrite) -> Stored:
         stored: Stored = self._loop.create_future()

@@ -20,6 +20,8 @@ class MemoryPersister:
         self.writes: list[tuple[ShareKey, int, int, list[StateBatch]]] = []
         #: The error of the next calls.
         self.refusal: KafkaError | None = None
+        #: The error of the next writes.
+        self.write_refusal: KafkaError | None = None
         self.may_write = asyncio.Event()
         self.may_write.set()
 
@@ -41,8 +43,8 @@ class MemoryPersister:
         batches: Sequence[StateBatch],
     ) -> None:
         await self.may_write.wait()
-        if self.refusal is not None:
-            raise self.refusal
+        if (refusal := self.refusal or self.write_refusal) is not None:
+            raise refusal
         known = self.states[key]
         if leader_epoch < self.leader_epochs[key]:
             raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH)

@@ -184,6 +184,38 @@ def test_a_share_partition_that_was_never_read_begins_by_the_groups_rule(start: 
     on_broker(body)
 
 
+@pytest.mark.parametrize("start", ["latest", 0])
+def test_records_that_were_given_and_not_acknowledged_come_again_wherever_the_rule_begins_by_then(
+    start: object,
+) -> None:
+    async def body(world: World) -> None:
+        world.write(2)
+        world.rules = ShareRules(start=start)  # type: ignore[arg-type]
+        led = await world.load()
+        world.write(4)
+        assert take(led, "m") == [(2, 5, 1)]
+        # its leader is killed
+        led.give_up(KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
+        assert take(await world.load(), "m") == [(2, 5, 1)]
+
+    on_broker(body)
+
+
+def test_a_share_partition_whose_beginning_cannot_be_stored_gives_nothing() -> None:
+    async def body(world: World) -> None:
+        world.rules = ShareRules(start="latest")
+        world.persister.states[world.key] = StoredPartition(2, -1, ())
+        world.persister.write_refusal = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "full")
+        led = await world.load()
+        assert led.records is None
+        with pytest.raises(KafkaError, match="full"):
+            led.acquire(ask("m"))
+        world.persister.write_refusal = None
+        assert (await world.load()).records is not None
+
+    on_broker(body)
+
+
 def test_changes_made_during_a_write_go_together_in_the_next() -> None:
     async def body(world: World) -> None:
         world.write(10)
