@@ -19,6 +19,8 @@ OK, FAILED, WRONG_USE, INTERRUPTED = 0, 1, 2, 130
 
 _READY = "kohort broker ready on"
 _MOST_WORKERS = 1_000
+#: So many characters of an option's name, dashes included, are taken for a part of it.
+_FRAGMENT = 5
 
 
 class _Parser(argparse.ArgumentParser):
@@ -49,6 +51,13 @@ class _Parser(argparse.ArgumentParser):
                 if isinstance(action, argparse._SubParsersAction) and word in action.choices:
                     parser = action.choices[word]
         return parser
+
+    def format_help(self) -> str:
+        """The help, with examples in the end."""
+        from .admin.examples import examples_of
+
+        lines = "".join(f"  {line}\n" for line in examples_of(self.prog))
+        return super().format_help() + (f"\nexamples:\n{lines}" if lines else "")
 
     def error(self, message: str) -> NoReturn:
         self.exit(WRONG_USE, f"{self.prog}: {message} (see {self.prog} --help)\n")
@@ -146,6 +155,16 @@ _COMMANDS: Final = {
         "Look at transactions, and end those that hang. Works on any broker of Kafka's protocol.",
         ("admin.transactions.commands", "add_arguments", "run"),
     ),
+    "profiles": (
+        "the clusters that --profile may name",
+        "Look at the profiles, connections of several clusters in one file.",
+        ("admin.profile_commands", "add_arguments", "run"),
+    ),
+    "completion": (
+        "a script that completes commands and options in bash, zsh or fish",
+        "Print the script that completes kohort's commands and options in a shell.",
+        ("admin.completion", "add_completion_arguments", ""),
+    ),
     "ui": (
         "a page for a cluster: groups, who had what when, why they rebalanced: of any broker",
         "Serve a page for a cluster of Kafka's protocol. It changes nothing unless --allow-changes is given.",
@@ -181,6 +200,8 @@ def _run(argv: Sequence[str] | None) -> int:
         return _flush_output(OK)
     if options.command == "broker":
         return _run_broker(options)
+    if options.command == "completion":
+        return _print_completion(options.shell)
     module, _, run = _COMMANDS[options.command][2]
     if options.command == "users" and (options.data or options.settings_file):
         module, run = "broker.commands", "run_users"  # of brokers that are stopped
@@ -188,10 +209,25 @@ def _run(argv: Sequence[str] | None) -> int:
     return code
 
 
+def _print_completion(shell: str) -> int:
+    from .admin.commands import run_program
+    from .admin.completion import completion_script
+
+    def print_script() -> int:
+        print(completion_script(shell, _make_parser(tuple(_COMMANDS))), end="")
+        return OK
+
+    return run_program("kohort completion", print_script)
+
+
 def _did_you_mean(word: str, known: Iterable[str], prefix: str = "") -> str:
     import difflib
 
-    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.7)
+    names = list(known)
+    near = difflib.get_close_matches(word, names, n=1, cutoff=0.7)
+    if not near and word.startswith("--") and len(word) >= _FRAGMENT:
+        # a part of an option's name, as --protocol
+        near = [name for name in names if f"-{word[2:]}" in name]
     return f", did you mean {prefix}{near[0]}?" if near else ""
 
 

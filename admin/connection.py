@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, fields, replace
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final
 
 from ..settings import MAX_INT, Scope, Setting, read_settings, settings_of
 from ..settings.connection import BOOTSTRAP, ClientRows, check_security, fallback_settings
+from .profiles import PROFILE_VARIABLE, read_profile
 
 if TYPE_CHECKING:
     from ..client import Cluster
@@ -59,6 +61,12 @@ def add_connection_options(parser: argparse.ArgumentParser, *, again: bool) -> N
         metavar="FILE",
         default=default,
         help="settings by Java's names, or TOML",
+    )
+    group.add_argument(
+        "--profile",
+        metavar="NAME",
+        default=default,
+        help="a cluster of the file of profiles, in place of variables (default: KOHORT_PROFILE)",
     )
     for setting in settings_of(AdminConnection).values():
         if setting.row.client and setting.name != "bootstrap":
@@ -118,7 +126,15 @@ def connection_of(options: argparse.Namespace) -> AdminConnection:
     for name in _SECRETS:
         if given[name] is not None:
             given[name] = _secret_in(given[name])
-    return _read_connection({name: value for name, value in given.items() if value is not None})
+    found = {name: value for name, value in given.items() if value is not None}
+    profile = getattr(options, "profile", None)
+    if profile is not None and options.config_file is not None:
+        from ..client import ConfigError
+
+        raise ConfigError("give --profile or --config: a profile may name a config of its own")
+    if options.config_file is None:
+        profile = profile or os.environ.get(PROFILE_VARIABLE)
+    return _read_connection(found, profile)
 
 
 def _secret_in(path: str) -> str:
@@ -130,11 +146,15 @@ def _secret_in(path: str) -> str:
         raise ConfigError(f"{path} is no text in UTF-8") from None
 
 
-def _read_connection(given: Mapping[str, object]) -> AdminConnection:
+def _read_connection(given: Mapping[str, object], profile: str | None = None) -> AdminConnection:
+    """``profile`` names what stands in the place of variables and of the file that one of them names."""
     from ..client import ConfigError
 
     try:
-        fallback = fallback_settings(AdminConnection, given.get("config"))
+        if profile:
+            fallback = read_profile(AdminConnection, profile, _SECRETS)
+        else:
+            fallback = fallback_settings(AdminConnection, given.get("config"))
         if isinstance(brokers := fallback.values.get("bootstrap"), list):
             fallback = fallback._replace(values={**fallback.values, "bootstrap": ",".join(map(str, brokers))})
         if given.get("ssl_context") is not None:

@@ -6,7 +6,7 @@ values that users give and reports wrong ones. ``SettingsModel`` is in ``kohort.
 """
 
 from ._file import read_settings_file
-from ._reading import Fallback, SettingsError, is_plain, read_settings
+from ._reading import Fallback, SettingsError, is_plain, not_overridden, read_settings
 from ._secrets import read_secret
 from ._table import (
     BROKER,
@@ -52,6 +52,7 @@ __all__ = [
     "SettingsError",
     "as_text",
     "is_plain",
+    "not_overridden",
     "read_secret",
     "read_settings",
     "read_settings_file",

@@ -270,7 +270,7 @@ def fallback_settings(
             values[field], origins[field] = _to_type(known[field], environ[variable]), variable
     _check_variables(environ, {*variables, f"{VARIABLE}CONFIG"})
     if isinstance(path, str) and path:
-        filed = not_overridden(values, dict(_of_file(cls, path)))
+        filed = not_overridden(values, settings_of_file(cls, path))
         values |= filed
         origins |= dict.fromkeys(filed, path)
     return Fallback(values, origins)
@@ -286,24 +286,40 @@ def _check_variables(environ: Mapping[str, str], known: Set[str]) -> None:
                 raise SettingsError(f"{variable} is no setting: did you mean {VARIABLE}{near[0]}?")
 
 
-def _of_file(cls: type[Any], path: str) -> Iterator[tuple[str, Any]]:
-    known = settings_of(cls)
-    names = {name: field for field, setting in known.items() for name in _keys_of(setting)}
-    given = _read_toml(path) if path.endswith(".toml") else read_settings_file(path)
+def names_in_files(cls: type[Any]) -> dict[str, str]:
+    """Return the fields of a table by every name that a file may have for them, with underscores."""
+    return {name: field for field, setting in settings_of(cls).items() for name in _keys_of(setting)}
+
+
+def settings_of_file(cls: type[Any], path: str) -> dict[str, Any]:
+    """Return the settings of a table in a file: of properties, or TOML. Raises SettingsError."""
+    return settings_in(cls, _read_toml(path) if path.endswith(".toml") else read_settings_file(path), path)
+
+
+def settings_in(cls: type[Any], given: Mapping[str, object], where: str) -> dict[str, Any]:
+    """Return the settings of a table among others, by field. ``where`` they stand is for errors and the log.
+
+    Raises SettingsError.
+    """
+    return dict(_translate_settings(cls, given, where))
+
+
+def _translate_settings(cls: type[Any], given: Mapping[str, object], where: str) -> Iterator[tuple[str, Any]]:
+    known, names = settings_of(cls), names_in_files(cls)
     for name, value in given.items():
         try:
             translated = from_java(name, value)
         except SettingsError as error:
-            raise SettingsError(f"{path}: {error}") from None
+            raise SettingsError(f"{where}: {error}") from None
         for ours, typed in ({name: value} if translated is None else translated).items():
             key = ours.replace(".", "_")
             if key in names:
                 yield names[key], _to_type(known[names[key]], typed)
             elif near := difflib.get_close_matches(key, names, n=1, cutoff=_SLIP):
                 right = known[names[near[0]]]
-                raise SettingsError(f"{path}: {name} is no setting: did you mean {right.kafka_name}?")
+                raise SettingsError(f"{where}: {name} is no setting: did you mean {right.kafka_name}?")
             else:
-                log.info("%s: %s is no setting of a %s, and is left unused", path, name, cls.SCOPE.name)
+                log.info("%s: %s is no setting of a %s, and is left unused", where, name, cls.SCOPE.name)
 
 
 def _keys_of(setting: Setting) -> Iterator[str]:

@@ -8,13 +8,13 @@ from collections.abc import Iterable
 from itertools import product
 from typing import TYPE_CHECKING, Final
 
-from ...protocol import JsonObject
 from ..commands import add_commands, reader, run_program
 from ..screen import OK, REFUSED, Screen, ask_agreement, plain
 from .acl_words import CLUSTER_NAME, OPERATIONS_ON, read_operation, read_principal
 
 if TYPE_CHECKING:
     from ...client import Cluster
+    from ...protocol import JsonObject
     from ..errors import Outcome
     from .acls import AclFilter, AclRule
 

@@ -1,4 +1,4 @@
-"""docs/commands.md and docs/operator.md say what can be typed."""
+"""docs/commands.md, docs/operator.md and docs/connections.md say what can be typed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kohort.admin.access import acl_commands, config_commands, quota_commands, u
 from kohort.admin.topics import commands as topic_commands
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-PAGES = "".join((DOCS / name).read_text() for name in ("commands.md", "operator.md"))
+PAGES = "".join((DOCS / name).read_text() for name in ("commands.md", "operator.md", "connections.md"))
 LINES = re.findall(r"^(?:\$ )?(?:[^|\n]* \| )?kohort ([^|<>\n]*)", PAGES, flags=re.MULTILINE)
 
 
