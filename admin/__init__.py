@@ -1,7 +1,8 @@
-"""Group administration: lists, lag, history and resets, on any broker of Kafka's protocol.
+"""Administration of groups and clusters, on any broker of Kafka's protocol.
 
-:class:`GroupAdmin` is the client; ``kohort groups`` is built on it. Both are loaded on first use: the help of
-a command needs no client. Each folder has commands about one subject; the modules beside them serve all.
+:class:`GroupAdmin` is the client for groups, on which ``kohort groups`` is built, :class:`ClusterAdmin` that
+for rules, users, quotas and configs. They are loaded on first use: the help of a command needs no client.
+Each folder has commands about one subject; the modules beside them serve all.
 """
 
 import importlib
@@ -9,6 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ..lag import GroupLag, LagTracker, PartitionLag
+    from .access.acls import AclFilter, AclRule
+    from .access.cluster_admin import ClusterAdmin
+    from .access.configs import ConfigResource, ConfigValue
+    from .access.quotas import ClientQuota
+    from .access.users import ScramUser
     from .errors import Outcome
     from .groups.group_admin import GroupAdmin
     from .groups.reset import ResetKind, ResetTo
@@ -29,12 +35,17 @@ if TYPE_CHECKING:
     )
 
 _MODULES = {
+    **dict.fromkeys(("AclFilter", "AclRule"), "access.acls"),
+    "ClientQuota": "access.quotas",
+    "ClusterAdmin": "access.cluster_admin",
+    **dict.fromkeys(("ConfigResource", "ConfigValue"), "access.configs"),
     "GroupAdmin": "groups.group_admin",
     # a room of its own
     **dict.fromkeys(("GroupLag", "LagTracker", "PartitionLag"), ".lag"),
     "Outcome": "errors",
     "ResetKind": "groups.reset",
     "ResetTo": "groups.reset",
+    "ScramUser": "access.users",
 }
 
 
@@ -45,6 +56,12 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
+    "AclFilter",
+    "AclRule",
+    "ClientQuota",
+    "ClusterAdmin",
+    "ConfigResource",
+    "ConfigValue",
     "Coordinator",
     "Generation",
     "GroupAdmin",
@@ -64,5 +81,6 @@ __all__ = [
     "ResetKind",
     "ResetPlan",
     "ResetTo",
+    "ScramUser",
     "ShareOffsets",
 ]

@@ -7,13 +7,13 @@ import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Final, Self, TypeVar
+from typing import Final, TypeVar
 
-from ...client import BrokerConnectionError, Cluster, CommittedOffset, ConfigError
+from ...client import BrokerConnectionError, CommittedOffset, ConfigError
 from ...lag import GroupLag
 from ...protocol import ErrorCode, EventName, KafkaError, TopicPartition, UnsupportedVersionError
 from ...spark.status import keep_history
-from ..connection import cluster_of, connect_soon, read_connection
+from ..admin_client import AdminClient
 from ..errors import Outcome, advise_error, with_advice
 from . import requests, reset
 from .requests import lag_rows
@@ -47,7 +47,7 @@ _EVENTS_OF_GENERATION: Final = 50
 _AT_ONCE: Final = 16
 
 
-class GroupAdmin:
+class GroupAdmin(AdminClient):
     """``async with GroupAdmin("localhost:9092") as admin: await admin.list_groups()``
 
     Works with every broker that speaks Kafka's protocol, from Apache Kafka 2.4 on, and with clusters:
@@ -56,47 +56,6 @@ class GroupAdmin:
     in time.
     ``connection`` has settings of TLS and SASL, as consumers have them; see docs/connections.md.
     """
-
-    def __init__(
-        self,
-        bootstrap: str | Iterable[str] | None = None,
-        *,
-        timeout_ms: int = 30_000,
-        client_id: str = "kohort-admin",
-        **connection: object,
-    ) -> None:
-        self._cluster = cluster_of(read_connection(bootstrap, connection), client_id, timeout_ms)
-        self._timeout_ms = timeout_ms
-
-    @classmethod
-    def on_cluster(cls, cluster: Cluster) -> Self:
-        """A client over the connections of ``cluster``, which is connected; its timeout bounds each call."""
-        self = cls.__new__(cls)
-        self._cluster, self._timeout_ms = cluster, cluster.default_api_timeout_ms
-        return self
-
-    def __repr__(self) -> str:
-        return f"GroupAdmin({self._cluster!r})"
-
-    async def __aenter__(self) -> Self:
-        await self.connect()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
-
-    @property
-    def cluster(self) -> Cluster:
-        """The connections, for requests that are not about groups."""
-        return self._cluster
-
-    async def connect(self) -> None:
-        """Reach a bootstrap broker. One that refuses connections is retried for a second, no longer."""
-        await connect_soon(self._cluster)
-
-    async def close(self) -> None:
-        """Close every connection. Safe to call again."""
-        await self._cluster.close()
 
     @with_advice
     async def list_groups(
