@@ -486,16 +486,18 @@ class SharePartition:
                 yield runs[index]
 
     def _split(self, first: int, last: int) -> list[_InFlight]:
-        """Return runs that cover what is in flight from ``first`` to ``last``, and nothing else."""
+        """Return runs that cover what is in flight from ``first`` to ``last``, and nothing else, but for runs
+        of a write that is on the way: these stay whole.
+        """
         first = max(first, self.start_offset)
         if first > last or first >= self.end_offset:
             return []
         at = self._index(first)
-        if self._runs[at].first < first:
+        if self._runs[at].first < first and self._runs[at].before is None:
             self._runs.insert(at + 1, self._runs[at].cut(first))
             at += 1
         until = self._index(last)
-        if self._runs[until].last > last:
+        if self._runs[until].last > last and self._runs[until].before is None:
             self._runs.insert(until + 1, self._runs[until].cut(last + 1))
         return self._runs[at : until + 1]
 

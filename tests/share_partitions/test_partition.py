@@ -309,6 +309,24 @@ def test_an_acknowledgement_in_steps_is_undone_when_it_cannot_be_finished(lost: 
     assert partition.acquired_by("a") == 0
 
 
+@pytest.mark.parametrize("is_stored", [True, False])
+def test_what_a_write_on_the_way_has_changed_stays_together_when_steps_come_upon_it(is_stored: bool) -> None:
+    partition = SharePartition(0)
+    give(partition, "a", log(4_000), 4_000)
+    steps = in_steps(partition, 4_000)
+    write = partition.acknowledge("a", [AcknowledgedRange(1_500, 3_999, [ACCEPT])], LIMITS, 0)
+    assert write is not None
+    with pytest.raises(KafkaError, match="The acknowledgement of delivery could not be completed"):
+        for _ in steps:
+            pass
+    if is_stored:
+        partition.complete(write)
+        assert (partition.acquired_by("a"), partition.done_count) == (1_500, 2_500)
+    else:
+        partition.undo(write)
+        assert (partition.acquired_by("a"), partition.done_count) == (4_000, 0)
+
+
 def test_an_offset_that_is_acknowledged_twice_in_a_request_is_refused() -> None:
     partition = SharePartition(0)
     give(partition, "a", log(10))
