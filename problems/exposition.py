@@ -99,9 +99,11 @@ def _find_in_logins(of: _Figures) -> Iterator[Problem]:
 
 
 def _find_in_bounds(of: _Figures) -> Iterator[Problem]:
-    used, most = of.one("process_open_fds"), of.one("process_max_fds")
-    if used is not None and most and used > most * _MOST_DESCRIPTORS:
-        yield Problem("DescriptorsRunOut", of.about, f"{used:,.0f} of {most:,.0f} descriptors are open")
+    used, most = of.one("process_open_fds") or 0, of.one("process_max_fds") or 0
+    waiting = of.one("kohort_connections_lack_descriptors")
+    if waiting or used > most * _MOST_DESCRIPTORS:
+        text = f"{used:,.0f} of {most:,.0f} descriptors are open" + ", new connections wait" * bool(waiting)
+        yield Problem("DescriptorsRunOut", of.about, text)
     held, limit = of.one("kohort_request_bytes_held"), of.one("kohort_request_bytes_limit")
     if held is not None and limit and held >= limit * _MOST_REQUEST_BYTES:
         text = f"requests wait: {held / (1 << 20):,.0f} of {limit / (1 << 20):,.0f} MiB for them are taken"

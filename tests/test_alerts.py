@@ -80,7 +80,7 @@ def test_an_entry_names_lines_and_metrics_that_there_are_and_says_where_to_look_
     name: str,
 ) -> None:
     entry = RUNBOOK.partition(f"### {name}\n")[2].partition("\n##")[0]
-    head = entry.strip().partition("\n")[0]
+    head = entry.strip().partition("\n\n")[0].replace("\n", " ")
     lines, _, metrics = head.partition(" · Log: ")[2].partition(" · Metrics: ")
     for line in re.findall("`([^`]+)`", lines):
         assert line in written(), f"no room writes {line!r}"

@@ -499,6 +499,12 @@ FAMILIES: Final = (
         "reason",
     ),
     _own_metric(
+        "connections_lack_descriptors",
+        "gauge",
+        "1 while new connections wait, as no descriptors are left for them",
+        lambda now: int(now.lacks_descriptors),
+    ),
+    _own_metric(
         "certificate_expiry_timestamp_seconds",
         "gauge",
         "When the first certificate of a listener expires, in seconds since 1970",

@@ -226,6 +226,8 @@ class BrokerSnapshot(NamedTuple):
     connections: Mapping[str, int]
     connections_made: int
     connections_refused: Mapping[str, int]
+    #: Whether new connections wait because no descriptors are left for them.
+    lacks_descriptors: bool
     certificate_ends: Mapping[str, float]
     failed_logins: Mapping[str, RateFigures]
     request_bytes_held: int

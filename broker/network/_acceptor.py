@@ -77,6 +77,11 @@ class Acceptor:
     def __repr__(self) -> str:
         return f"Acceptor({self.listener}, {self._quotas.by_listener()[self.listener.name]} connections)"
 
+    @property
+    def lacks_descriptors(self) -> bool:
+        """Return whether new connections wait because no descriptors are left for them."""
+        return self._no_room.present
+
     async def listen(self, backlog: int) -> None:
         """Listen; connections wait until ``start``. Raises OSError, with the listener in its text, if the
         address is not available.
@@ -134,6 +139,8 @@ class Acceptor:
 
     def _watch_sockets(self) -> None:
         self._timer = None
+        if self._no_room.present and not any(map(_is_ready, self._sockets)):
+            self._no_room.on_absent(f"{self.listener}: no connection waits any more")
         if not self._watching:
             self._watching = True
             for link in self._sockets:

@@ -53,6 +53,12 @@ def told(text: str, before: str | None = None) -> list[tuple[str, str, str]]:
             "it refuses 2.5 logins a second",
         ),
         (
+            ["process_open_fds 750", "process_max_fds 1000", "kohort_connections_lack_descriptors 1"],
+            "DescriptorsRunOut",
+            "",
+            "750 of 1,000 descriptors are open, new connections wait",
+        ),
+        (
             ["process_open_fds 810", "process_max_fds 1000"],
             "DescriptorsRunOut",
             "",

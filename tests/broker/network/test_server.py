@@ -21,6 +21,7 @@ import pytest
 from kohort.broker import Broker
 from kohort.broker.network._connection import ClientConnection
 from kohort.broker.reporting import log_lines as _log_lines
+from kohort.log import OPEN_FILES
 from kohort.protocol import ApiKey, build_batch, encode_request
 from kohort.protocol.messages.heartbeat import HeartbeatRequest
 from kohort.testing import running_broker
@@ -62,6 +63,30 @@ def test_requests_that_wait_for_memory_are_told_and_when_they_wait_no_more(
             assert now.request_bytes_depleted_s > 0
             assert now.request_bytes_held > now.request_bytes_limit == 1_000_000
         wait_until(lambda: "requests wait no more for queued.max.request.bytes, after" in caplog.text)
+
+
+def test_that_connections_wait_for_descriptors_is_told_and_shown_until_they_do_not(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("kohort.broker.network._acceptor.NO_ROOM_S", 0.01)
+    with running_broker() as broker:
+
+        def lacking() -> bool:
+            return broker._on_loop(broker._broker.metrics).lacks_descriptors
+
+        assert not lacking()
+        with monkeypatch.context() as full:
+            full.setattr(OPEN_FILES, "make_room", lambda *_: False)
+            host, _, port = broker.bootstrap.rpartition(":")
+            with socket.create_connection((host, int(port))):
+                wait_until(lacking)
+        wait_until(lambda: not lacking())
+        with Wire(broker.bootstrap) as wire:
+            create_topic(wire, "orders")
+    lines = [each.getMessage() for each in caplog.records if "PLAINTEXT://" in each.getMessage()]
+    assert len(lines) == 2
+    assert "new connections wait: the descriptors that are left are for files" in lines[0]
+    assert "connections are accepted again, after 0 s" in lines[1]
 
 
 def test_an_idle_connection_is_closed_and_a_busy_one_is_not(caplog: pytest.LogCaptureFixture) -> None:
