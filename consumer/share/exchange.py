@@ -429,7 +429,7 @@ class ShareExchange:
                 timeout_ms=config.request_timeout_ms + wait_ms,
             )
             self._check_session(peer, response.error_code, response.error_message, "ShareFetch")
-            self._on_fetched(node, peer, taken, response)
+            self._on_fetched(node, peer, taken, response, now + wait_ms)
         except KohortError as error:
             self._on_refusal(node, taken, error)
             raise
@@ -454,9 +454,16 @@ class ShareExchange:
         peer.asked_for = room
 
     def _on_fetched(
-        self, node: int, peer: _Peer, taken: dict[PartitionId, list[Said]], response: ShareFetchResponse
+        self,
+        node: int,
+        peer: _Peer,
+        taken: dict[PartitionId, list[Said]],
+        response: ShareFetchResponse,
+        due: float,
     ) -> None:
-        """Take in the answers, which leave ``taken``, and records."""
+        """Take in the answers, which leave ``taken``, and records. The response was ``due`` then; it may have
+        come slowly, or long ago, if this process stood still.
+        """
         now = now_ms()
         peer.given = 0
         if response.acquisition_lock_timeout_ms:
@@ -472,7 +479,7 @@ class ShareExchange:
                     row.acknowledge_error_message,
                     now,
                 )
-                peer.given += self._on_records(node, place, row, now)
+                peer.given += self._on_records(node, place, row, min(now, due))
         for place, part in taken.items():
             self.locks.on_answered(place, part, None, now)
         taken.clear()
@@ -501,7 +508,7 @@ class ShareExchange:
         if error is not None and self._acquired_at.get(place) != node:
             # those locks have ended. By now another leader may have given the same records
             self.locks.on_lost(part, now, str(error))
-        elif error is not None and error.retriable and error.code not in _GONE:
+        elif part and error is not None and error.retriable and error.code not in _GONE:
             self.locks.put_back(place, part, error, now, self._put_off_ms(place, error))
         elif part:
             self._put_off.pop(place, None)
@@ -517,7 +524,7 @@ class ShareExchange:
         return self.backoff.delay_ms(count)
 
     def _on_records(self, node: int, place: PartitionId, row: PartitionData, now: float) -> int:
-        """Take in what was acquired; return the number of records."""
+        """Take in what was acquired, at this time at the latest; return the number of records."""
         if self._node_of(place) not in (None, node):
             # another broker has come to lead the partition meanwhile
             return 0
@@ -627,14 +634,19 @@ class ShareExchange:
         body = ShareAcknowledgeRequest(
             self.config.group, self.member_id, peer.session.epoch, True, acknowledged_topics(said)
         )
+        sent_at = now_ms()
         response = await self._send_acknowledge(node, body)
         self._check_session(peer, response.error_code, response.error_message, "ShareAcknowledge")
         if response.acquisition_lock_timeout_ms:
             self.locks.duration_ms = float(response.acquisition_lock_timeout_ms)
-        return self._after_renewal(node, due, response)
+        return self._after_renewal(node, due, response, sent_at)
 
     def _after_renewal(
-        self, node: int, asked: Mapping[PartitionId, list[ShareRecord]], response: ShareAcknowledgeResponse
+        self,
+        node: int,
+        asked: Mapping[PartitionId, list[ShareRecord]],
+        response: ShareAcknowledgeResponse,
+        sent_at: float,
     ) -> dict[PartitionId, list[ShareRecord]]:
         """Take in the answers; return the renewals to repeat one by one, as one of several was refused."""
         now, again = now_ms(), dict[PartitionId, list[ShareRecord]]()
@@ -647,7 +659,8 @@ class ShareExchange:
             error = errors.get(place)
             if error is None:
                 self._put_off.pop(place, None)
-                self.locks.on_renewed(part, now)
+                # the broker may have done it at once, and the answer come late
+                self.locks.on_renewed(part, sent_at)
             elif _OFF_FOR_THE_GROUP in str(error):
                 self._cannot_renew("share.renew.acknowledge.enable is false for the group")
             elif error.code in _GONE:

@@ -928,3 +928,49 @@ def test_a_close_says_again_what_a_broker_refuses_for_now() -> None:
     run_in_virtual_time(close())
     assert len(broker.said_at) == 4
     assert broker.acknowledgements[-1].share_session_epoch == -1
+
+
+class Late(FakeBroker):
+    """Its responses with records, and those to renewals, are read so many seconds after they were due."""
+
+    def __init__(self, late_s: float) -> None:
+        super().__init__(orders(1))
+        self.late_s = late_s
+
+    async def request(self, node_id: object, api_key: object, body: Any, **named: object) -> Any:
+        response = await super().request(node_id, api_key, body, **named)
+        if getattr(body, "is_renew_ack", False) or any(
+            row.acquired_records
+            for topic in response.responses
+            for row in topic.partitions
+            if isinstance(row, PartitionData)
+        ):
+            await asyncio.sleep(self.late_s)
+        return response
+
+
+def test_a_lock_begins_when_the_response_was_due_though_it_is_read_late() -> None:
+    bench = Bench(Late(5), fetch_max_wait_ms=500, max_locked_records=1)
+
+    async def work() -> None:
+        await asyncio.sleep(6)
+        (record,) = bench.records
+        assert record.deadline == pytest.approx(0.5 + 30, abs=0.1)
+        await asyncio.sleep(30)
+        assert [round(at / 1_000, 1) for at in renewals(bench.broker)] == [20.5]
+        assert record.deadline == pytest.approx(20.5 + 30, abs=0.1)
+
+    bench.run(work)
+    assert bench.events == []
+
+
+def test_records_whose_lock_ended_while_the_process_stood_still_are_not_taken_for_locked() -> None:
+    bench = Bench(Late(33), fetch_max_wait_ms=500)
+
+    async def work() -> None:
+        await asyncio.sleep(34)
+        (record,) = bench.records
+        assert record.deadline is not None
+        assert record.deadline < asyncio.get_running_loop().time()
+
+    bench.run(work)
