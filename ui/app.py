@@ -29,6 +29,7 @@ from . import pages
 from .guard import CsrfTokens, form_of
 from .observer import Observer, TooBusyError, View
 from .pages import PAGE, Frame
+from .recording import ClusterRecorder
 from .views import BrokersView, GroupsView, GroupView, TopicsView, TopicView, matching_rows
 
 _ASSETS: Final = {"page.js": "text/javascript", "page.css": "text/css"}
@@ -47,6 +48,7 @@ class Pages:
     observer: Observer
     bootstrap: str
     form_tokens: CsrfTokens | None
+    recorder: ClusterRecorder | None = None
     computing: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
 
     def frame(self, request: Request) -> Frame:
@@ -79,7 +81,7 @@ class Pages:
 
     async def group(self, request: Request) -> Response:
         name = request.query_params.get("name", "")
-        view = self.observer.view(("group", name), lambda: GroupView(name))
+        view = self.observer.view(("group", name), lambda: GroupView(name, self.recorder))
         await self.observer.fresh(view)
         lanes, parts = view.lanes, view.parts()
         body = None
@@ -112,7 +114,7 @@ class Pages:
         name = request.query_params.get("name", "")
         made: Mapping[str, tuple[object, Callable[[], View]]] = {
             "groups": ("groups", GroupsView),
-            "group": (("group", name), lambda: GroupView(name)),
+            "group": (("group", name), lambda: GroupView(name, self.recorder)),
             "topics": ("topics", TopicsView),
             "topic": (("topic", name), lambda: TopicView(name)),
             "cluster": ("cluster", BrokersView),
@@ -288,9 +290,16 @@ async def _serve_asset(request: Request) -> Response:
     return Response(asset(name), media_type=_ASSETS[name], headers={"cache-control": "max-age=86400"})
 
 
-def make_app(observer: Observer, bootstrap: str, form_tokens: CsrfTokens | None) -> Starlette:
-    """The application, without its guard; ``form_tokens`` where it may change something."""
-    made = Pages(observer, bootstrap, form_tokens)
+def make_app(
+    observer: Observer,
+    bootstrap: str,
+    form_tokens: CsrfTokens | None,
+    recorder: ClusterRecorder | None = None,
+) -> Starlette:
+    """The application, without its guard; ``form_tokens`` where it may change something. ``recorder`` is
+    started and closed with it.
+    """
+    made = Pages(observer, bootstrap, form_tokens, recorder)
 
     async def refused(request: Request, error: Exception) -> Response:
         if isinstance(error, HTTPException):
@@ -319,7 +328,11 @@ def make_app(observer: Observer, bootstrap: str, form_tokens: CsrfTokens | None)
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        if recorder is not None:
+            recorder.start()
         yield
+        if recorder is not None:
+            await recorder.close()
         await observer.close()
 
     return Starlette(

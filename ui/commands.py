@@ -7,7 +7,7 @@ import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ..admin.commands import add_connection, run_program
+from ..admin.commands import add_connection, positive_count, run_program
 
 if TYPE_CHECKING:
     import socket
@@ -34,6 +34,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="file with the token that the page asks for; without it one is made where it is needed",
     )
+    page.add_argument(
+        "--record",
+        metavar="DIR",
+        help="record all groups in this folder: the page goes back for days",
+    )
+    for name, default, words in (
+        ("size", 100, "size of the recording in MiB"),
+        ("days", 7, "age at which what is recorded goes, in days"),
+    ):
+        page.add_argument(
+            f"--record-{name}",
+            metavar="N",
+            type=positive_count,
+            default=default,
+            help=f"{words} (default: %(default)s)",
+        )
     page.add_argument(
         "--allow-host",
         metavar="NAME",

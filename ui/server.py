@@ -11,6 +11,7 @@ import socket
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import uvicorn
@@ -19,9 +20,13 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ..admin import GroupAdmin
 from ..admin.connection import connection_of
+from ..recording import RecordingBounds
 from .app import make_app
 from .guard import CsrfTokens, RequestGuard
 from .observer import Observer
+from .recording import ClusterRecorder
+
+_DAY_MS: Final = 86_400_000
 
 #: Most connections at a time: fewer than the files that a process may have open.
 MOST_CONNECTIONS: Final = 500
@@ -65,12 +70,17 @@ def ui_of(options: argparse.Namespace, listening: tuple[Any, ...], token: str | 
         lambda: GroupAdmin(timeout_ms=timeout_ms, client_id="kohort-ui", **settings),
         patience_s=options.timeout,
     )
+    recorder = None
+    if options.record is not None:
+        bounds = RecordingBounds(options.record_size << 20, options.record_days * _DAY_MS)
+        recorder = ClusterRecorder(observer, Path(options.record), bounds)
+        remarks.append(f"all groups are recorded in {options.record}")
     form_tokens = CsrfTokens(cookie) if options.allow_changes else None
     hosts = {"localhost", "127.0.0.1", "::1", str(address), options.host, *options.allow_host}
     if not address.is_loopback:
         hosts.add(socket.gethostname())
     guarded = RequestGuard(
-        make_app(observer, connection.bootstrap, form_tokens),
+        make_app(observer, connection.bootstrap, form_tokens, recorder),
         hosts=hosts,
         any_address=not address.is_loopback,
         token=token,

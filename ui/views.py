@@ -18,6 +18,7 @@ from ..admin.topics.requests import DescribedTopic, ListedTopic, describe_topics
 from ..protocol import SHARE_EVENTS, EventName, KafkaError, KohortError, TopicPartition
 from ..spark.status import BatchHistory, history_in
 from .observer import View
+from .recording import ClusterRecorder, samples_of
 
 #: Most generations of a group that are shown, and most groups of a list that are shown with details.
 _GENERATIONS: Final = 60
@@ -45,9 +46,10 @@ class GroupView(View):
 
     every_s = 1.0
 
-    def __init__(self, group: str) -> None:
+    def __init__(self, group: str, recorder: ClusterRecorder | None = None) -> None:
         super().__init__()
         self.group = group
+        self._recorder = recorder
         self.lanes: Lanes | None = None
         #: Batches, if the group is that of a Spark job.
         self.batches: BatchHistory | None = None
@@ -117,11 +119,19 @@ class GroupView(View):
         anew = bool(entries) and entries[0].sequence <= self._sequence
         self._sequence = entries[-1].sequence if entries else self._sequence if now.exists else -1
         if known is None or anew or _has_rebalanced(entries):
-            return await admin.history(self.group, _GENERATIONS, every_move=True)
+            return await self._add_recorded(await admin.history(self.group, _GENERATIONS, every_move=True))
         if not entries:
             return known
         # a history that is not read again must be bounded, too
         return replace(known, entries=(*known.entries, *entries)[-200:])
+
+    async def _add_recorded(self, history: GroupHistory) -> GroupHistory:
+        """The history with what is recorded here of older times; lags once, before those that were seen."""
+        if self._recorder is not None:
+            history = await self._recorder.with_recorded(history)
+        if self._history is None and history.lag:
+            self._samples[:0] = samples_of(history)
+        return history
 
     async def _learn_records(self, admin: GroupAdmin, history: GroupHistory) -> GroupHistory:
         """The history with what happened to records of a share group; the same one if nothing is new."""
@@ -141,13 +151,13 @@ class GroupView(View):
         except KafkaError as error:
             found = GroupHistory(self.group, _OBSERVED, (), (), (f"records cannot be read: {error}",))
         if known is None or self._before is None:
-            return found
+            return await self._add_recorded(found)
         newest = max((row.timestamp_ms for row in known.generations), default=0)
         newer = [row for row in found.generations if row.timestamp_ms > newest]
         # records of a rebalance that is under way say more when it is over
         if not newer and (found.source == _OBSERVED or now.state in _SETTLED):
             newer = list(_generation_between(self._before, now, at_ms))
-        generations = (*known.generations, *newer)[-_GENERATIONS:]
+        generations = (*known.generations, *newer)[-max(_GENERATIONS, len(known.generations)) :]
         return replace(known, generations=generations, unknown=found.unknown)
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import threading
 from contextlib import suppress
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from kohort.recording import FILE_NAME
 from kohort.ui import server as module
 from tests.ui.conftest import TOKEN, Browser, made
 
@@ -71,3 +75,27 @@ def test_a_connection_that_asks_for_nothing_is_closed(monkeypatch: pytest.Monkey
         finally:
             server.should_exit = True
             thread.join(30)
+
+
+def test_a_recording_is_begun_and_ended_with_the_server(tmp_path: Path) -> None:
+    ui = made(
+        "--record", str(tmp_path), "--record-size", "5", "--record-days", "2", "--bootstrap", "localhost:1"
+    )
+    assert any(str(tmp_path) in words for words in ui.remarks)
+
+    async def serve_once() -> None:
+        messages = iter(({"type": "lifespan.startup"}, {"type": "lifespan.shutdown"}))
+        said: list[str] = []
+
+        async def receive() -> Any:
+            # the recorder has begun before the server is to end
+            return next(messages)
+
+        async def send(message: Any) -> None:
+            said.append(message["type"])
+
+        await ui.app({"type": "lifespan", "asgi": {"version": "3.0"}}, receive, send)
+        assert said == ["lifespan.startup.complete", "lifespan.shutdown.complete"]
+
+    asyncio.run(serve_once())
+    assert (tmp_path / FILE_NAME).exists()

@@ -56,9 +56,7 @@ def with_records(
     def is_in_gap(row: Generation) -> bool:
         return any(gap.has(row.timestamp_ms) for gap in told.gaps)
 
-    filled = [
-        row for row in recorded.generations if first is None or _is_before(row, first) or is_in_gap(row)
-    ]
+    filled = [row for row in recorded.generations if first is None or is_before(row, first) or is_in_gap(row)]
     if not filled:
         return told
     generations = sorted((*filled, *told.generations), key=lambda row: row.timestamp_ms)[-limit:]
@@ -125,7 +123,7 @@ def _with_moves_of(row: Generation, steps: Iterable[Generation]) -> Generation:
     return replace(row, moves=moves) if moves and {*moves}.issuperset(row.moves or ()) else row
 
 
-def _is_before(row: Generation, told: Generation) -> bool:
+def is_before(row: Generation, told: Generation) -> bool:
     """Return whether a record is of an earlier generation; its own is written just before the event."""
     began_ms = told.timestamp_ms - (told.duration_ms or 0)
     return row.timestamp_ms <= began_ms and row.generation != told.generation
@@ -148,8 +146,8 @@ def _generation_from(entry: HistoryEntry) -> Generation:
     return Generation(
         generation=entry.generation,
         timestamp_ms=entry.timestamp_ms,
-        state="Stable" if members else "Empty",
-        cause=entry.cause,
+        state=details.get("state") or ("Stable" if members else "Empty"),
+        cause=entry.cause or None,
         member=entry.member or None,
         client_id=entry.client_id or None,
         client_host=entry.client_host or None,
