@@ -16,6 +16,7 @@ from uuid import UUID
 
 from ...client.cluster import Cluster
 from ...client.errors import ConsumerClosedError
+from ...client.metadata import ClusterMetadata
 from ...client.pool import Channel
 from ...client.requests import partition_name
 from ...client.waiting import Backoff, Signal, now_ms
@@ -129,7 +130,11 @@ class ShareExchange:
     _failing: dict[PartitionId, _Failing] = field(default_factory=lambda: defaultdict(_Failing))
     #: How often brokers have refused in a row, for the time being, what was said of a partition.
     _put_off: dict[PartitionId, int] = field(default_factory=dict)
+    #: Fires when there may be something to send, and when other brokers may lead something.
+    _due: Signal = field(default_factory=Signal)
     _changed: Signal = field(default_factory=Signal)
+    #: The metadata in which ``run`` has looked for brokers.
+    _looked_at: ClusterMetadata | None = None
     _look_again: Signal = field(default_factory=Signal)
     _renewal_told: bool = False
     #: Records that all fetches under way may bring, and whether a broker waits for room that others have.
@@ -149,12 +154,17 @@ class ShareExchange:
 
     def wake(self) -> None:
         """Look what is to be sent."""
-        self._changed.fire()
+        self._due.fire()
 
     def assigned(self) -> None:
         """The assignment has changed."""
         self._look_again.fire()
-        self.wake()
+        self._look_around()
+
+    def _look_around(self) -> None:
+        """Look which brokers there are to talk to, and what is to be sent."""
+        self._changed.fire()
+        self._due.fire()
 
     async def run(self) -> None:
         """Until cancelled. Raises what ends the membership, KafkaError for example."""
@@ -162,6 +172,7 @@ class ShareExchange:
             while True:
                 if self._error is not None:
                     raise self._error
+                self._looked_at = self.cluster.known_metadata
                 self._look_at_leaders()
                 nodes = {self._node_of(place) for place in self._places()}
                 for node in nodes:
@@ -177,7 +188,7 @@ class ShareExchange:
 
     async def _end_tasks(self) -> None:
         self._over = True
-        self.wake()
+        self._look_around()
         tasks = [peer.task for peer in self._peers.values() if peer.task is not None]
         try:
             if carrying := [p.task for p in self._peers.values() if p.task is not None and p.carries]:
@@ -223,7 +234,7 @@ class ShareExchange:
                 code = known.errors.get(name, _E.UNKNOWN_TOPIC_OR_PARTITION)
                 self.report(TopicMissing(name, KafkaError(code, f"topic {name!r}")))
             self._missing = missing
-            self.wake()
+            self._look_around()
             soon = missing or any(self._leader(place) is None for place in wanted)
             await self._look_again.wait(_MISSING_TOPIC_MS if soon else self.config.metadata_max_age_ms)
 
@@ -263,19 +274,24 @@ class ShareExchange:
         self._look_again.fire()
 
     def _lose(self, place: PartitionId, reason: str) -> None:
-        self._acquired_at.pop(place, None)
+        self._forget_where(place)
         self.locks.lose(place, now_ms(), reason)
+
+    def _forget_where(self, place: PartitionId) -> None:
+        """Nothing of a partition is held: its leader, perhaps another broker, is to give more."""
+        if self._acquired_at.pop(place, None) is not None:
+            self._changed.fire()
 
     # one broker
 
     async def _serve(self, node: int, peer: _Peer) -> None:
         """Talk to a broker for as long as it leads something that is assigned, or has given something."""
-        while not self._over and (peer.session.is_open or self._places_at(node)):
+        while not self._over and ((places := self._places_at(node)) or peer.session.is_open):
             try:
-                if await self._take_step(node, peer):
+                if await self._take_step(node, peer, places):
                     peer.failures = 0
                 else:
-                    await self._changed.wait(self._pause_ms(node))
+                    await self._due.wait(self._pause_ms(places))
             except ConsumerClosedError:
                 return
             except KohortError as error:
@@ -293,7 +309,9 @@ class ShareExchange:
             except Exception as error:  # which nobody would hear of: the task has no other end
                 self._fail(error)
                 return
-            self._look_at_leaders()
+            if self.cluster.known_metadata is not self._looked_at:
+                self._look_at_leaders()
+                self._look_around()
             if 0 < peer.given <= _FEW_RECORDS:
                 # they are handled before the next request is made, which then carries what is said of them
                 peer.given = 0
@@ -301,7 +319,7 @@ class ShareExchange:
 
     def _fail(self, error: Exception) -> None:
         self._error = error
-        self.wake()
+        self._look_around()
 
     def _end_session(self, node: int, peer: _Peer, error: KohortError) -> None:
         """Open another session next. Locks end with a connection and with a session that the broker has not;
@@ -314,9 +332,9 @@ class ShareExchange:
         for place in [place for place, at in self._acquired_at.items() if at == node]:
             self.locks.give_back(place, now_ms(), str(error))
 
-    async def _take_step(self, node: int, peer: _Peer) -> bool:
+    async def _take_step(self, node: int, peer: _Peer, places: list[PartitionId]) -> bool:
         """Send what is most urgent; return whether there was anything."""
-        now, places, session = now_ms(), self._places_at(node), peer.session
+        now, session = now_ms(), peer.session
         if self.locks.over_at(places) <= now:
             self.locks.lose_over(places, now)
         assigned = self.assignment()
@@ -331,22 +349,22 @@ class ShareExchange:
         if session.is_open and self.locks.renew_at(places) <= now and await self._renew(node, peer, places):
             return True
         if self.reads and wanted and (room := self._room_for(places)) > 0:
-            await self._fetch(node, peer, wanted, room)
+            await self._fetch(node, peer, places, wanted, room)
             return True
         since = self.locks.waiting_since(places)
         due = since < math.inf or self.locks.renew_at(places) <= now
         if not session.is_open and due:
-            await self._fetch(node, peer, [], 0)  # which opens one
+            await self._fetch(node, peer, places, [], 0)  # which opens one
         elif session.is_open and not places:
             await self._acknowledge(node, peer, places, closes=True)
         elif session.is_open and not wanted and session.known:
-            await self._fetch(node, peer, wanted, 0)
+            await self._fetch(node, peer, places, wanted, 0)
         elif session.is_open and (now >= since + BUSY_WAIT_MS or (self.locks.flushes and since <= now)):
             await self._acknowledge(node, peer, places)
         else:
             for place in places:
                 if not self.locks.count([place]) and place in self._acquired_at and since == math.inf:
-                    del self._acquired_at[place]
+                    self._forget_where(place)
             return False
         return True
 
@@ -367,8 +385,7 @@ class ShareExchange:
         self._turns = self._turns or free <= 0 < room
         return min(room, free)
 
-    def _pause_ms(self, node: int) -> float | None:
-        places = self._places_at(node)
+    def _pause_ms(self, places: list[PartitionId]) -> float | None:
         now, assigned = now_ms(), self.assignment()
         retries = (self._failing_until(place) for place in places if place in assigned)
         at = min(
@@ -387,9 +404,10 @@ class ShareExchange:
         failing = self._failing.get(place)
         return 0.0 if failing is None else failing.until
 
-    async def _fetch(self, node: int, peer: _Peer, wanted: list[PartitionId], room: int) -> None:
-        config, session = self.config, peer.session
-        places, now = self._places_at(node), now_ms()
+    async def _fetch(
+        self, node: int, peer: _Peer, places: list[PartitionId], wanted: list[PartitionId], room: int
+    ) -> None:
+        config, session, now = self.config, peer.session, now_ms()
         taken = self.locks.take_waiting(places, now) if session.is_open else {}
         wait_ms = config.fetch_max_wait_ms
         left_at = self.locks.waiting_since(places)
