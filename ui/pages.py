@@ -156,10 +156,12 @@ def groups(
         yield row.group_type or row.protocol_type or None
         yield number(known.members)
         yield number(known.lag)
+        yield from (None, None) if known.behind is None else lanes_page.lag_texts(known.behind)
         yield None if last is None else tag("time", utc(last.timestamp_ms))
         yield None if last is None else headline(last)
 
-    headings = ["Group", "State", "Type", "Members", "Lag", "Last rebalance (UTC)", "Why"]
+    headings = ["Group", "State", "Type", "Members", "Lag", "Oldest unread", "Trend"]
+    headings += ["Last rebalance (UTC)", "Why"]
     body = table("Groups", headings, (tuple(cells(row)) for row in rows))
     live = tag("div", _page_links("/", text, at, len(rows), count), body, id="rows", data_live=True)
     return join((_find_form("/", text, "Groups with this text"), live))

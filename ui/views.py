@@ -15,6 +15,7 @@ from ..admin.pages import lanes_page
 from ..admin.pages.lanes import Lanes, Person, Sample, keep_sample, lanes_of, owners_now, people_of
 from ..admin.pages.markup import Html
 from ..admin.topics.requests import DescribedTopic, ListedTopic, describe_topics, list_topics
+from ..lag import GroupLag, LagTracker
 from ..protocol import SHARE_EVENTS, EventName, KafkaError, KohortError, TopicPartition
 from ..spark.status import BatchHistory, history_in
 from .observer import View
@@ -27,6 +28,8 @@ _MOST_SHOWN: Final = 200
 _MOST_PEOPLE: Final = 5_000
 #: How long groups that a page has shown are asked about, and how many at once.
 _SHOWN_FOR_S: Final = 30.0
+#: Time between two looks at the lag of a group in time, in ms.
+_LAG_EVERY_MS: Final = 5_000
 _AT_ONCE: Final = 8
 #: Most offsets of __consumer_offsets that are read at first, after a change, and for a row of the list.
 _MANY_OFFSETS: Final = 200_000
@@ -61,11 +64,13 @@ class GroupView(View):
         self._samples: list[Sample] = []
         self._people: dict[str, Person] = {}
         self._told: object = None
+        self._tracker = LagTracker()
+        self._behind: GroupLag | None = None
 
     def parts(self) -> Html | None:
         """The page's parts, rendered once for each look."""
         if self._parts is None and self.lanes is not None:
-            self._parts = lanes_page.parts(self.lanes)
+            self._parts = lanes_page.parts(self.lanes, self._behind)
         return self._parts
 
     async def look(self, admin: GroupAdmin) -> None:
@@ -75,6 +80,8 @@ class GroupView(View):
             self._since_ms = at_ms
         if now.total_lag is not None:
             keep_sample(self._samples, Sample(at_ms, now.total_lag))
+        if now.exists and (self._behind is None or at_ms - self._behind.timestamp_ms >= _LAG_EVERY_MS):
+            [self._behind] = self._tracker.track(await admin.lag([self.group]))
         history = await self._learn_history(admin, now, at_ms)
         if now.group_type == SHARE:
             history = await self._learn_records(admin, history)
@@ -109,7 +116,9 @@ class GroupView(View):
             self.tell("model", lanes.document())
         else:
             lags = [lane.lag for lane in lanes.lanes]
-            self.tell("tick", {"now": lanes.now_ms, "lag": found.total_lag, "lags": lags})
+            oldest, trend = (None, None) if self._behind is None else lanes_page.lag_texts(self._behind)
+            now = {"now": lanes.now_ms, "lag": found.total_lag, "lags": lags}
+            self.tell("tick", {**now, "oldest": oldest, "trend": trend})
 
     async def _learn_history(self, admin: GroupAdmin, now: GroupDescription, at_ms: int) -> GroupHistory:
         known = self._history
@@ -210,10 +219,13 @@ def _generation_between(before: GroupDescription, now: GroupDescription, at_ms: 
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """Details of a group in a list. ``last`` is its last rebalance, ``error`` why nothing is known."""
+    """Details of a group in a list. ``behind`` has its lag in time, ``last`` is its last rebalance, ``error``
+    why nothing is known.
+    """
 
     members: int | None = None
     lag: int | None = None
+    behind: GroupLag | None = None
     last: Generation | None = None
     error: str | None = None
 
@@ -227,6 +239,7 @@ class GroupsView(View):
         self.details: dict[str, Detail] = {}
         self._shown: dict[str, float] = {}
         self._last: dict[str, tuple[object, Generation | None]] = {}
+        self._tracker = LagTracker()
         self._told: object = None
 
     def show(self, groups: Iterable[str]) -> bool:
@@ -245,11 +258,13 @@ class GroupsView(View):
         since = time.monotonic() - _SHOWN_FOR_S
         self._shown = {group: at for group, at in self._shown.items() if group in there and at > since}
         wanted = list(self._shown)
+        lags = self._tracker.track(await admin.lag(wanted)) if wanted else []
+        behind = {each.group: each for each in lags}
         gate = asyncio.Semaphore(_AT_ONCE)
 
         async def detail(group: str) -> Detail:
             async with gate:
-                return await self._learn_detail(admin, group)
+                return await self._learn_detail(admin, group, behind.get(group))
 
         found = await asyncio.gather(*map(detail, wanted))
         self.details = dict(zip(wanted, found, strict=True))
@@ -259,14 +274,14 @@ class GroupsView(View):
             self._told = (list(self.rows), self.details)
             self.tell("page", None)
 
-    async def _learn_detail(self, admin: GroupAdmin, group: str) -> Detail:
+    async def _learn_detail(self, admin: GroupAdmin, group: str, behind: GroupLag | None) -> Detail:
         try:
             now = (await admin.describe([group]))[group]
             last = await self._last_rebalance(admin, now)
         except KafkaError as error:
             return Detail(error=str(error))
         members = len(now.members) if now.members_known else None
-        return Detail(members, now.total_lag, last)
+        return Detail(members, now.total_lag, behind, last)
 
     async def _last_rebalance(self, admin: GroupAdmin, now: GroupDescription) -> Generation | None:
         """The last rebalance: read again after another one, or, if brokers report none, after a change."""

@@ -6,7 +6,7 @@ import argparse
 import asyncio
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from ...client import BrokerConnectionError
 from ...lag import GroupLag, LagTracker, PartitionLag
@@ -15,13 +15,10 @@ from .. import notation
 from ..screen import OK, REFUSED, Screen, plain
 from ..tables import assignment, short, table
 from .group_admin import GroupAdmin
-from .tables import age_text, lag_cells
+from .tables import STANDING_MS, age_text, lag_cells
 
 if TYPE_CHECKING:
     from rich.table import Table
-
-#: What has stood still for as long is named, with who has it; or for all of the looks, if those took less.
-_STANDING_MS: Final = 60_000
 
 
 async def show_lag(admin: GroupAdmin, options: argparse.Namespace, screen: Screen) -> int:
@@ -134,10 +131,10 @@ def _partition_table(groups: Sequence[GroupLag]) -> Table:
 
 
 def _standing_rows(groups: Iterable[GroupLag], elapsed_ms: int) -> Iterator[tuple[object, ...]]:
-    """What has stood still for some time, a row for each owner; nothing after a single look."""
+    """What has stood still for some time, or in all looks, a row for each owner; nothing after one look."""
     for group in groups if elapsed_ms else ():
         by_owner: dict[tuple[str, ...], list[PartitionLag]] = {}
-        for row in group.standing(min(_STANDING_MS, elapsed_ms)):
+        for row in group.standing(min(STANDING_MS, elapsed_ms)):
             by_owner.setdefault(row.members, []).append(row)
         for members, rows in by_owner.items():
             yield (

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 _NAMES_SHOWN: Final = 6
 
+#: What has stood still for as long is named, in ms.
+STANDING_MS: Final = 60_000
+
 
 def groups_table(rows: Iterable[ListedGroup], lag: Mapping[str, GroupLag] | None = None) -> Table:
     """Return the table of ``kohort groups list``; with their lag, if that was asked for."""
@@ -60,6 +63,18 @@ def lag_cells(found: GroupLag | None) -> tuple[int | None, int | None, str | Non
 def age_text(age_ms: int | None) -> str | None:
     """An age; None where nothing is unread, or that is not known."""
     return notation.span(age_ms) if age_ms else None
+
+
+def trend_text(found: GroupLag) -> str | None:
+    """Where a group's lag is going; None if it has none, or after a single look."""
+    if not found.records or found.arrival_rate is None or found.work_rate is None:
+        return None
+    if (found.standing_ms or 0) >= STANDING_MS:
+        return f"stands still for {notation.span(found.standing_ms or 0)}"
+    if found.catch_up_ms is not None:
+        return f"caught up in {notation.span(found.catch_up_ms)}"
+    growth = found.arrival_rate - found.work_rate
+    return f"grows by {growth:,.0f} a second" if growth >= 1 else "does not shrink"
 
 
 def group_report(found: GroupDescription) -> list[object]:

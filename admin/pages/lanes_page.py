@@ -9,10 +9,11 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Final
 
+from ...lag import GroupLag
 from ...protocol import SHARE_EVENTS, TopicPartition
 from .. import notation
 from ..groups.results import SHARE, Generation, MemberDescription
-from ..groups.tables import members_text, share_cells
+from ..groups.tables import age_text, members_text, share_cells, trend_text
 from ..tables import assignment, clean
 from .lanes import NOBODY, UNKNOWN, Lanes, cause, headline, held_up_by, phases
 from .markup import Html, data, number, self_contained, table, tag
@@ -29,7 +30,7 @@ def page(lanes: Lanes) -> Html:
     return self_contained(title, heading, parts(lanes))
 
 
-def parts(lanes: Lanes) -> Html:
+def parts(lanes: Lanes, lag: GroupLag | None = None) -> Html:
     """Facts, picture, rebalances, members and partitions. Those that change have ids, and ``data-live``.
 
     A partition of a share group has many owners at once: it has a row of a table in place of a lane.
@@ -37,7 +38,7 @@ def parts(lanes: Lanes) -> Html:
     is_shared = lanes.now.group_type == SHARE
     return tag(
         "div",
-        tag("div", facts(lanes), id="facts", data_live=True),
+        tag("div", facts(lanes, lag), id="facts", data_live=True),
         tag("div", share_partitions(lanes), id="shared", data_live=True) if is_shared else picture(lanes),
         tag("div", rebalances(lanes), id="rebalances", data_live=True),
         tag("div", members(lanes), id="members", data_live=True),
@@ -69,8 +70,8 @@ def share_partitions(lanes: Lanes) -> Html:
     )
 
 
-def facts(lanes: Lanes) -> Html:
-    """The group in short."""
+def facts(lanes: Lanes, lag: GroupLag | None = None) -> Html:
+    """The group in short; with its lag in time, if that is known."""
     now = lanes.now
     where = now.coordinator
     rows: list[tuple[str, object]] = [
@@ -80,6 +81,10 @@ def facts(lanes: Lanes) -> Html:
         ("Protocol", " ".join(filter(None, (now.protocol_type, now.protocol))) or "-"),
         ("Coordinator", f"{where.host}:{where.port} (node {where.node_id})"),
     ]
+    if lag is not None and lag.error is None:
+        oldest, trend = lag_texts(lag)
+        rows.insert(3, ("Oldest unread", tag("span", oldest, data_field="oldest")))
+        rows.insert(4, ("Trend", tag("span", trend, data_field="trend")))
     if now.epoch is not None:
         rows.insert(1, ("Epoch", number(now.epoch)))
     waits = [
@@ -95,6 +100,11 @@ def facts(lanes: Lanes) -> Html:
         tag("dl", (tag("div", tag("dt", label), tag("dd", value)) for label, value in rows), class_="facts"),
         tag("ul", (tag("li", note) for note in notes), class_="notes") if notes else None,
     )
+
+
+def lag_texts(lag: GroupLag) -> tuple[str, str]:
+    """The age of the oldest unread record, and where the lag is going."""
+    return age_text(lag.age_ms) or "-", trend_text(lag) or "-"
 
 
 def badge(state: str | None) -> Html:

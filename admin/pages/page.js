@@ -411,6 +411,9 @@
         const news = JSON.parse(e.data);
         lanes?.tick(news);
         for (const place of document.querySelectorAll("[data-field=lag]")) place.textContent = count(news.lag);
+        for (const field of ["oldest", "trend"]) {
+          if (news[field]) for (const place of document.querySelectorAll(`[data-field=${field}]`)) place.textContent = news[field];
+        }
         const cells = document.querySelectorAll("[data-lag]");
         if (news.lags) cells.forEach((cell, i) => { cell.textContent = count(news.lags[i]); });
       });

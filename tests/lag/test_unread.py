@@ -44,13 +44,19 @@ def test_unread_is_what_the_log_still_has_behind_the_offset(
 
 
 def make_batch(
-    base: int, records: dict[int, int], *, codec: Codec = Codec.NONE, span: int = 0, attributes: int = 0
+    base: int,
+    records: dict[int, int],
+    *,
+    codec: Codec = Codec.NONE,
+    span: int = 0,
+    attributes: int = 0,
+    padding: bytes = b"",
 ) -> bytes:
     """A batch with records at these offset deltas, with these timestamps, of ``span`` offsets or more."""
     base_ms = next(iter(records.values()), 0)
     data = bytearray()
     for delta, time_ms in records.items():
-        data += encode_records([(b"k", b"v" * 30, (), time_ms)], base_ms, delta)
+        data += encode_records([(b"k", b"v" * 30 + padding, (), time_ms)], base_ms, delta)
     last = max([span - 1, *records])
     newest = max(records.values(), default=-1)
     header = BatchHeader(base, 0, 0, 2, 0, attributes, last, base_ms, newest, -1, -1, -1, len(records))

@@ -20,9 +20,10 @@ from kohort.admin import (
     PartitionOffsets,
 )
 from kohort.admin.cluster.commands import BrokerRow, ClusterStatus, Disk
+from kohort.lag import GroupLag, PartitionLag
 from kohort.protocol import ErrorCode, EventName, KafkaError
 from kohort.testing import running_broker
-from kohort.ui import views
+from kohort.ui import pages, views
 from kohort.ui.views import BrokersView, GroupsView, GroupView, TopicsView, TopicView, matching_rows
 from tests.admin.pages.test_lanes import generation, group, member
 
@@ -36,6 +37,7 @@ class Scripted:
         self.entries: list[HistoryEntry] | None = None
         self.refused: KafkaError | None = None
         self.reads: list[dict[str, Any]] = []
+        self.lags = 0
 
     @property
     def admin(self) -> GroupAdmin:
@@ -48,6 +50,11 @@ class Scripted:
         if self.refused is not None:
             raise self.refused
         return dict.fromkeys(groups, self.now)
+
+    async def lag(self, groups: Sequence[str]) -> list[GroupLag]:
+        self.lags += 1
+        rows = (PartitionLag("orders", 0, 5, 5 + 10 * self.lags, 10 * self.lags, 90_000),)
+        return [GroupLag(name, "classic", self.now.state, 5_000 * self.lags, rows) for name in groups]
 
     async def events(self, _: str, after: int = -1) -> list[HistoryEntry] | None:
         return None if self.entries is None else [each for each in self.entries if each.sequence > after]
@@ -181,6 +188,35 @@ async def test_lanes_are_drawn_anew_when_something_has_moved_and_only_then() -> 
     assert view.lanes.lanes[0].lag == 7
     assert [sample.lag for sample in view.lanes.samples] == [1, 7]
     assert view.parts() is not parts
+
+
+async def test_lag_in_time_and_its_trend_are_looked_at_every_few_seconds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    times = iter([5_000, 9_999, 10_000])
+    monkeypatch.setattr(views, "now_ms", lambda: next(times))
+    cluster = Scripted(group(member("a", 0)), [generation(1, 1_000, (0, None, "a"))])
+    view = GroupView("billing")
+    await view.look(cluster.admin)
+    assert ">1 min 30 s</span>" in str(view.parts())
+    await view.look(cluster.admin)
+    assert cluster.lags == 1
+    await view.look(cluster.admin)
+    assert cluster.lags == 2
+    assert "grows by 2 a second" in str(view.parts())
+    assert '"trend":"grows by 2 a second"' in view.events_since(0)[-1].decode()
+
+
+async def test_the_list_has_lag_in_time() -> None:
+    cluster = Scripted(group(member("a", 0)), [generation(4, 1_000, (0, None, "a"))])
+    view = GroupsView()
+    view.show(["billing"])
+    for _ in range(2):
+        await view.look(cluster.admin)
+    assert view.details["billing"].behind is not None
+    shown = pages.groups(view.rows, view.details, "", 1, 1)
+    assert "<td>1 min 30 s</td>" in shown
+    assert "<td>grows by 2 a second</td>" in shown
 
 
 async def test_only_groups_that_are_shown_are_described() -> None:

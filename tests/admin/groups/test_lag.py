@@ -1,7 +1,4 @@
-"""The lag of groups on any cluster: records, ages, rates, members, and what cannot be known.
-
-Covers: admin/groups/oldest.py.
-"""
+"""The lag of groups on any cluster: records, ages, rates, members, and what cannot be known."""
 
 from __future__ import annotations
 
