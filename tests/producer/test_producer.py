@@ -40,6 +40,11 @@ pytestmark = pytest.mark.kafka
 Topics = Callable[..., str]
 
 
+@pytest.fixture
+def topic(new_topic: Topics) -> str:
+    return new_topic("one", partitions=1)
+
+
 async def test_a_record_is_written_as_it_was_sent(bootstrap: str, new_topic: Topics) -> None:
     topic = new_topic("prod")
     headers = [("name", b"content"), ("none", None), ("naïve", b"")]
@@ -54,8 +59,7 @@ async def test_a_record_is_written_as_it_was_sent(bootstrap: str, new_topic: Top
     assert abs(second.timestamp_ms - time.time() * 1_000) < 60_000
 
 
-async def test_records_without_a_time_get_that_of_the_surroundings(bootstrap: str, new_topic: Topics) -> None:
-    topic = new_topic("prod", partitions=1)
+async def test_records_without_a_time_get_that_of_the_surroundings(bootstrap: str, topic: str) -> None:
     with surrounded(Surroundings(time_ms=lambda: 1_234_567)):
         async with Producer(bootstrap_servers=bootstrap) as producer:
             await producer.send_and_wait(topic, b"sent")
@@ -67,8 +71,7 @@ async def test_records_without_a_time_get_that_of_the_surroundings(bootstrap: st
 
 
 @pytest.mark.parametrize("compression", ["none", "gzip", "snappy", "lz4", "zstd"])
-async def test_every_compression(bootstrap: str, new_topic: Topics, compression: str) -> None:
-    topic = new_topic("prod", partitions=1)
+async def test_every_compression(bootstrap: str, topic: str, compression: str) -> None:
     wanted = [b"again and again %d" % number * 20 for number in range(500)]
     async with Producer(bootstrap_servers=bootstrap, compression=compression) as producer:
         for value in wanted:
@@ -76,8 +79,7 @@ async def test_every_compression(bootstrap: str, new_topic: Topics, compression:
     assert await read_values(bootstrap, topic) == wanted
 
 
-async def test_large_batches_are_compressed_in_a_thread(bootstrap: str, new_topic: Topics) -> None:
-    topic = new_topic("prod", partitions=1)
+async def test_large_batches_are_compressed_in_a_thread(bootstrap: str, topic: str) -> None:
     wanted = [b"%d" % number * 1_000 for number in range(300)]
     settings: dict[str, Any] = {"compression": "gzip", "batch_size": 400_000, "linger_ms": 50}
     async with Producer(bootstrap_servers=bootstrap, **settings) as producer:
@@ -120,8 +122,7 @@ async def test_order_is_kept_with_many_batches_under_way(bootstrap: str, new_top
 
 
 @pytest.mark.parametrize("acks", [0, 1, "all"])
-async def test_every_acks(bootstrap: str, new_topic: Topics, acks: Any) -> None:
-    topic = new_topic("prod", partitions=1)
+async def test_every_acks(bootstrap: str, topic: str, acks: Any) -> None:
     async with Producer(bootstrap_servers=bootstrap, acks=acks, linger_ms=0) as producer:
         for number in range(5):
             found = await producer.send_and_wait(topic, b"%d" % number)
@@ -201,12 +202,11 @@ async def test_a_partition_that_does_not_exist_is_told(bootstrap: str, new_topic
 
 
 async def test_partitions_that_are_added_are_found_when_they_are_asked_for(
-    bootstrap: str, new_topic: Topics
+    bootstrap: str, topic: str
 ) -> None:
     from kafka import KafkaAdminClient
     from kafka.admin import NewPartitions
 
-    topic = new_topic("prod", partitions=1)
     async with Producer(bootstrap_servers=bootstrap) as producer:
         await producer.send_and_wait(topic, b"x", partition=0)
 
@@ -236,8 +236,7 @@ async def test_a_topic_made_anew_with_fewer_partitions_gets_its_keys_there(
         await producer.send_and_wait(topic, b"without a key")
 
 
-async def test_records_for_a_topic_that_was_deleted_say_so(bootstrap: str, new_topic: Topics) -> None:
-    topic = new_topic("prod", partitions=1)
+async def test_records_for_a_topic_that_was_deleted_say_so(bootstrap: str, topic: str) -> None:
     settings: dict[str, Any] = {"request_timeout_ms": 900, "delivery_timeout_ms": 1_000}
     async with Cluster(bootstrap) as cluster, Producer(bootstrap_servers=bootstrap, **settings) as producer:
         await producer.send_and_wait(topic, b"x")
@@ -281,9 +280,8 @@ async def test_many_first_sends_share_one_question(
     ],
 )
 async def test_a_name_that_no_topic_can_have_does_not_hold_up_others(
-    bootstrap: str, new_topic: Topics, wrong: Any, error: str
+    bootstrap: str, topic: str, wrong: Any, error: str
 ) -> None:
-    topic = new_topic("prod", partitions=1)
     async with Producer(bootstrap_servers=bootstrap) as producer:
         sends = [producer.send(wrong, b"x"), producer.send(topic, b"x")]
         refused, good = await asyncio.gather(*sends, return_exceptions=True)
@@ -310,9 +308,8 @@ async def test_a_topic_that_nobody_tells_of_is_waited_for_so_long(
 
 
 async def test_one_who_gives_up_waiting_for_a_topic_does_not_end_the_wait_of_others(
-    bootstrap: str, new_topic: Topics
+    bootstrap: str, topic: str
 ) -> None:
-    topic = new_topic("prod", partitions=1)
     async with Producer(bootstrap_servers=bootstrap) as producer:
         first = asyncio.create_task(producer.send(topic, b"first"))
         second = asyncio.create_task(producer.send(topic, b"second"))
@@ -340,9 +337,8 @@ async def test_text_is_no_record(bootstrap: str, new_topic: Topics) -> None:
     ],
 )
 async def test_what_cannot_be_encoded_is_refused_and_takes_nothing_with_it(
-    bootstrap: str, new_topic: Topics, wrong: dict[str, Any], error: str
+    bootstrap: str, topic: str, wrong: dict[str, Any], error: str
 ) -> None:
-    topic = new_topic("prod", partitions=1)
     async with Producer(bootstrap_servers=bootstrap, linger_ms=50) as producer:
         before = await producer.send(topic, b"before")
         with pytest.raises((TypeError, ValueError), match=error):
@@ -351,8 +347,7 @@ async def test_what_cannot_be_encoded_is_refused_and_takes_nothing_with_it(
     assert ((await before).offset, (await after).offset) == (0, 1)
 
 
-async def test_headers_are_those_of_the_call(bootstrap: str, new_topic: Topics) -> None:
-    topic = new_topic("prod", partitions=1)
+async def test_headers_are_those_of_the_call(bootstrap: str, topic: str) -> None:
     headers: list[tuple[str, bytes | None]] = [("number", b"0")]
     async with Producer(bootstrap_servers=bootstrap, linger_ms=50) as producer:
         await producer.send(topic, b"x", headers=headers)
@@ -364,8 +359,7 @@ async def test_headers_are_those_of_the_call(bootstrap: str, new_topic: Topics) 
     ]
 
 
-async def test_records_that_wait_for_room_keep_their_order(bootstrap: str, new_topic: Topics) -> None:
-    topic = new_topic("prod", partitions=1)
+async def test_records_that_wait_for_room_keep_their_order(bootstrap: str, topic: str) -> None:
     async with Producer(bootstrap_servers=bootstrap, buffer_memory=10_000) as producer:
         await producer.partitions_for(topic)
         values = [b"%d" % number * (1 + number % 7 * 100) for number in range(300)]
@@ -374,8 +368,7 @@ async def test_records_that_wait_for_room_keep_their_order(bootstrap: str, new_t
     assert await read_values(bootstrap, topic) == values
 
 
-async def test_calls_that_wait_for_room_end_with_the_producer(bootstrap: str, new_topic: Topics) -> None:
-    topic = new_topic("prod", partitions=1)
+async def test_calls_that_wait_for_room_end_with_the_producer(bootstrap: str, topic: str) -> None:
     producer = Producer(bootstrap_servers=bootstrap, buffer_memory=5_000)
     await producer.start()
     await producer.send_and_wait(topic, b"x")
@@ -389,9 +382,8 @@ async def test_calls_that_wait_for_room_end_with_the_producer(bootstrap: str, ne
 
 
 async def test_records_that_are_out_of_time_make_room(
-    bootstrap: str, new_topic: Topics, monkeypatch: pytest.MonkeyPatch
+    bootstrap: str, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    topic = new_topic("prod", partitions=1)
     settings: dict[str, Any] = {"request_timeout_ms": 400, "delivery_timeout_ms": 500}
     async with Producer(bootstrap_servers=bootstrap, buffer_memory=3_000, **settings) as producer:
         await producer.send_and_wait(topic, b"x")
@@ -479,9 +471,8 @@ async def test_a_batch_of_records_is_sent_as_one(bootstrap: str, new_topic: Topi
     ],
 )
 async def test_a_batch_with_what_cannot_be_encoded_is_refused_and_takes_nothing_with_it(
-    bootstrap: str, new_topic: Topics, record: Any, error: str
+    bootstrap: str, topic: str, record: Any, error: str
 ) -> None:
-    topic = new_topic("prod", partitions=1)
     async with Producer(bootstrap_servers=bootstrap, linger_ms=50) as producer:
         before = await producer.send(topic, b"before")
         with pytest.raises((TypeError, ValueError), match=error):
@@ -493,9 +484,8 @@ async def test_a_batch_with_what_cannot_be_encoded_is_refused_and_takes_nothing_
 
 
 async def test_a_producer_over_its_quota_waits_as_long_as_it_is_told(
-    bootstrap: str, new_topic: Topics, monkeypatch: pytest.MonkeyPatch
+    bootstrap: str, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    topic = new_topic("prod", partitions=1)
     told: list[tuple[float, float]] = []  # when an answer came, and how long to wait
     sent: list[float] = []
     original, now = Connection.ask, asyncio.get_running_loop().time

@@ -38,6 +38,11 @@ Topics = Callable[..., str]
 Make = Callable[..., Producer]
 
 
+@pytest.fixture
+def topic(new_topic: Topics) -> str:
+    return new_topic("one", partitions=1)
+
+
 @pytest.fixture(params=["implicit", "announced"])
 def protocol(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """KIP-890's transactions, and those before it: the broker takes both."""
@@ -91,8 +96,7 @@ async def test_what_is_committed_is_read_and_what_is_aborted_is_not(
     assert await read_values(bootstrap, topic) == [b"%d" % number for number in (0, 1, 3, 4, 6, 7)] * 3
 
 
-async def test_an_exception_aborts_and_passes_on(bootstrap: str, new_topic: Topics, make: Make) -> None:
-    topic = new_topic("prod", partitions=1)
+async def test_an_exception_aborts_and_passes_on(bootstrap: str, topic: str, make: Make) -> None:
     async with make(topic) as producer:
         with pytest.raises(ValueError, match="mine"):
             await write(producer, topic, b"aborted", error=ValueError("mine"))
@@ -102,8 +106,7 @@ async def test_an_exception_aborts_and_passes_on(bootstrap: str, new_topic: Topi
     assert await read_values(bootstrap, topic, committed=False) == [b"aborted", b"committed"]
 
 
-async def test_an_abort_drops_what_was_not_sent(bootstrap: str, new_topic: Topics, make: Make) -> None:
-    topic = new_topic("prod", partitions=1)
+async def test_an_abort_drops_what_was_not_sent(bootstrap: str, topic: str, make: Make) -> None:
     async with make(topic, linger_ms=60_000) as producer:
         producer.begin_transaction()
         future = await producer.send(topic, b"x")
@@ -113,8 +116,7 @@ async def test_an_abort_drops_what_was_not_sent(bootstrap: str, new_topic: Topic
     assert await read_values(bootstrap, topic, committed=False) == []
 
 
-async def test_a_transaction_with_nothing_in_it(bootstrap: str, new_topic: Topics, make: Make) -> None:
-    topic = new_topic("prod", partitions=1)
+async def test_a_transaction_with_nothing_in_it(bootstrap: str, topic: str, make: Make) -> None:
     async with make(topic) as producer:
         for _ in range(3):
             async with producer.transaction():
@@ -154,8 +156,7 @@ async def test_offsets_of_a_former_member_can_only_be_aborted(
     assert await read_values(bootstrap, topic) == [b"kept"]
 
 
-async def test_a_newer_producer_fences_the_older_one(bootstrap: str, new_topic: Topics, make: Make) -> None:
-    topic = new_topic("prod", partitions=1)
+async def test_a_newer_producer_fences_the_older_one(bootstrap: str, topic: str, make: Make) -> None:
     async with make(topic) as older:
         older.begin_transaction()
         await older.send_and_wait(topic, b"lost")
@@ -219,8 +220,7 @@ async def test_calls_out_of_order_are_told(new_topic: Topics, make: Make) -> Non
             producer.begin_transaction()
 
 
-async def test_close_aborts_what_is_open(bootstrap: str, new_topic: Topics, make: Make) -> None:
-    topic = new_topic("prod", partitions=1)
+async def test_close_aborts_what_is_open(bootstrap: str, topic: str, make: Make) -> None:
     async with make(topic) as producer:
         producer.begin_transaction()
         await producer.send_and_wait(topic, b"x")
@@ -242,9 +242,8 @@ async def test_many_short_transactions_of_many_records(bootstrap: str, new_topic
 
 
 async def test_a_transaction_left_open_is_ended_by_somebody_else(
-    bootstrap: str, new_topic: Topics, make: Make
+    bootstrap: str, topic: str, make: Make
 ) -> None:
-    topic = new_topic("prod", partitions=1)
     async with make(topic) as producer:
         producer.begin_transaction()
         await producer.send(topic, b"x")
@@ -278,9 +277,8 @@ asyncio.run(main(*sys.argv[1:]))
 
 @pytest.mark.slow(2)
 async def test_a_producer_killed_within_a_transaction_leaves_nothing(
-    bootstrap: str, new_topic: Topics, make: Make
+    bootstrap: str, topic: str, make: Make
 ) -> None:
-    topic = new_topic("prod", partitions=1)
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", _KILLED, bootstrap, topic, stdout=asyncio.subprocess.PIPE
     )
@@ -332,9 +330,8 @@ async def test_a_broker_killed_under_transactions_commits_each_once_or_not_at_al
 
 
 async def test_after_a_cancelled_commit_of_offsets_the_transaction_can_only_be_aborted(
-    new_topic: Topics, make: Make
+    topic: str, make: Make
 ) -> None:
-    topic = new_topic("prod", partitions=1)
     async with make(topic) as producer:
         producer.begin_transaction()
         offsets = {TopicPartition(topic, 0): 1}
@@ -348,9 +345,8 @@ async def test_after_a_cancelled_commit_of_offsets_the_transaction_can_only_be_a
 
 
 async def test_a_transaction_after_one_that_was_aborted_at_any_time_is_whole(
-    bootstrap: str, new_topic: Topics, make: Make
+    bootstrap: str, topic: str, make: Make
 ) -> None:
-    topic = new_topic("prod", partitions=1)
     async with make(topic) as producer:
         for steps in range(12):
             producer.begin_transaction()
@@ -364,11 +360,10 @@ async def test_a_transaction_after_one_that_was_aborted_at_any_time_is_whole(
 
 
 async def test_an_abort_waits_for_partitions_that_are_being_added(
-    bootstrap: str, new_topic: Topics, monkeypatch: pytest.MonkeyPatch
+    bootstrap: str, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Added late they would be of the next transaction, with an epoch that is over."""
     monkeypatch.setattr(transactions_module, "_IMPLICIT_FROM", 99)
-    topic = new_topic("prod", partitions=1)
     asked, may = asyncio.Event(), asyncio.Event()
 
     async def add_partitions(*arguments: Any) -> None:
@@ -407,9 +402,8 @@ async def full(producer: Producer, topic: str, patch: pytest.MonkeyPatch) -> asy
 
 @pytest.mark.parametrize("another", [False, True])
 async def test_a_call_that_waits_for_room_ends_with_its_transaction(
-    bootstrap: str, new_topic: Topics, make: Make, monkeypatch: pytest.MonkeyPatch, *, another: bool
+    bootstrap: str, topic: str, make: Make, monkeypatch: pytest.MonkeyPatch, *, another: bool
 ) -> None:
-    topic = new_topic("prod", partitions=1)
     async with make(topic, buffer_memory=3_000) as producer:
         with monkeypatch.context() as patch:
             late = await full(producer, topic, patch)
@@ -426,9 +420,8 @@ async def test_a_call_that_waits_for_room_ends_with_its_transaction(
 
 
 async def test_a_commit_takes_no_record_that_waits_for_room(
-    new_topic: Topics, make: Make, monkeypatch: pytest.MonkeyPatch
+    topic: str, make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    topic = new_topic("prod", partitions=1)
     async with make(topic, buffer_memory=3_000) as producer:
         with monkeypatch.context() as patch:
             late = await full(producer, topic, patch)
@@ -441,9 +434,8 @@ async def test_a_commit_takes_no_record_that_waits_for_room(
 
 
 async def test_a_call_that_waits_for_its_topic_ends_with_its_transaction(
-    bootstrap: str, new_topic: Topics, make: Make, monkeypatch: pytest.MonkeyPatch
+    bootstrap: str, topic: str, make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    topic = new_topic("prod", partitions=1)
     may, original = asyncio.Event(), Cluster.metadata
 
     async def metadata(*arguments: Any, **named: Any) -> Any:
@@ -530,12 +522,11 @@ async def test_a_coordinator_that_has_moved_is_looked_for(
     ],
 )
 async def test_which_error_a_producer_ends_with(
-    new_topic: Topics, make: Make, monkeypatch: pytest.MonkeyPatch, code: ErrorCode, kind: type[Exception]
+    topic: str, make: Make, monkeypatch: pytest.MonkeyPatch, code: ErrorCode, kind: type[Exception]
 ) -> None:
     async def refused(*_: Any, **__: Any) -> None:
         raise KafkaError(code, "ending it")
 
-    topic = new_topic("prod", partitions=1)
     async with make(topic) as producer:
         producer.begin_transaction()
         await producer.send_and_wait(topic, b"x")
@@ -552,12 +543,11 @@ async def test_which_error_a_producer_ends_with(
 
 @pytest.mark.parametrize("commit", [True, False])
 async def test_an_end_whose_outcome_is_not_known_can_be_asked_for_again_and_no_other(
-    bootstrap: str, new_topic: Topics, make: Make, monkeypatch: pytest.MonkeyPatch, *, commit: bool
+    bootstrap: str, topic: str, make: Make, monkeypatch: pytest.MonkeyPatch, *, commit: bool
 ) -> None:
     async def lost(*_: Any, **__: Any) -> None:
         raise BrokerConnectionError(bootstrap, "connection reset by peer")
 
-    topic = new_topic("prod", partitions=1)
     async with make(topic, max_block_ms=300) as producer:
         producer.begin_transaction()
         await producer.send_and_wait(topic, b"x")
@@ -576,8 +566,7 @@ async def test_an_end_whose_outcome_is_not_known_can_be_asked_for_again_and_no_o
     assert await read_values(bootstrap, topic) == [b"x", b"y"][not commit :]
 
 
-async def test_a_batch_of_a_producer_that_was_replaced_ends_it(new_topic: Topics, make: Make) -> None:
-    topic = new_topic("prod", partitions=1)
+async def test_a_batch_of_a_producer_that_was_replaced_ends_it(topic: str, make: Make) -> None:
     async with make(topic) as producer:
         producer.begin_transaction()
         await producer.send_and_wait(topic, b"x")
@@ -589,9 +578,8 @@ async def test_a_batch_of_a_producer_that_was_replaced_ends_it(new_topic: Topics
 
 
 async def test_a_producer_whose_transaction_was_left_to_somebody_is_at_its_end(
-    new_topic: Topics, make: Make
+    topic: str, make: Make
 ) -> None:
-    topic = new_topic("prod", partitions=1)
     async with make(topic) as producer:
         producer.begin_transaction()
         assert await producer.detach_transaction() is None
@@ -599,8 +587,7 @@ async def test_a_producer_whose_transaction_was_left_to_somebody_is_at_its_end(
             producer.begin_transaction()
 
 
-async def test_an_abort_gives_the_next_epoch(new_topic: Topics, make: Make) -> None:
-    topic = new_topic("prod", partitions=1)
+async def test_an_abort_gives_the_next_epoch(topic: str, make: Make) -> None:
     async with make(topic) as producer:
         assert producer._transactions is not None
         producer.begin_transaction()

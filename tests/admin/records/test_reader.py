@@ -23,6 +23,11 @@ pytestmark = pytest.mark.kafka
 Topics = Callable[..., str]
 
 
+@pytest.fixture
+def topic(new_topic: Topics) -> str:
+    return new_topic("one", partitions=1)
+
+
 class Followed:
     """A reader in a task: ``values`` are what it has read, ``said`` its remarks."""
 
@@ -74,9 +79,8 @@ async def following(cluster: Cluster, topic: str, **more: object) -> AsyncIterat
 
 
 async def test_a_topic_that_is_deleted_ends_it_with_the_reason(
-    cluster: Cluster, new_topic: Topics, write: Callable[..., Awaitable[None]]
+    cluster: Cluster, topic: str, write: Callable[..., Awaitable[None]]
 ) -> None:
-    topic = new_topic("reader", partitions=1)
     await write(topic, b"1")
     async with following(cluster, topic, patience_s=1.0) as followed:
         await followed.has(1)
@@ -86,9 +90,8 @@ async def test_a_topic_that_is_deleted_ends_it_with_the_reason(
 
 
 async def test_a_topic_that_was_made_anew_is_not_taken_for_the_old_one(
-    cluster: Cluster, new_topic: Topics, write: Callable[..., Awaitable[None]]
+    cluster: Cluster, topic: str, write: Callable[..., Awaitable[None]]
 ) -> None:
-    topic = new_topic("reader", partitions=1)
     await write(topic, b"1")
     async with following(cluster, topic, patience_s=20.0) as followed:
         await followed.has(1)
@@ -103,14 +106,13 @@ async def test_a_topic_that_was_made_anew_is_not_taken_for_the_old_one(
 async def test_new_partitions_are_read_from_their_beginning(
     bootstrap: str,
     cluster: Cluster,
-    new_topic: Topics,
+    topic: str,
     write: Callable[..., Awaitable[None]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from kohort.admin.topics.requests import create_partitions
 
     monkeypatch.setattr(reader, "_LOOK_S", 0.2)
-    topic = new_topic("reader", partitions=1)
     async with following(cluster, topic, new_partitions=True) as followed:
         async with Cluster(bootstrap) as other:
             await create_partitions(other, topic, 3)
@@ -121,12 +123,11 @@ async def test_new_partitions_are_read_from_their_beginning(
 
 
 async def test_what_was_deleted_before_it_was_read_is_told(
-    bootstrap: str, cluster: Cluster, new_topic: Topics, write: Callable[..., Awaitable[None]]
+    bootstrap: str, cluster: Cluster, topic: str, write: Callable[..., Awaitable[None]]
 ) -> None:
     from confluent_kafka import TopicPartition as Place
     from confluent_kafka.admin import AdminClient
 
-    topic = new_topic("reader", partitions=1)
     await write(topic, b"0", b"1", b"2")
     admin = AdminClient({"bootstrap.servers": bootstrap})
     deleted = admin.delete_records([Place(topic, 0, 2)])
@@ -137,10 +138,7 @@ async def test_what_was_deleted_before_it_was_read_is_told(
         assert followed.said == [f"{topic}-0: offsets 0 to 1 were deleted unread"]
 
 
-async def test_a_log_that_is_shorter_than_what_was_read_is_an_error(
-    cluster: Cluster, new_topic: Topics
-) -> None:
-    topic = new_topic("reader", partitions=1)
+async def test_a_log_that_is_shorter_than_what_was_read_is_an_error(cluster: Cluster, topic: str) -> None:
     await cluster.metadata([topic])
     reader = TopicReader(cluster, {TopicPartition(topic, 0): 5})
     with pytest.raises(KafkaError, match="was read to offset 5 and ends at 0 now"):
@@ -161,12 +159,8 @@ async def test_records_behind_the_end_are_left_out_and_partitions_take_turns(
 
 
 async def test_a_broker_that_goes_is_waited_for_by_who_follows_and_by_nobody_else(
-    cluster: Cluster,
-    new_topic: Topics,
-    write: Callable[..., Awaitable[None]],
-    monkeypatch: pytest.MonkeyPatch,
+    cluster: Cluster, topic: str, write: Callable[..., Awaitable[None]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    topic = new_topic("reader", partitions=1)
     place = TopicPartition(topic, 0)
     await write(topic, b"1")
     real, gone = cluster.fetch, [True]
@@ -200,9 +194,8 @@ async def test_a_broker_that_goes_is_waited_for_by_who_follows_and_by_nobody_els
     ],
 )
 async def test_a_refusal_ends_it_at_once(
-    cluster: Cluster, new_topic: Topics, monkeypatch: pytest.MonkeyPatch, error: Exception, says: str
+    cluster: Cluster, topic: str, monkeypatch: pytest.MonkeyPatch, error: Exception, says: str
 ) -> None:
-    topic = new_topic("reader", partitions=1)
 
     async def fetch(*_: object, **__: object) -> object:
         raise error
@@ -214,12 +207,8 @@ async def test_a_refusal_ends_it_at_once(
 
 
 async def test_damaged_records_are_fetched_again_before_they_are_an_error(
-    cluster: Cluster,
-    new_topic: Topics,
-    write: Callable[..., Awaitable[None]],
-    monkeypatch: pytest.MonkeyPatch,
+    cluster: Cluster, topic: str, write: Callable[..., Awaitable[None]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    topic = new_topic("reader", partitions=1)
     place = TopicPartition(topic, 0)
     await write(topic, b"1")
     await cluster.metadata([topic])
