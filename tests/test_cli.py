@@ -390,6 +390,11 @@ def test_a_start_whose_session_with_zookeeper_ends_is_worth_another(
         (["topic", "list"], "argument COMMAND: invalid choice: 'topic', did you mean topics?", "kohort"),
         (["groups", "lst"], "argument ACTION: invalid choice: 'lst', did you mean list?", "kohort groups"),
         (["--prot"], "unrecognized arguments: --prot, did you mean kohort broker --port?", "kohort"),
+        (
+            ["topics", "list", "--protocol"],
+            "unrecognized arguments: --protocol, did you mean --security-protocol?",
+            "kohort topics list",
+        ),
         (["--prot", "9"], "unrecognized arguments: --prot 9, did you mean kohort broker --port?", "kohort"),
         (["broker", "--prot=9"], "unrecognized arguments: --prot=9, did you mean --port?", "kohort broker"),
         (
