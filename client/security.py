@@ -8,6 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
+from .certificates import EndReminder, first_end
 from .errors import ConfigError
 from .sasl import ClientCredentials, Sasl
 
@@ -57,7 +58,12 @@ class Security:
                 "ssl_keyfile and ssl_password"
             ) from None
         context.check_hostname = self.check_hostname
+        self.certificate_reminder().remind()
         return context
+
+    def certificate_reminder(self, first_after_s: float = 0.0) -> EndReminder:
+        """What tells of the end of the client's own certificate."""
+        return EndReminder("ssl_certfile", first_end(self.certificate), first_after_s=first_after_s)
 
     def sasl(self) -> Sasl | None:
         """Return the SASL credentials; None without SASL. Raises ConfigError for a token provider that is not

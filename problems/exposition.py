@@ -88,7 +88,8 @@ def _find_in_disk(of: _Figures) -> Iterator[Problem]:
 
 def _find_in_certificates(of: _Figures) -> Iterator[Problem]:
     for labels, end_s in of.rows("kohort_certificate_expiry_timestamp_seconds"):
-        yield from find_ending(f"{of.about} listener {labels.get('listener', '')}", end_s, of.now_s)
+        where = "".join(f" {name} {value}" for name, value in labels.items())
+        yield from find_ending(f"{of.about}{where}", end_s, of.now_s)
 
 
 def _find_in_logins(of: _Figures) -> Iterator[Problem]:

@@ -10,6 +10,8 @@ from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
+from ..client.certificates import DAY_S
+from ..client.security import security_of
 from ..client.waiting import now_ms
 from ..consumer.consumer import AsyncGroupConsumer
 from ..consumer.errors import StaleRecordError, short_text
@@ -85,6 +87,7 @@ class Engine:
             self._source = self._share = self._make_share(handlers, config, hold_retries_ms)
         self.group = group = self._source.config.group
         self._counters = ServiceCounters()
+        self._certificate = security_of(self._source.config).certificate_reminder(DAY_S)
         self._drain_timeout_ms = drain_timeout_ms
         self._backlog_max_bytes = backlog_max_bytes
         self._progress = progress
@@ -301,6 +304,7 @@ class Engine:
 
     def _observe_progress(self, now: float, *, idle: bool) -> None:
         self._long_calls.warn_of_long(now)
+        self._certificate.remind()
         finished = self.finished
         waiting = sum(each.queues.backlog for each in self._running if not each.handler.held)
         if idle and not waiting and self._consumer is not None:
@@ -448,5 +452,6 @@ class Engine:
             consumed=self._consumed,
             lag=self._source.lag(),
             outage_s=self._source.outage_s,
+            certificate_end_s=self._certificate.end_s,
             locks=None if self._share is None else self._share.lock_numbers,
         )

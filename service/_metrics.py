@@ -105,6 +105,8 @@ class Snapshot:
     lag: Mapping[TopicPartition, int]
     locks: LockNumbers | None = None
     outage_s: float = 0.0
+    #: When the client's own certificate ends, in seconds since 1970.
+    certificate_end_s: float | None = None
 
 
 def metric_families(now: Snapshot) -> Iterator[_Family]:
@@ -129,6 +131,8 @@ def metric_families(now: Snapshot) -> Iterator[_Family]:
         ),
         ("kohort_consumer_state", "1 for the state of the member", False, ("state",), [([now.state], 1)]),
     )
+    end: Samples = [] if now.certificate_end_s is None else [([], now.certificate_end_s)]
+    yield "kohort_certificate_expiry_timestamp_seconds", "When the client's certificate ends", False, (), end
     yield from _of_consumer_group(now.counters) if now.locks is None else _of_share_group(now.locks)
     kafka = "kafka_consumer_fetch_manager_"
     consumed = [([topic], count) for topic, count in now.consumed.items()]

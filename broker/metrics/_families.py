@@ -507,7 +507,7 @@ FAMILIES: Final = (
     _own_metric(
         "certificate_expiry_timestamp_seconds",
         "gauge",
-        "When the first certificate of a listener expires, in seconds since 1970",
+        "When the first certificate of a listener (or for zookeeper) expires, in seconds since 1970",
         _count_samples(lambda now: now.certificate_ends),
         "listener",
     ),

@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Protocol, cast
 
+from ...client.certificates import CertificateError
 from ...coordinator.engine.runner import Writes
 from ...protocol import FrameReader, Part, ProtocolError
 from ..apis import AnyApi
@@ -24,7 +25,6 @@ from ..metrics import FailedLogins
 from ..reporting.log_lines import RateLimitedLog, printable_text
 from ..requests.pending_response import PendingResponse
 from ..requests.router import Router
-from ..security._errors import CertificateError
 from ..security._listeners import Listener
 from ..security._login import Login, Pass
 from ..security._quotas import ConnectionSlot

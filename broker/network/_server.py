@@ -91,7 +91,9 @@ class Server:
             self.failed_logins.add(listener.name)
         self._depleted = Trouble(now=self.now)
         self._depleted_s = 0.0
-        self.certificates = CertificateWatch(each.security for each in self.acceptors)
+        self.certificates = CertificateWatch(
+            (each.security for each in self.acceptors), settings.zookeeper_ssl_keystore_location
+        )
 
     def __repr__(self) -> str:
         return f"Server({len(self._connections)} connections, {self.backpressure})"

@@ -8,14 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from ...client.certificates import DAY_S, SOON_DAYS, ends_of
 from ...log import left_by_connections
 from ...settings import MAX_INT
 from ..metrics._exposer import MAX_CONNECTIONS
 from ..quotas import CLIENT_ID, DEFAULT_NAME, USER, QuotaEntity, QuotaKey, QuotaTable
 from ..settings import BrokerSettings
 from ._between_brokers import BetweenBrokers
-from ._certificate_watch import DAY_S, SOON_DAYS
-from ._distinguished_names import ends_of
 from ._listener_security import ListenerSecurity
 from ._listeners import Listener, is_own, listeners_of, parse_list, settings_for
 from ._quotas import ConnectionQuotas

@@ -13,9 +13,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from ...client.certificates import first_end
 from ...settings import SettingsError
-from ._distinguished_names import ends_of
-from ._errors import CertificateError
 from ._settings import ClientAuth, SecuritySettings
 
 log = logging.getLogger("kohort.broker")
@@ -130,9 +129,9 @@ class TlsContexts:
         path = settings.ssl_keystore_location
         try:
             pem = Path(path).read_text() if path else settings.ssl_keystore_certificate_chain
-            return min(ends_of(pem), default=None)
-        except (OSError, ValueError, CertificateError):
+        except (OSError, ValueError):
             return None  # OpenSSL takes it
+        return first_end(pem)
 
     def _load_file(self, context: ssl.SSLContext, path: str, shown: str, password: str | None) -> None:
         try:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from kohort.consumer import events
 from kohort.protocol import TopicPartition
-from kohort.service._metrics import ServiceCounters
+from kohort.service._metrics import ServiceCounters, Snapshot, metric_families
 
 A, B = TopicPartition("orders", 0), TopicPartition("orders", 1)
 
@@ -32,3 +34,15 @@ def test_events_are_counted_and_others_passed_over() -> None:
     assert counters.lost_partitions == 2
     assert counters.blocked_seconds == 2.5
     assert counters.resets == {"orders": 2}
+
+
+@pytest.mark.parametrize(("end_s", "shown"), [(None, []), (1_800_000_000.0, [([], 1_800_000_000.0)])])
+def test_the_end_of_the_clients_certificate_is_shown_if_it_has_one(
+    end_s: float | None, shown: object
+) -> None:
+    now = Snapshot(
+        "g", "STABLE", 1, True, [], ServiceCounters(), {}, {}, certificate_end_s=end_s, outage_s=7.0
+    )
+    samples = {name: rows for name, _, _, _, rows in metric_families(now)}
+    assert samples["kohort_certificate_expiry_timestamp_seconds"] == shown
+    assert samples["kohort_client_outage_seconds"] == [([], 7.0)]

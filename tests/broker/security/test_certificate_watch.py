@@ -11,11 +11,12 @@ import pytest
 
 from kohort.broker import Broker
 from kohort.broker.metrics._families import FAMILIES
-from kohort.broker.security._certificate_watch import DAY_S, CertificateWatch
+from kohort.broker.security._certificate_watch import CertificateWatch
 from kohort.broker.security._listener_security import ListenerSecurity
 from kohort.broker.security._listeners import listeners_of
 from kohort.broker.security._scram_users import ScramUsers
 from kohort.broker.settings import broker_settings
+from kohort.client.certificates import DAY_S
 from tests.broker.security.certificates import ending_keystore
 
 
@@ -31,7 +32,7 @@ def securities(keystore: str) -> list[ListenerSecurity]:
     [
         ((100, 31), None, ""),
         ((100, 29), "WARNING", "listener SSL: a certificate expires on {day}: exchange it"),
-        ((-2, 100), "ERROR", "listener SSL: a certificate expired on {day}: exchange it, clients refuse it"),
+        ((-2, 100), "ERROR", "listener SSL: a certificate expired on {day}: exchange it, it is refused"),
     ],
 )
 def test_the_first_that_ends_is_told_once_a_day(
@@ -42,7 +43,7 @@ def test_the_first_that_ends_is_told_once_a_day(
     words: str,
 ) -> None:
     now = [0.0]
-    watch = CertificateWatch(securities(ending_keystore(tmp_path, *days)), lambda: now[0])
+    watch = CertificateWatch(securities(ending_keystore(tmp_path, *days)), now=lambda: now[0])
     end = watch.ends()["SSL"]
     assert list(watch.ends()) == ["SSL"]
     assert round((end - time.time()) / DAY_S) == min(days)
@@ -64,6 +65,16 @@ def test_a_file_that_was_exchanged_is_looked_at(tmp_path: Path, monkeypatch: pyt
     before = watch.ends()["SSL"]
     ending_keystore(tmp_path, 105)
     assert round((watch.ends()["SSL"] - before) / DAY_S) == 100
+
+
+def test_the_one_that_zookeeper_is_shown_is_looked_at_too(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    watch = CertificateWatch([], ending_keystore(tmp_path, 5))
+    assert round((watch.ends()["zookeeper"] - time.time()) / DAY_S) == 5
+    watch.log_expiring()
+    assert "zookeeper.ssl.keystore.location: a certificate expires on " in caplog.text
+    assert CertificateWatch([], str(tmp_path / "missing.pem")).ends() == {}
 
 
 def test_one_that_stands_in_the_settings_is_known(tmp_path: Path) -> None:

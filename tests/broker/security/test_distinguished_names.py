@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kohort.broker import SettingsError
-from kohort.broker.security._distinguished_names import PrincipalRules, subject_name, valid_until
-from kohort.broker.security._errors import CertificateError
+from kohort.broker.security._distinguished_names import PrincipalRules, subject_name
+from kohort.client.certificates import CertificateError, valid_until
 
 OID = x509.NameOID
 
