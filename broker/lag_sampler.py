@@ -52,12 +52,11 @@ log = logging.getLogger("kohort.broker")
 _REST: Final = 100
 #: Partitions between two looks whether it is time for other work.
 _PER_LOOK: Final = 16
-#: Of a larger batch only the header is read.
-_MOST_BYTES: Final = 64 << 10
 #: Most batches that are passed to find a record, of markers and gaps.
 _MOST_STEPS: Final = 16
-#: Partitions in one Fetch to another broker, bytes of its response, and how long that may take.
+#: Partitions in one Fetch to another broker, bytes of each and of all, and how long that may take.
 _FETCHED_AT_ONCE: Final = 1_000
+_PARTITION_BYTES: Final = 64 << 10
 _FETCHED_BYTES: Final = 8 << 20
 _ASK_MS: Final = 5_000
 _SHARE: Final = "share"
@@ -299,7 +298,7 @@ class LagSampler:
             if topic_id is not None:
                 names[topic_id] = place.topic
                 topics[place.topic].append(
-                    FetchPartition(place.partition, -1, offset, -1, -1, partition_max_bytes=_MOST_BYTES)
+                    FetchPartition(place.partition, -1, offset, -1, -1, partition_max_bytes=_PARTITION_BYTES)
                 )
         rows = [FetchTopic(name, topic_id, topics[name]) for topic_id, name in names.items()]
         body = FetchRequest(replica_id=-1, max_wait_ms=0, min_bytes=0, max_bytes=_FETCHED_BYTES, topics=rows)
@@ -309,7 +308,7 @@ class LagSampler:
             for fetched in answer.responses:
                 for row in fetched.partitions:
                     place = TopicPartition(names[fetched.topic_id], row.partition_index)
-                    looked = find_oldest(row.records or b"", offsets[place], most_bytes=_MOST_BYTES)
+                    looked = find_oldest(row.records or b"", offsets[place], quick=True)
                     self._oldest[place, self._id_of(place.topic)][offsets[place]] = looked
 
 
@@ -319,7 +318,7 @@ def _read_oldest(replica: PartitionLog, first: int) -> Looked:
     with suppress(KafkaError, CorruptLogError):
         for _ in range(_MOST_STEPS):
             read = replica.read(looked.offset, 1)
-            looked = find_oldest(read.records, looked.offset, most_bytes=_MOST_BYTES)
+            looked = find_oldest(read.records, looked.offset, quick=True)
             if looked.is_found or not read.records:
                 break
     return looked

@@ -13,6 +13,9 @@ BEYOND_END: Final = (
     "the offset lies beyond the end of the log: records were lost, or the topic was made again"
 )
 
+#: What a batch may have that is read in less than a millisecond.
+_LARGE_BYTES, _LARGE_RECORDS = 64 << 10, 500
+
 #: Timestamp of a record that has none.
 _NO_TIME: Final = -1
 
@@ -53,14 +56,12 @@ class Looked(NamedTuple):
     timestamp_ms: int | None = None
 
 
-def find_oldest(
-    batches: bytes | bytearray | memoryview, offset: int, *, most_bytes: int | None = None
-) -> Looked:
+def find_oldest(batches: bytes | bytearray | memoryview, offset: int, *, quick: bool = False) -> Looked:
     """Find the first record at ``offset`` or behind it; gaps and markers of transactions are passed.
 
-    ``batches`` may begin before it, and break off. Of a batch with more than ``most_bytes`` that begins
-    before it, the first record's time is taken. Batches of Kafka 0.10 and before are not read: a record
-    without a timestamp is found where one begins.
+    ``batches`` may begin before it, and break off. Where it has to be ``quick``, of a large batch that begins
+    before the offset only the header is read, and the time of its first record taken. Batches of Kafka 0.10
+    and before are not read: a record without a timestamp is found where one begins.
     """
     position = 0
     while len(batches) - position >= BATCH_OVERHEAD:
@@ -72,8 +73,8 @@ def find_oldest(
             offset = max(offset, header.next_offset)
             position += header.size
             continue
-        is_large = most_bytes is not None and header.size > most_bytes
-        time_ms = _known_time(header, offset, about=is_large)
+        is_large = header.size > _LARGE_BYTES or header.record_count > _LARGE_RECORDS
+        time_ms = _known_time(header, offset, about=quick and is_large)
         if time_ms is not None:
             return Looked(max(offset, header.base_offset), is_found=True, timestamp_ms=_timestamp(time_ms))
         if len(batches) - position < header.size:

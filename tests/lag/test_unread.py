@@ -78,10 +78,18 @@ def test_a_record_within_a_batch_is_read(codec: Codec) -> None:
     assert find_oldest(batch, 9) == Looked(9, is_found=True, timestamp_ms=1_500)
 
 
-def test_a_large_batch_is_timed_by_its_first_record_where_little_may_be_read() -> None:
-    batch = make_batch(7, {0: 1_000, 1: 1_500})
-    assert find_oldest(batch, 8, most_bytes=50) == Looked(8, is_found=True, timestamp_ms=1_000)
-    assert find_oldest(batch, 8, most_bytes=len(batch)) == Looked(8, is_found=True, timestamp_ms=1_500)
+@pytest.mark.parametrize(
+    "batch",
+    [
+        make_batch(7, {0: 1_000, 1: 1_500}, padding=bytes(40_000)),
+        make_batch(7, {0: 1_000, 1: 1_500} | dict.fromkeys(range(2, 600), 1_600)),
+    ],
+)
+def test_a_large_batch_is_timed_by_its_first_record_if_it_has_to_be_quick(batch: bytes) -> None:
+    assert find_oldest(batch, 8, quick=True) == Looked(8, is_found=True, timestamp_ms=1_000)
+    assert find_oldest(batch, 8) == Looked(8, is_found=True, timestamp_ms=1_500)
+    small = make_batch(7, {0: 1_000, 1: 1_500})
+    assert find_oldest(small, 8, quick=True) == Looked(8, is_found=True, timestamp_ms=1_500)
 
 
 def test_markers_of_transactions_and_gaps_are_no_records() -> None:
@@ -99,8 +107,9 @@ def test_a_compacted_batch_is_timed_by_what_is_left_of_it() -> None:
     # its last records went: the next batch has the oldest
     assert find_oldest(gone + make_batch(17, {0: 900}), 15) == Looked(17, is_found=True, timestamp_ms=900)
     # a base timestamp that has become a delete horizon is no time of a record
-    horizon = make_batch(10, {0: 9_000, 1: 100}, attributes=BATCH_DELETE_HORIZON)
-    assert find_oldest(horizon, 11, most_bytes=1) == Looked(11, is_found=True, timestamp_ms=100)
+    wide = bytes(40_000)
+    horizon = make_batch(10, {0: 9_000, 1: 100}, attributes=BATCH_DELETE_HORIZON, padding=wide)
+    assert find_oldest(horizon, 11, quick=True) == Looked(11, is_found=True, timestamp_ms=100)
 
 
 def test_times_of_the_append_and_records_without_a_time() -> None:
