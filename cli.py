@@ -54,7 +54,7 @@ class _Parser(argparse.ArgumentParser):
 
     def format_help(self) -> str:
         """The help, with examples in the end."""
-        from .admin.examples import examples_of
+        from .admin.help.examples import examples_of
 
         lines = "".join(f"  {line}\n" for line in examples_of(self.prog))
         return super().format_help() + (f"\nexamples:\n{lines}" if lines else "")
@@ -158,12 +158,12 @@ _COMMANDS: Final = {
     "profiles": (
         "the clusters that --profile may name",
         "Look at the profiles, connections of several clusters in one file.",
-        ("admin.profile_commands", "add_arguments", "run"),
+        ("admin.profiles.commands", "add_arguments", "run"),
     ),
     "completion": (
         "a script that completes commands and options in bash, zsh or fish",
         "Print the script that completes kohort's commands and options in a shell.",
-        ("admin.completion", "add_completion_arguments", ""),
+        ("admin.help.completion", "add_completion_arguments", ""),
     ),
     "ui": (
         "a page for a cluster: groups, who had what when, why they rebalanced: of any broker",
@@ -211,7 +211,7 @@ def _run(argv: Sequence[str] | None) -> int:
 
 def _print_completion(shell: str) -> int:
     from .admin.commands import run_program
-    from .admin.completion import completion_script
+    from .admin.help.completion import completion_script
 
     def print_script() -> int:
         print(completion_script(shell, _make_parser(tuple(_COMMANDS))), end="")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final
 
 from ..settings import MAX_INT, Scope, Setting, read_settings, settings_of
 from ..settings.connection import BOOTSTRAP, ClientRows, check_security, fallback_settings
-from .profiles import PROFILE_VARIABLE, read_profile
+from .profiles.profiles import PROFILE_VARIABLE, read_profile
 
 if TYPE_CHECKING:
     from ..client import Cluster

@@ -1,6 +1,6 @@
 """Profiles: one name for a cluster's address, TLS and login; secrets stand elsewhere.
 
-Covers: admin/profile_commands.py.
+Covers: admin/profiles/commands.py.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def test_a_profile_is_a_whole_connection_and_variables_do_not_mix_with_it(
 
 
 def test_the_profiles_of_the_page_are_profiles(profiles: Writes, kohort: Callable[..., Ran]) -> None:
-    page = (Path(__file__).resolve().parents[2] / "docs" / "connections.md").read_text()
+    page = (Path(__file__).resolve().parents[3] / "docs" / "connections.md").read_text()
     profiles(page.partition("## Profiles")[2].partition("```toml\n")[2].partition("```")[0])
     assert [row[0] for row in kohort("profiles", "list").rows()[1:]] == ["local", "production", "staging"]
     (line,) = kohort("topics", "list", "--profile", "production").err.splitlines()

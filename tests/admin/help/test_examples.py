@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from kohort import cli
-from kohort.admin.examples import examples_of
+from kohort.admin.help.examples import examples_of
 
 
 def parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kohort import cli
-from kohort.admin.completion import completion_script
+from kohort.admin.help.completion import completion_script
 
 LINES = [
     ("kohort top", {"topics", "top"}),

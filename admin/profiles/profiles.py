@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from ..settings import Fallback, SettingsError, not_overridden, read_secret
-from ..settings.connection import JAAS, names_in_files, settings_in, settings_of_file
+from ...settings import Fallback, SettingsError, not_overridden, read_secret
+from ...settings.connection import JAAS, names_in_files, settings_in, settings_of_file
 
 #: The variable that names the profile where no option does.
 PROFILE_VARIABLE: Final = "KOHORT_PROFILE"

@@ -6,10 +6,10 @@ import argparse
 import os
 from collections.abc import Mapping
 
-from ..settings import SettingsError
-from .commands import run_program
+from ...settings import SettingsError
+from ..commands import run_program
+from ..screen import OK, Screen
 from .profiles import PROFILE_VARIABLE, profiles_path, read_profiles
-from .screen import OK, Screen
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,7 +26,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _list_profiles(screen: Screen) -> int:
-    from ..client import ConfigError
+    from ...client import ConfigError
 
     path = profiles_path()
     try:
@@ -47,7 +47,7 @@ def _list_profiles(screen: Screen) -> int:
     if screen.as_json:
         screen.document({"file": str(path), "profiles": rows})
     elif rows:
-        from .tables import table
+        from ..tables import table
 
         cells = ([*list(row.values())[:-1], "yes" if row["in_use"] else None] for row in rows)
         screen.show(table(["PROFILE", "BOOTSTRAP", "PROTOCOL", "USER", "IN USE"], cells))

@@ -1,0 +1,1 @@
+"""What helps to type commands: completion for shells, and examples in help texts."""

@@ -1,0 +1,1 @@
+"""``--profile`` and ``kohort profiles``: the connections of several clusters in one file."""
