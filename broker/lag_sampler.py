@@ -54,7 +54,7 @@ _REST: Final = 100
 _PER_LOOK: Final = 16
 #: Most batches that are passed to find a record, of markers and gaps.
 _MOST_STEPS: Final = 16
-#: Partitions in one Fetch to another broker, bytes of each and of all, and how long that may take.
+#: Partitions in one Fetch to another broker, bytes of each and of all, and how long other brokers may take.
 _FETCHED_AT_ONCE: Final = 1_000
 _PARTITION_BYTES: Final = 64 << 10
 _FETCHED_BYTES: Final = 8 << 20
@@ -139,7 +139,7 @@ class LagSampler:
         node = self._node
         self._topic_ids, self._slices = {}, Slices(WORK_SLICE_S)
         groups = [self._of_commits(found) async for found in self._paced(node.coordinator.positions())]
-        groups = [await self._of_shares(group) if group.type == _SHARE else group for group in groups]
+        groups = await self._with_starts(groups)
         groups = [group for group in groups if group.positions]
         places = {position.place for group in groups for position in group.positions}
         ends = await find_ends(node, places)
@@ -197,6 +197,18 @@ class LagSampler:
             yield item
             if nth % _PER_LOOK == 0:
                 await self._slices.end_if_due()
+
+    async def _with_starts(self, groups: Sequence[_PlacedGroup]) -> list[_PlacedGroup]:
+        """The groups, share groups with their start offsets; not of those that take too long to tell."""
+        loop, placed = asyncio.get_running_loop(), []
+        until_s = loop.time() + _ASK_MS / 1_000
+        for group in groups:
+            if group.type == _SHARE:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout_at(until_s):
+                        group = await self._of_shares(group)
+            placed.append(group)
+        return placed
 
     async def _of_shares(self, group: _PlacedGroup) -> _PlacedGroup:
         """A share group with its start offsets, which share coordinators keep."""

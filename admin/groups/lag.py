@@ -114,7 +114,7 @@ async def measure_lag(cluster: Cluster, groups: Collection[str] | None = None) -
 
 
 def _missing_group(name: str, now_ms: int) -> GroupLag:
-    error = advise_error(ErrorCode.GROUP_ID_NOT_FOUND, f"group {name!r} does not exist")
+    error = advise_error(ErrorCode.GROUP_ID_NOT_FOUND, f"group {name!r} does not exist, or may not be seen")
     return GroupLag(name, None, None, now_ms, error=str(error))
 
 

@@ -14,10 +14,11 @@ from typing import Any
 import pytest
 
 from kohort.admin import GroupAdmin, ResetTo
-from kohort.broker import Broker
+from kohort.broker import Broker, lag_sampler
 from kohort.broker.lag_sampler import LagSampler
 from kohort.broker.metrics._families import FAMILIES
 from kohort.client import Cluster, CommittedOffset
+from kohort.coordinator.share_groups.offsets import AskedOffsets
 from kohort.lag import GroupLag
 from kohort.lag.unread import BEYOND_END
 from kohort.log import PartitionLog
@@ -208,6 +209,28 @@ async def test_share_groups_lag_by_what_is_not_done(world: World) -> None:
     group = (await world.look())["s"]
     assert (group.group_type, group.records) == ("share", 2)
     assert is_about(group.age_ms, 2 * HOUR_MS)
+
+
+async def test_share_coordinators_that_do_not_answer_hold_up_no_other_group(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await world.client.create_topics({"t": 1})
+    await world.write("t", HOUR_MS)
+    await world.commit("g", "t", 0)
+    async with GroupAdmin(world.broker.bootstrap) as admin:
+        for name in ("s1", "s2"):
+            plan = await admin.plan_reset(name, ResetTo.earliest(), {"t": []}, share=True)
+            await admin.execute(plan)
+    asked: list[str] = []
+
+    async def never(_node: object, group: AskedOffsets) -> None:
+        asked.append(group.group_id)
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(lag_sampler, "describe_offsets", never)
+    monkeypatch.setattr(lag_sampler, "_ASK_MS", 20)
+    assert (await world.look()).keys() == {"g"}
+    assert len(asked) >= 1
 
 
 async def test_prometheus_is_told_of_the_groups_that_are_furthest_behind() -> None:

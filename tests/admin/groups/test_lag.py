@@ -11,12 +11,13 @@ import pytest
 
 from kohort.admin import GroupAdmin, LagTracker
 from kohort.admin.access.acls import AclRule, add_acls
+from kohort.admin.groups import lag
 from kohort.admin.groups.lag import _GROUPS_AT_ONCE
 from kohort.client import Cluster, CommittedOffset
 from kohort.lag import GroupLag
 from kohort.lag.unread import BEYOND_END, NO_OFFSET
 from kohort.producer import Producer
-from kohort.protocol import ApiKey, TopicPartition
+from kohort.protocol import ApiKey, ErrorCode, TopicPartition
 from tests.admin.conftest import stable
 from tests.broker.wire import Wire
 from tests.consumer.members import Maker
@@ -242,6 +243,31 @@ async def test_requests_do_not_grow_with_each_group(
     # to one broker: all batches of a partition come with the first fetch
     once = (ApiKey.LIST_GROUPS, ApiKey.LIST_OFFSETS, ApiKey.FETCH)
     assert sorted(asked) == sorted([*once, *([ApiKey.METADATA, ApiKey.OFFSET_FETCH] * 2)])
+
+
+@pytest.mark.parametrize("old", [True, False])
+async def test_brokers_that_take_one_group_at_a_time_and_coordinators_that_move_are_asked_again(
+    admin: GroupAdmin, group: Names, new_topic: NewTopic, monkeypatch: pytest.MonkeyPatch, old: bool
+) -> None:
+    topic, names = new_topic("t", partitions=1), [group("g") for _ in range(3)]
+    for name in names:
+        await commit(admin, name, topic, 0)
+    if old:
+        monkeypatch.setattr(lag, "_MANY_GROUPS", 1_000)
+    request = Cluster.request
+
+    async def moved(self: Cluster, node: int | None, api_key: int, *body: Any, **options: Any) -> Any:
+        answer = await request(self, node, api_key, *body, **options)
+        if api_key == ApiKey.OFFSET_FETCH:
+            refused = [
+                row._replace(topics=[], error_code=int(ErrorCode.NOT_COORDINATOR)) for row in answer.groups
+            ]
+            return answer._replace(groups=refused)
+        return answer
+
+    monkeypatch.setattr(Cluster, "request", moved)
+    found = await admin.lag(names)
+    assert [(each.error, each.records) for each in found] == [(None, 0)] * 3
 
 
 async def test_who_may_only_describe_sees_records_and_no_ages(secured: Secured) -> None:
