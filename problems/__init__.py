@@ -7,8 +7,8 @@ rule for Prometheus and an entry in the runbook of the same name.
 from .cluster import BrokerSeen, ClusterSeen, PartitionSeen, find_in_cluster
 from .exposition import Samples, find_in_metrics, read_samples
 from .groups import OLD_MS, find_in_groups
-from .kinds import KINDS, PAGE, WARN, Kind, Severity
-from .problem import Problem, keep_since, most_severe_first
+from .kinds import KINDS, PAGE, WARN, ProblemKind, Severity
+from .problem import FoundProblem, keep_since, most_severe_first
 
 __all__ = [
     "KINDS",
@@ -17,9 +17,9 @@ __all__ = [
     "WARN",
     "BrokerSeen",
     "ClusterSeen",
-    "Kind",
+    "FoundProblem",
     "PartitionSeen",
-    "Problem",
+    "ProblemKind",
     "Samples",
     "Severity",
     "find_in_cluster",

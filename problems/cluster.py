@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from .problem import Problem
+from .problem import FoundProblem
 
 #: Less of a disk than this share free is little, where the broker does not say what it takes for little.
 LOW_SHARE: Final = 0.10
@@ -66,19 +66,19 @@ class ClusterSeen:
     controller_trouble: str = ""
 
 
-def find_in_cluster(state: ClusterSeen, now_s: float) -> list[Problem]:
+def find_in_cluster(state: ClusterSeen, now_s: float) -> list[FoundProblem]:
     """The problems of a cluster; ``now_s`` is the wall clock, in seconds since 1970."""
     found = [*_find_in_partitions(state)]
     if state.controller_trouble:
-        found.append(Problem("NotOneController", "cluster", state.controller_trouble))
+        found.append(FoundProblem("NotOneController", "cluster", state.controller_trouble))
     return found + [problem for broker in state.brokers for problem in _find_in_broker(broker, now_s)]
 
 
-def _find_in_partitions(state: ClusterSeen) -> Iterator[Problem]:
+def _find_in_partitions(state: ClusterSeen) -> Iterator[FoundProblem]:
     offline = [each.name for each in state.partitions if each.leader is None]
     if offline:
         text = f"{_name_some(offline)} no leader: nobody can read or write there"
-        yield Problem("PartitionsOffline", "cluster", text)
+        yield FoundProblem("PartitionsOffline", "cluster", text)
     led = [each for each in state.partitions if each.leader is not None]
     starved = [
         each.name
@@ -88,7 +88,7 @@ def _find_in_partitions(state: ClusterSeen) -> Iterator[Problem]:
     ]
     if starved:
         text = f"{_name_some(starved)} fewer replicas in sync than min.insync.replicas: acks=all is refused"
-        yield Problem("PartitionsUnderMinIsr", "cluster", text)
+        yield FoundProblem("PartitionsUnderMinIsr", "cluster", text)
     lagging: dict[int, list[str]] = {}
     for each in state.partitions:
         for node_id in set(each.replicas) - set(each.in_sync):
@@ -97,17 +97,17 @@ def _find_in_partitions(state: ClusterSeen) -> Iterator[Problem]:
     for node_id, names in sorted(lagging.items()):
         gone = "" if node_id in registered else ", which is not registered"
         text = f"{_name_some(names)} a replica that is not in sync at broker {node_id}{gone}"
-        yield Problem("PartitionsUnderReplicated", f"broker {node_id}", text)
+        yield FoundProblem("PartitionsUnderReplicated", f"broker {node_id}", text)
 
 
-def _find_in_broker(broker: BrokerSeen, now_s: float) -> Iterator[Problem]:
+def _find_in_broker(broker: BrokerSeen, now_s: float) -> Iterator[FoundProblem]:
     if broker.error is not None:
-        yield Problem("BrokerDown", broker.name, f"it is registered and does not answer: {broker.error}")
+        yield FoundProblem("BrokerDown", broker.name, f"it is registered and does not answer: {broker.error}")
     if broker.disk_failing:
-        yield Problem("DiskRefusesWrites", broker.name, "its disk is full or fails: it takes no writes")
+        yield FoundProblem("DiskRefusesWrites", broker.name, "its disk is full or fails: it takes no writes")
     free, total = broker.free_bytes, broker.total_bytes
     if free is not None and total and free < total * LOW_SHARE:
-        yield Problem("DiskFills", broker.name, disk_text(free, total))
+        yield FoundProblem("DiskFills", broker.name, disk_text(free, total))
     if broker.certificate_end_s is not None:
         yield from find_ending(broker.name, broker.certificate_end_s, now_s)
 
@@ -117,14 +117,14 @@ def disk_text(free: float, total: float) -> str:
     return f"its disk has {free / total:.0%} free ({free / (1 << 30):,.2f} of {total / (1 << 30):,.2f} GiB)"
 
 
-def find_ending(about: str, end_s: float, now_s: float) -> Iterator[Problem]:
+def find_ending(about: str, end_s: float, now_s: float) -> Iterator[FoundProblem]:
     """The problem of a certificate that ends soon, or has ended."""
     left_s = end_s - now_s
     if left_s <= 0:
         text = f"a certificate expired {abs(left_s) / _DAY_S:.1f} days ago: clients refuse it"
-        yield Problem("CertificateExpired", about, text, round(end_s * 1_000))
+        yield FoundProblem("CertificateExpired", about, text, round(end_s * 1_000))
     elif left_s < SOON_S:
-        yield Problem("CertificateEnds", about, f"a certificate ends in {left_s / _DAY_S:.1f} days")
+        yield FoundProblem("CertificateEnds", about, f"a certificate ends in {left_s / _DAY_S:.1f} days")
 
 
 def _name_some(names: Sequence[str]) -> str:

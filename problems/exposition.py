@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from .cluster import disk_text, find_ending
 from .groups import find_behind
-from .problem import Problem
+from .problem import FoundProblem
 
 #: By the name of a metric: labels, and the value.
 Samples: TypeAlias = Mapping[str, list[tuple[Mapping[str, str], float]]]
@@ -69,7 +69,9 @@ class _Figures:
         return now - then if now >= then else now
 
 
-def find_in_metrics(now: Samples, about: str, now_s: float, before: Samples | None = None) -> list[Problem]:
+def find_in_metrics(
+    now: Samples, about: str, now_s: float, before: Samples | None = None
+) -> list[FoundProblem]:
     """The problems of one process, a broker or a service, which sentences call ``about``. ``now_s`` is the
     wall clock. ``before`` is an earlier look at the same process, some minutes ago: what has grown since then
     is told too.
@@ -78,51 +80,57 @@ def find_in_metrics(now: Samples, about: str, now_s: float, before: Samples | No
     return [problem for find in _FINDERS for problem in find(figures)]
 
 
-def _find_in_disk(of: _Figures) -> Iterator[Problem]:
+def _find_in_disk(of: _Figures) -> Iterator[FoundProblem]:
     free, total = of.one("kohort_log_dir_free_bytes"), of.one("kohort_log_dir_total_bytes")
     if of.one("kohort_log_dir_failing"):
-        yield Problem("DiskRefusesWrites", of.about, "its disk is full or fails: it takes no writes")
+        yield FoundProblem("DiskRefusesWrites", of.about, "its disk is full or fails: it takes no writes")
     if free is not None and total and free < (of.one("kohort_log_dir_low_bytes") or 0):
-        yield Problem("DiskFills", of.about, disk_text(free, total))
+        yield FoundProblem("DiskFills", of.about, disk_text(free, total))
 
 
-def _find_in_certificates(of: _Figures) -> Iterator[Problem]:
+def _find_in_recording(of: _Figures) -> Iterator[FoundProblem]:
+    if of.one("kohort_recording_failing"):
+        text = "it cannot record what happens to groups; its log says why"
+        yield FoundProblem("RecordingFails", of.about, text)
+
+
+def _find_in_certificates(of: _Figures) -> Iterator[FoundProblem]:
     for labels, end_s in of.rows("kohort_certificate_expiry_timestamp_seconds"):
         where = "".join(f" {name} {value}" for name, value in labels.items())
         yield from find_ending(f"{of.about}{where}", end_s, of.now_s)
 
 
-def _find_in_logins(of: _Figures) -> Iterator[Problem]:
+def _find_in_logins(of: _Figures) -> Iterator[FoundProblem]:
     for labels, rate in of.rows("kafka_server_socket_server_metrics_failed_authentication_rate"):
         if rate > 0:
             text = f"it refuses {rate:.1f} logins a second; its log names users and addresses"
-            yield Problem("LoginsRefused", f"{of.about} listener {labels.get('listener', '')}", text)
+            yield FoundProblem("LoginsRefused", f"{of.about} listener {labels.get('listener', '')}", text)
 
 
-def _find_in_bounds(of: _Figures) -> Iterator[Problem]:
+def _find_in_bounds(of: _Figures) -> Iterator[FoundProblem]:
     used, most = of.one("process_open_fds") or 0, of.one("process_max_fds") or 0
     waiting = of.one("kohort_connections_lack_descriptors")
     if waiting or used > most * _MOST_DESCRIPTORS:
         text = f"{used:,.0f} of {most:,.0f} descriptors are open" + ", new connections wait" * bool(waiting)
-        yield Problem("DescriptorsRunOut", of.about, text)
+        yield FoundProblem("DescriptorsRunOut", of.about, text)
     held, limit = of.one("kohort_request_bytes_held"), of.one("kohort_request_bytes_limit")
     if held is not None and limit and held >= limit * _MOST_REQUEST_BYTES:
         text = f"requests wait: {held / (1 << 20):,.0f} of {limit / (1 << 20):,.0f} MiB for them are taken"
-        yield Problem("RequestsWaitForMemory", of.about, text)
+        yield FoundProblem("RequestsWaitForMemory", of.about, text)
 
 
-def _find_in_session(of: _Figures) -> Iterator[Problem]:
+def _find_in_session(of: _Figures) -> Iterator[FoundProblem]:
     if of.one("kohort_zookeeper_connected") == 0:
         text = "it does not reach ZooKeeper, and leads nothing once its session is over"
-        yield Problem("BrokerWithoutZooKeeper", of.about, text)
+        yield FoundProblem("BrokerWithoutZooKeeper", of.about, text)
     builds = [labels.get("version", "") or "unknown" for labels, n in of.rows("kohort_cluster_brokers") if n]
     if len(builds) > 1:
-        yield Problem(
+        yield FoundProblem(
             "BuildsMixed", "cluster", f"brokers of {len(builds)} builds run: {', '.join(sorted(builds))}"
         )
 
 
-def _find_old_requests(of: _Figures) -> Iterator[Problem]:
+def _find_old_requests(of: _Figures) -> Iterator[FoundProblem]:
     found: dict[str, set[str]] = {}
     for labels, count in of.rows("kafka_network_requestmetrics_deprecatedrequests_total"):
         if count:
@@ -133,27 +141,27 @@ def _find_old_requests(of: _Figures) -> Iterator[Problem]:
             found.setdefault(client or "unknown clients", set()).add(folded.get("request", "?"))
     for client, requests in sorted(found.items()):
         text = f"{client} sends versions of {', '.join(sorted(requests))} that the next broker does not know"
-        yield Problem("OldRequests", f"{of.about} {client}", text)
+        yield FoundProblem("OldRequests", f"{of.about} {client}", text)
 
 
-def _find_in_service(of: _Figures) -> Iterator[Problem]:
+def _find_in_service(of: _Figures) -> Iterator[FoundProblem]:
     for labels, live in of.rows("kohort_service_live"):
         if not live:
             text = "no record is finished though some wait; /healthz says what stands still"
-            yield Problem("ServiceStandsStill", f"{of.about} group {labels.get('group', '')}", text)
+            yield FoundProblem("ServiceStandsStill", f"{of.about} group {labels.get('group', '')}", text)
     for labels, outage_s in of.rows("kohort_client_outage_seconds"):
         if outage_s > OUTAGE_S:
             text = f"its client has had no success for {outage_s:,.0f} s; its log names the address"
-            yield Problem("NoBrokerAnswers", f"{of.about} group {labels.get('group', '')}", text)
+            yield FoundProblem("NoBrokerAnswers", f"{of.about} group {labels.get('group', '')}", text)
     oldest = {labels.get("handler"): age for labels, age in of.rows("kohort_handler_oldest_call_seconds")}
     for labels, calls in of.rows("kohort_handler_long_calls"):
         if calls:
             name = labels.get("handler", "")
             text = f"{calls:.0f} of its calls hang, one for {oldest.get(name, 0.0):,.0f} s"
-            yield Problem("HandlerHangs", f"{of.about} handler {name}", text)
+            yield FoundProblem("HandlerHangs", f"{of.about} handler {name}", text)
 
 
-def _find_in_lag(of: _Figures) -> Iterator[Problem]:
+def _find_in_lag(of: _Figures) -> Iterator[FoundProblem]:
     records, ages, standing = (
         {labels.get("group", ""): value for labels, value in of.rows(f"kohort_group_lag_{name}")}
         for name in ("records", "seconds", "standing_seconds")
@@ -213,15 +221,16 @@ _GROWTHS: Final = (
 )
 
 
-def _find_growth(of: _Figures) -> Iterator[Problem]:
+def _find_growth(of: _Figures) -> Iterator[FoundProblem]:
     for each in _GROWTHS:
         grown = of.growth(each.metric)
         if grown > each.most:
-            yield Problem(each.kind, of.about, f"{grown:,.0f} {each.words} lately")
+            yield FoundProblem(each.kind, of.about, f"{grown:,.0f} {each.words} lately")
 
 
-_FINDERS: Final[tuple[Callable[[_Figures], Iterator[Problem]], ...]] = (
+_FINDERS: Final[tuple[Callable[[_Figures], Iterator[FoundProblem]], ...]] = (
     _find_in_disk,
+    _find_in_recording,
     _find_in_certificates,
     _find_in_logins,
     _find_in_bounds,

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from ..lag import GroupLag
-from .problem import Problem
+from .problem import FoundProblem
 
 #: Records that wait for longer, and offsets that stand still for longer, are a problem; in ms.
 OLD_MS: Final = 300_000
 
 
-def find_in_groups(lags: Iterable[GroupLag], old_ms: int = OLD_MS) -> list[Problem]:
+def find_in_groups(lags: Iterable[GroupLag], old_ms: int = OLD_MS) -> list[FoundProblem]:
     """The problems of groups with members, or of which nobody knows whether they have some. That one stands
     still is known from several looks (``LagTracker``).
     """
@@ -28,11 +28,13 @@ def find_in_groups(lags: Iterable[GroupLag], old_ms: int = OLD_MS) -> list[Probl
 
 def find_behind(
     group: str, records: float, age_ms: float, standing_ms: float, old_ms: float = OLD_MS
-) -> Iterator[Problem]:
+) -> Iterator[FoundProblem]:
     """The problem of one group: standing still is worse than being behind."""
     unread = f"{records:,.0f} records are unread"
     if standing_ms > old_ms:
         text = f"{unread} and no offset of a partition has moved for {standing_ms / 1_000:,.0f} s"
-        yield Problem("GroupStandsStill", f"group {group}", text)
+        yield FoundProblem("GroupStandsStill", f"group {group}", text)
     elif age_ms > old_ms:
-        yield Problem("GroupBehind", f"group {group}", f"{unread}, the oldest for {age_ms / 1_000:,.0f} s")
+        yield FoundProblem(
+            "GroupBehind", f"group {group}", f"{unread}, the oldest for {age_ms / 1_000:,.0f} s"
+        )

@@ -11,7 +11,7 @@ PAGE: Final[Severity] = "page"
 WARN: Final[Severity] = "warn"
 
 
-class Kind(NamedTuple):
+class ProblemKind(NamedTuple):
     """A kind of problem, and how severe it is."""
 
     name: str
@@ -32,36 +32,37 @@ class Kind(NamedTuple):
 KINDS: Final = {
     kind.name: kind
     for kind in (
-        Kind("PartitionsOffline", PAGE),
-        Kind("PartitionsUnderMinIsr", PAGE),
-        Kind("NotOneController", PAGE),
-        Kind("BrokerDown", PAGE),
-        Kind("DiskRefusesWrites", PAGE),
-        Kind("ZooKeeperOutOfReach", PAGE),
-        Kind("CertificateExpired", PAGE),
-        Kind("DescriptorsRunOut", PAGE),
-        Kind("OffsetsUnreadable", PAGE),
-        Kind("PartitionsUnderReplicated", WARN),
-        Kind("BrokerWithoutZooKeeper", WARN),
-        Kind("SessionsExpire", WARN),
-        Kind("IsrFlaps", WARN),
-        Kind("DiskFills", WARN),
-        Kind("CertificateEnds", WARN),
-        Kind("LoginsRefused", WARN),
-        Kind("RequestsWaitForMemory", WARN),
-        Kind("AssignorFails", WARN),
-        Kind("OldRequests", WARN),
-        Kind("BuildsMixed", WARN),
-        Kind("ServiceDown", PAGE),
-        Kind("ServiceStandsStill", PAGE),
-        Kind("NoBrokerAnswers", PAGE),
-        Kind("GroupStandsStill", PAGE),
-        Kind("GroupBehind", WARN),
-        Kind("HandlerHangs", WARN),
-        Kind("EventLoopBlocked", WARN),
-        Kind("DeadLetters", WARN),
-        Kind("CommitsFail", WARN),
-        Kind("RebalancesTooOften", WARN),
-        Kind("LocksLost", WARN),
+        ProblemKind("PartitionsOffline", PAGE),
+        ProblemKind("PartitionsUnderMinIsr", PAGE),
+        ProblemKind("NotOneController", PAGE),
+        ProblemKind("BrokerDown", PAGE),
+        ProblemKind("DiskRefusesWrites", PAGE),
+        ProblemKind("ZooKeeperOutOfReach", PAGE),
+        ProblemKind("CertificateExpired", PAGE),
+        ProblemKind("DescriptorsRunOut", PAGE),
+        ProblemKind("OffsetsUnreadable", PAGE),
+        ProblemKind("PartitionsUnderReplicated", WARN),
+        ProblemKind("BrokerWithoutZooKeeper", WARN),
+        ProblemKind("SessionsExpire", WARN),
+        ProblemKind("IsrFlaps", WARN),
+        ProblemKind("DiskFills", WARN),
+        ProblemKind("CertificateEnds", WARN),
+        ProblemKind("LoginsRefused", WARN),
+        ProblemKind("RequestsWaitForMemory", WARN),
+        ProblemKind("AssignorFails", WARN),
+        ProblemKind("RecordingFails", WARN),
+        ProblemKind("OldRequests", WARN),
+        ProblemKind("BuildsMixed", WARN),
+        ProblemKind("ServiceDown", PAGE),
+        ProblemKind("ServiceStandsStill", PAGE),
+        ProblemKind("NoBrokerAnswers", PAGE),
+        ProblemKind("GroupStandsStill", PAGE),
+        ProblemKind("GroupBehind", WARN),
+        ProblemKind("HandlerHangs", WARN),
+        ProblemKind("EventLoopBlocked", WARN),
+        ProblemKind("DeadLetters", WARN),
+        ProblemKind("CommitsFail", WARN),
+        ProblemKind("RebalancesTooOften", WARN),
+        ProblemKind("LocksLost", WARN),
     )
 }

@@ -29,7 +29,16 @@ FOREIGN: Final = {
     "kafka_network_requestmetrics_deprecatedrequests_total": {"request", "version", *ADDED},
 }
 #: Rooms in which lines of the log are written, and names of events.
-WRITERS: Final = ("broker", "client", "cluster", "consumer", "coordinator", "protocol", "service")
+WRITERS: Final = (
+    "broker",
+    "client",
+    "cluster",
+    "consumer",
+    "coordinator",
+    "protocol",
+    "recording",
+    "service",
+)
 
 
 def rules_of(part: str) -> list[dict[str, Any]]:

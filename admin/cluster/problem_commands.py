@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from ...problems import PAGE, Problem, Samples, most_severe_first
+from ...problems import PAGE, FoundProblem, Samples, most_severe_first
 from ..commands import add_common, reader, run_program
 from ..screen import OK, REFUSED, UNREACHABLE, Screen
 from .top import metrics_address
@@ -93,7 +93,7 @@ async def _read_all(addresses: Sequence[str], screen: Screen) -> list[tuple[str,
     return found
 
 
-def _to_document(problem: Problem) -> dict[str, object]:
+def _to_document(problem: FoundProblem) -> dict[str, object]:
     kind = problem.described
     return {
         "problem": kind.name,
@@ -106,7 +106,7 @@ def _to_document(problem: Problem) -> dict[str, object]:
     }
 
 
-def _to_table(problems: Iterable[Problem]) -> Table:
+def _to_table(problems: Iterable[FoundProblem]) -> Table:
     from ..tables import table
 
     return table(

@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 from ...problems import (
     BrokerSeen,
     ClusterSeen,
+    FoundProblem,
     PartitionSeen,
-    Problem,
     Samples,
     find_in_cluster,
     find_in_groups,
@@ -37,7 +37,7 @@ _MOST_TOPICS: Final = 100
 _MIN_IN_SYNC: Final = "min.insync.replicas"
 
 
-async def find_problems(cluster: Cluster, timeout_ms: float = _ANSWER_MS) -> list[Problem]:
+async def find_problems(cluster: Cluster, timeout_ms: float = _ANSWER_MS) -> list[FoundProblem]:
     """What is wrong with brokers, partitions and groups, the most severe first. Raises KafkaError,
     AuthenticationError, and BrokerConnectionError if no broker answers.
     """
@@ -53,7 +53,7 @@ async def find_problems(cluster: Cluster, timeout_ms: float = _ANSWER_MS) -> lis
     return most_severe_first([*find_in_cluster(state, time.time()), *await _find_behind(cluster, errors)])
 
 
-async def _find_behind(cluster: Cluster, errors: Mapping[int, str]) -> list[Problem]:
+async def _find_behind(cluster: Cluster, errors: Mapping[int, str]) -> list[FoundProblem]:
     """The groups that are behind. Not while a broker does not answer: it would be waited for."""
     if errors:
         return []
@@ -134,7 +134,7 @@ def read_metrics(address: str) -> tuple[str, Samples]:
 
 def find_in_processes(
     now: Iterable[tuple[str, Samples]], before: Iterable[tuple[str, Samples]] = ()
-) -> list[Problem]:
+) -> list[FoundProblem]:
     """What is wrong with processes, by their metrics now and, where there are some, some time ago."""
     earlier = dict(before)
     return [

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from kohort.problems import BrokerSeen, ClusterSeen, PartitionSeen, Problem, find_in_cluster
+from kohort.problems import BrokerSeen, ClusterSeen, FoundProblem, PartitionSeen, find_in_cluster
 from kohort.problems.cluster import SOON_S
 
 NOW_S = 1_700_000_000.0
@@ -77,4 +77,4 @@ def test_a_certificate_that_ends_soon_or_has_ended(left_days: float, kind: str |
     end_s = NOW_S + left_days * 86_400
     found = find_in_cluster(ClusterSeen([BrokerSeen(4, certificate_end_s=end_s)], []), NOW_S)
     since_ms = round(end_s * 1_000) if left_days <= 0 else None
-    assert found == ([] if kind is None else [Problem(kind, "broker 4", text, since_ms)])
+    assert found == ([] if kind is None else [FoundProblem(kind, "broker 4", text, since_ms)])

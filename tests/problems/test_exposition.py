@@ -70,6 +70,7 @@ def told(text: str, before: str | None = None) -> list[tuple[str, str, str]]:
             "",
             "requests wait: 95 of 100 MiB",
         ),
+        (["kohort_recording_failing 1"], "RecordingFails", "", "cannot record what happens to groups"),
         (["kohort_zookeeper_connected 0"], "BrokerWithoutZooKeeper", "", "does not reach ZooKeeper"),
         (
             [f'kohort_cluster_brokers{{version="0.{n}"}} 1' for n in (2, 1)],

@@ -5,16 +5,16 @@ Covers: problems/kinds.py.
 
 from __future__ import annotations
 
-from kohort.problems import KINDS, PAGE, WARN, Problem, keep_since, most_severe_first
+from kohort.problems import KINDS, PAGE, WARN, FoundProblem, keep_since, most_severe_first
 
-FULL = Problem("DiskRefusesWrites", "broker 1", "its disk is full")
-LOW = Problem("DiskFills", "broker 2", "1% free")
-GONE = Problem("BrokerDown", "broker 3", "it does not answer")
+FULL = FoundProblem("DiskRefusesWrites", "broker 1", "its disk is full")
+LOW = FoundProblem("DiskFills", "broker 2", "1% free")
+GONE = FoundProblem("BrokerDown", "broker 3", "it does not answer")
 
 
 def test_a_problem_begins_with_the_look_that_found_it_first() -> None:
     first = keep_since([], [FULL], 1_000)
-    second = keep_since(first, [Problem(FULL.kind, FULL.about, "still full"), LOW], 2_000)
+    second = keep_since(first, [FoundProblem(FULL.kind, FULL.about, "still full"), LOW], 2_000)
     assert [each.since_ms for each in first + second] == [1_000, 1_000, 2_000]
     assert second[0].text == "still full"
     later = keep_since(keep_since(second, [LOW], 3_000), [FULL, LOW], 4_000)
@@ -22,13 +22,13 @@ def test_a_problem_begins_with_the_look_that_found_it_first() -> None:
 
 
 def test_a_beginning_that_is_known_stays() -> None:
-    expired = Problem("CertificateExpired", "broker 1", "expired", 500)
+    expired = FoundProblem("CertificateExpired", "broker 1", "expired", 500)
     assert keep_since([], [expired], 1_000) == [expired]
 
 
 def test_each_is_there_once_and_the_most_severe_come_first() -> None:
-    again = Problem("DiskFills", "broker 2", "0% free")
-    other = Problem("DiskFills", "broker 1", "2% free")
+    again = FoundProblem("DiskFills", "broker 2", "0% free")
+    other = FoundProblem("DiskFills", "broker 1", "2% free")
     assert most_severe_first([LOW, FULL, again, other, GONE]) == [GONE, FULL, other, LOW]
 
 
