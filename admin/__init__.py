@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ..lag import GroupLag, LagTracker, PartitionLag
-    from .access.acls import AclFilter, AclRule
+    from .access.acls import AclQuery, AclRule
     from .access.cluster_admin import ClusterAdmin
-    from .access.configs import ConfigResource, ConfigValue
+    from .access.configs import ConfiguredResource, ConfigValue
     from .access.quotas import ClientQuota
     from .access.users import ScramUser
     from .errors import Outcome
@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     )
 
 _MODULES = {
-    **dict.fromkeys(("AclFilter", "AclRule"), "access.acls"),
+    **dict.fromkeys(("AclQuery", "AclRule"), "access.acls"),
     "ClientQuota": "access.quotas",
     "ClusterAdmin": "access.cluster_admin",
-    **dict.fromkeys(("ConfigResource", "ConfigValue"), "access.configs"),
+    **dict.fromkeys(("ConfiguredResource", "ConfigValue"), "access.configs"),
     "GroupAdmin": "groups.group_admin",
     # a room of its own
     **dict.fromkeys(("GroupLag", "LagTracker", "PartitionLag"), ".lag"),
@@ -56,12 +56,12 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
-    "AclFilter",
+    "AclQuery",
     "AclRule",
     "ClientQuota",
     "ClusterAdmin",
-    "ConfigResource",
     "ConfigValue",
+    "ConfiguredResource",
     "Coordinator",
     "Generation",
     "GroupAdmin",

@@ -286,17 +286,17 @@ def _check_variables(environ: Mapping[str, str], known: Set[str]) -> None:
                 raise SettingsError(f"{variable} is no setting: did you mean {VARIABLE}{near[0]}?")
 
 
-def names_in_files(cls: type[Any]) -> dict[str, str]:
+def names_in_files(cls: type[object]) -> dict[str, str]:
     """Return the fields of a table by every name that a file may have for them, with underscores."""
     return {name: field for field, setting in settings_of(cls).items() for name in _keys_of(setting)}
 
 
-def settings_of_file(cls: type[Any], path: str) -> dict[str, Any]:
+def settings_of_file(cls: type[object], path: str) -> dict[str, object]:
     """Return the settings of a table in a file: of properties, or TOML. Raises SettingsError."""
     return settings_in(cls, _read_toml(path) if path.endswith(".toml") else read_settings_file(path), path)
 
 
-def settings_in(cls: type[Any], given: Mapping[str, object], where: str) -> dict[str, Any]:
+def settings_in(cls: type[object], given: Mapping[str, object], where: str) -> dict[str, object]:
     """Return the settings of a table among others, by field. ``where`` they stand is for errors and the log.
 
     Raises SettingsError.

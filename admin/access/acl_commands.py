@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ...client import Cluster
     from ...protocol import JsonObject
     from ..errors import Outcome
-    from .acls import AclFilter, AclRule
+    from .acls import AclQuery, AclRule
 
 _CLIENT: Final = "kohort-acls"
 
@@ -146,7 +146,7 @@ async def _run_command(options: argparse.Namespace) -> int:
 
 
 async def _list_rules(
-    cluster: Cluster, filters: list[AclFilter], _: argparse.Namespace, screen: Screen
+    cluster: Cluster, filters: list[AclQuery], _: argparse.Namespace, screen: Screen
 ) -> int:
     from .acls import list_acls
 
@@ -161,7 +161,7 @@ async def _list_rules(
 
 
 async def _remove_rules(
-    cluster: Cluster, filters: list[AclFilter], options: argparse.Namespace, screen: Screen
+    cluster: Cluster, filters: list[AclQuery], options: argparse.Namespace, screen: Screen
 ) -> int:
     from ..tables import clean
     from .acls import list_acls, remove_acls
@@ -183,10 +183,10 @@ async def _remove_rules(
 async def _add_rules(
     cluster: Cluster, rules: list[AclRule], options: argparse.Namespace, screen: Screen
 ) -> int:
-    from .acls import AclFilter, add_acls, list_acls
+    from .acls import AclQuery, add_acls, list_acls
 
     if options.dry_run:
-        filters = {AclFilter(rule.resource, rule.name, rule.pattern) for rule in rules}
+        filters = {AclQuery(rule.resource, rule.name, rule.pattern) for rule in rules}
         there = set(await list_acls(cluster, filters))
         words = ((rule, None, "exists" if rule in there else "would be added") for rule in rules)
         _report_rules(screen, list(words))
@@ -259,10 +259,10 @@ def _operations_on(kind: str, options: argparse.Namespace) -> list[str]:
     return list(dict.fromkeys(chosen))
 
 
-def _filters_of(options: argparse.Namespace) -> list[AclFilter]:
+def _filters_of(options: argparse.Namespace) -> list[AclQuery]:
     """The filters of ``list`` and ``remove``: one for each resource that is named. Raises ConfigError."""
     from ...client import ConfigError
-    from .acls import AclFilter
+    from .acls import AclQuery
 
     resources = _resources_of(options)
     if options.action == "remove" and not (resources or options.principals):
@@ -273,8 +273,8 @@ def _filters_of(options: argparse.Namespace) -> list[AclFilter]:
     pattern = "prefixed" if options.prefixed else "match" if options.action == "list" else "literal"
     chosen = options.principals, options.operations, options.permission, options.hosts
     if not resources:
-        return [AclFilter(None, None, "any", *chosen)]
-    return [AclFilter(kind, name, pattern, *chosen) for kind, name in resources]
+        return [AclQuery(None, None, "any", *chosen)]
+    return [AclQuery(kind, name, pattern, *chosen) for kind, name in resources]
 
 
 # --- what is shown ------------------------------------------------------------------------------------------

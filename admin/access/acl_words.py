@@ -1,4 +1,6 @@
-"""The words of access rules, in the order of Kafka's numbers; the help of a command needs them, too."""
+"""The words of access rules, in the order of Kafka's numbers, whose first two no rule has. The help of a
+command needs them, too.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +10,9 @@ RESOURCES: Final = (
     *("unknown", "any", "topic", "group", "cluster", "transactional-id", "delegation-token", "user"),
 )
 PATTERNS: Final = ("unknown", "any", "match", "literal", "prefixed")
-PERMISSIONS: Final = ("Unknown", "Any", "Deny", "Allow")
+PERMISSIONS: Final = ("?", "*", "Deny", "Allow")
 OPERATIONS: Final = (
-    *("Unknown", "Any", "All", "Read", "Write", "Create", "Delete", "Alter", "Describe", "ClusterAction"),
+    *("?", "*", "All", "Read", "Write", "Create", "Delete", "Alter", "Describe", "ClusterAction"),
     *("DescribeConfigs", "AlterConfigs", "IdempotentWrite", "CreateTokens", "DescribeTokens"),
     "TwoPhaseCommit",
 )

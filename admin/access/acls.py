@@ -38,7 +38,7 @@ class AclRule(NamedTuple):
         return f"{self.permission} {self.principal} {self.operation} on {self.resource} {name}{where}"
 
 
-class AclFilter(NamedTuple):
+class AclQuery(NamedTuple):
     """What rules must have to be listed; None and no names match all. The pattern "match" takes the rules
     that hold for ``name``: the literal one, prefixes of it, and those for every name.
     """
@@ -87,7 +87,7 @@ def _rule(resource: int, name: str, pattern: int, row: object) -> AclRule:
     )
 
 
-async def list_acls(cluster: Cluster, wanted: Iterable[AclFilter] = (AclFilter(),)) -> list[AclRule]:
+async def list_acls(cluster: Cluster, wanted: Iterable[AclQuery] = (AclQuery(),)) -> list[AclRule]:
     """The rules that one of the filters matches, by principal and resource. Raises KafkaError."""
     filters = list(wanted)
     found: set[AclRule] = set()

@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from ..admin_client import AdminClient
 from ..errors import Outcome, with_advice
 from . import acls, configs, quotas, users
-from .acls import AclFilter, AclRule
-from .configs import ConfigResource, ConfigValue
+from .acls import AclQuery, AclRule
+from .configs import ConfiguredResource, ConfigValue
 from .quotas import ClientQuota
 from .users import ScramUser
 
@@ -23,9 +23,9 @@ class ClusterAdmin(AdminClient):
     """
 
     @with_advice
-    async def list_acls(self, *filters: AclFilter) -> list[AclRule]:
+    async def list_acls(self, *filters: AclQuery) -> list[AclRule]:
         """The rules that one of the filters matches, all without one; by principal and resource."""
-        return await acls.list_acls(self.cluster, filters or (AclFilter(),))
+        return await acls.list_acls(self.cluster, filters or (AclQuery(),))
 
     @with_advice
     async def add_acls(self, rules: Iterable[AclRule]) -> dict[AclRule, Outcome]:
@@ -80,14 +80,14 @@ class ClusterAdmin(AdminClient):
 
     @with_advice
     async def describe_configs(
-        self, resources: Iterable[ConfigResource]
-    ) -> dict[ConfigResource, list[ConfigValue]]:
+        self, resources: Iterable[ConfiguredResource]
+    ) -> dict[ConfiguredResource, list[ConfigValue]]:
         """All configs of each resource, and where each value comes from."""
         return await configs.describe_configs(self.cluster, resources)
 
     @with_advice
     async def alter_configs(
-        self, resource: ConfigResource, changes: Mapping[str, str | None], *, dry_run: bool = False
+        self, resource: ConfiguredResource, changes: Mapping[str, str | None], *, dry_run: bool = False
     ) -> None:
         """Set configs of a resource; None deletes one. With ``dry_run`` brokers only say if they would."""
         await configs.alter_configs(self.cluster, resource, changes, only_ask=dry_run)

@@ -14,7 +14,7 @@ from ..screen import OK, REFUSED, Screen, plain
 if TYPE_CHECKING:
     from ...client import Cluster
     from ..errors import Outcome
-    from .configs import ConfigResource, ConfigValue
+    from .configs import ConfiguredResource, ConfigValue
 
 _CLIENT: Final = "kohort-configs"
 #: Similarity (0 to 1) from which an unknown name is taken for a misspelled one.
@@ -99,10 +99,10 @@ async def _run_command(options: argparse.Namespace) -> int:
         return await _change_configs(cluster, resources, changes, options, screen)
 
 
-def _resources_of(options: argparse.Namespace) -> list[ConfigResource]:
+def _resources_of(options: argparse.Namespace) -> list[ConfiguredResource]:
     """Resources that are named. Raises ConfigError for a broker that has no number."""
     from ...client import ConfigError
-    from .configs import ConfigResource
+    from .configs import ConfiguredResource
 
     named = {
         "topic": options.topic,
@@ -110,10 +110,10 @@ def _resources_of(options: argparse.Namespace) -> list[ConfigResource]:
         "broker": options.broker,
         "client-metrics": options.client_metrics,
     }
-    found = [ConfigResource(kind, name) for kind, names in named.items() for name in dict.fromkeys(names)]
+    found = [ConfiguredResource(kind, name) for kind, names in named.items() for name in dict.fromkeys(names)]
     if wrong := [name for name in options.broker if not (name.isascii() and name.isdigit())]:
         raise ConfigError(f"{wrong[0]!r} is no node id of a broker; --all-brokers is their default")
-    return [*found, ConfigResource("broker", "")] if options.all_brokers else found
+    return [*found, ConfiguredResource("broker", "")] if options.all_brokers else found
 
 
 def _changes_of(options: argparse.Namespace) -> dict[str, str | None]:
@@ -136,7 +136,7 @@ def _changes_of(options: argparse.Namespace) -> dict[str, str | None]:
 
 
 async def _list_configs(
-    cluster: Cluster, resources: list[ConfigResource], options: argparse.Namespace, screen: Screen
+    cluster: Cluster, resources: list[ConfiguredResource], options: argparse.Namespace, screen: Screen
 ) -> int:
     from .configs import describe_configs, list_config_resources
 
@@ -163,7 +163,7 @@ def _value_text(config: ConfigValue) -> str | None:
 
 async def _change_configs(
     cluster: Cluster,
-    resources: list[ConfigResource],
+    resources: list[ConfiguredResource],
     changes: dict[str, str | None],
     options: argparse.Namespace,
     screen: Screen,
@@ -174,7 +174,7 @@ async def _change_configs(
     from .configs import alter_configs
 
     # of a resource and all its configs: either all are changed, or none
-    done: list[tuple[ConfigResource, Outcome]] = []
+    done: list[tuple[ConfiguredResource, Outcome]] = []
     for resource in resources:
         try:
             await _check_names(cluster, resource, changes)
@@ -207,20 +207,20 @@ async def _change_configs(
     return OK if all(outcome.ok for _, outcome in done) else REFUSED
 
 
-async def _check_names(cluster: Cluster, resource: ConfigResource, names: Collection[str]) -> None:
+async def _check_names(cluster: Cluster, resource: ConfiguredResource, names: Collection[str]) -> None:
     """Raises KafkaError for a name that is nearly one of the resource's: Apache Kafka takes any name for a
     broker. What may not be described is left to the brokers.
     """
     import difflib
 
     from ...protocol import ErrorCode, KafkaError
-    from .configs import ConfigResource, describe_configs
+    from .configs import ConfiguredResource, describe_configs
 
     model = resource
     if resource == ("broker", ""):
         # the default has what is set alone; a broker has all names
         nodes = (await cluster.metadata([])).nodes
-        model = ConfigResource("broker", str(min(nodes))) if nodes else resource
+        model = ConfiguredResource("broker", str(min(nodes))) if nodes else resource
     try:
         found = await describe_configs(cluster, [model])
     except KafkaError as error:

@@ -20,7 +20,7 @@ _OWN_SOURCES: Final = {"topic": 1, "broker": 2, "client-metrics": 7, "group": 8}
 _DEFAULT_OF_BROKERS: Final = 3
 
 
-class ConfigResource(NamedTuple):
+class ConfiguredResource(NamedTuple):
     """What has configs: a "topic", "group", "broker" or "client-metrics" subscription by its name. The broker
     with the name "" is the default of all brokers.
     """
@@ -47,10 +47,10 @@ class ConfigValue:
 
 
 async def describe_configs(
-    cluster: Cluster, resources: Iterable[ConfigResource]
-) -> dict[ConfigResource, list[ConfigValue]]:
+    cluster: Cluster, resources: Iterable[ConfiguredResource]
+) -> dict[ConfiguredResource, list[ConfigValue]]:
     """All configs of each resource, by name. Raises KafkaError, also for a broker that is not there."""
-    by_node: dict[int | None, list[ConfigResource]] = defaultdict(list)
+    by_node: dict[int | None, list[ConfiguredResource]] = defaultdict(list)
     wanted = list(dict.fromkeys(resources))
     for one in wanted:
         by_node[await broker_of(cluster, one)].append(one)
@@ -59,7 +59,7 @@ async def describe_configs(
     return {one: found[one] for one in wanted}
 
 
-async def broker_of(cluster: Cluster, resource: ConfigResource) -> int | None:
+async def broker_of(cluster: Cluster, resource: ConfiguredResource) -> int | None:
     """The broker that has to be asked about a resource; None: any. Raises KafkaError if it is not there."""
     if resource.kind != "broker" or not resource.name:
         return None
@@ -71,12 +71,12 @@ async def broker_of(cluster: Cluster, resource: ConfigResource) -> int | None:
 
 
 async def _ask_node(
-    cluster: Cluster, node: int | None, resources: list[ConfigResource]
-) -> dict[ConfigResource, list[ConfigValue]]:
+    cluster: Cluster, node: int | None, resources: list[ConfiguredResource]
+) -> dict[ConfiguredResource, list[ConfigValue]]:
     rows = [DescribeConfigsResource(_KINDS[kind], name, None) for kind, name in resources]
     body = DescribeConfigsRequest(rows)
 
-    async def attempt() -> dict[ConfigResource, list[ConfigValue]]:
+    async def attempt() -> dict[ConfiguredResource, list[ConfigValue]]:
         answer = await cluster.request(node, ApiKey.DESCRIBE_CONFIGS, body)
         found = {}
         for resource, row in zip(resources, answer.results, strict=True):
@@ -101,7 +101,7 @@ async def _ask_node(
 
 async def alter_configs(
     cluster: Cluster,
-    resource: ConfigResource,
+    resource: ConfiguredResource,
     changes: Mapping[str, str | None],
     *,
     only_ask: bool = False,
@@ -112,22 +112,22 @@ async def alter_configs(
     await set_configs(cluster, node, key, changes, only_ask=only_ask)
 
 
-async def list_config_resources(cluster: Cluster) -> list[ConfigResource]:
+async def list_config_resources(cluster: Cluster) -> list[ConfiguredResource]:
     """All that may have configs: brokers, topics, and groups and client metrics with configs of their own, if
     the brokers list them. Raises KafkaError.
     """
     known = await cluster.metadata([])
-    brokers = [ConfigResource("broker", name) for name in ("", *map(str, sorted(known.nodes)))]
-    topics = [ConfigResource("topic", name) for name in await topic_rows(cluster, None)]
+    brokers = [ConfiguredResource("broker", name) for name in ("", *map(str, sorted(known.nodes)))]
+    topics = [ConfiguredResource("topic", name) for name in await topic_rows(cluster, None)]
     kinds = {number: kind for kind, number in _KINDS.items() if kind in ("group", "client-metrics")}
 
-    async def attempt() -> list[ConfigResource]:
+    async def attempt() -> list[ConfiguredResource]:
         body = ListConfigResourcesRequest(list(kinds))
         answer = await cluster.request(None, ApiKey.LIST_CONFIG_RESOURCES, body)
         if answer.error_code:
             raise KafkaError(answer.error_code, "the resources that have configs")
         rows = [(kinds.get(row.resource_type), row.resource_name) for row in answer.config_resources]
-        return sorted(ConfigResource(kind, name) for kind, name in rows if kind is not None)
+        return sorted(ConfiguredResource(kind, name) for kind, name in rows if kind is not None)
 
     try:
         return [*brokers, *topics, *await cluster.retrying(attempt)]

@@ -23,7 +23,7 @@ _APIS_OF_KOHORT: Final = "kohort."
 
 
 @dataclass(frozen=True, slots=True)
-class Feature:
+class FeatureLevel:
     """A feature: its ``level`` (0: off), and the levels that all brokers support; ``then`` is the level that
     is asked for.
     """
@@ -95,7 +95,7 @@ async def change_features(cluster: Cluster, options: argparse.Namespace, screen:
     return OK
 
 
-def _show(screen: Screen, rows: list[Feature], *, executed: bool, planned: bool) -> None:
+def _show(screen: Screen, rows: list[FeatureLevel], *, executed: bool, planned: bool) -> None:
     if screen.as_json:
         screen.document({"executed": executed, "features": rows})
         return
@@ -109,7 +109,7 @@ def _show(screen: Screen, rows: list[Feature], *, executed: bool, planned: bool)
 # --- requests -----------------------------------------------------------------------------------------------
 
 
-async def list_features(cluster: Cluster) -> list[Feature]:
+async def list_features(cluster: Cluster) -> list[FeatureLevel]:
     """Features by name, with the levels that every broker supports. Raises KafkaError."""
     nodes = (await cluster.metadata([])).nodes
     answers = await asyncio.gather(*(_ask_versions(cluster, node) for node in sorted(nodes)))
@@ -122,7 +122,7 @@ async def list_features(cluster: Cluster) -> list[Feature]:
                 continue
             ranges.setdefault(row.name, []).append((row.min_version, row.max_version))
     return [
-        Feature(
+        FeatureLevel(
             name,
             levels.get(name, 0),
             max(low for low, _ in ranges[name]),

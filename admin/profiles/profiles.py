@@ -7,7 +7,7 @@ import sys
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from ...settings import Fallback, SettingsError, not_overridden, read_secret
 from ...settings.connection import JAAS, names_in_files, settings_in, settings_of_file
@@ -52,7 +52,7 @@ def _flatten(table: Mapping[str, object], before: str = "") -> Iterator[tuple[st
             yield key, value
 
 
-def read_profile(cls: type[Any], name: str, secrets: Iterable[str]) -> Fallback:
+def read_profile(cls: type[object], name: str, secrets: Iterable[str]) -> Fallback:
     """The settings of a profile, those of its ``config`` behind them; ``secrets`` are fields of ``cls`` that
     may only be named, by a file or a variable that has them. Raises SettingsError.
     """

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
-from kohort.admin import AclFilter, AclRule, ClientQuota, ClusterAdmin, ConfigResource, ScramUser
+from kohort.admin import AclQuery, AclRule, ClientQuota, ClusterAdmin, ConfiguredResource, ScramUser
 from kohort.admin.access.users import ScramMechanism
 from kohort.protocol import ErrorCode, KafkaError
 from tests.secured import PASSWORD, Secured
@@ -37,10 +37,10 @@ async def known(ask: Callable[[], Awaitable[object]], expected: object) -> None:
 async def test_rules_are_added_listed_and_removed(admin: ClusterAdmin, topic: Names) -> None:
     rule = AclRule("User:etl", "Allow", "Read", "topic", topic("orders"))
     assert {key: outcome.ok for key, outcome in (await admin.add_acls([rule, rule])).items()} == {rule: True}
-    await known(lambda: admin.list_acls(AclFilter("topic", rule.name, "match", ["User:etl"])), [rule])
+    await known(lambda: admin.list_acls(AclQuery("topic", rule.name, "match", ["User:etl"])), [rule])
     assert rule in await admin.list_acls()
     assert (await admin.remove_acls([rule]))[rule].ok
-    await known(lambda: admin.list_acls(AclFilter("topic", rule.name)), [])
+    await known(lambda: admin.list_acls(AclQuery("topic", rule.name)), [])
 
 
 async def test_a_user_is_made_and_removed(admin: ClusterAdmin, group: Names) -> None:
@@ -56,7 +56,7 @@ async def test_a_user_is_made_and_removed(admin: ClusterAdmin, group: Names) -> 
 async def test_quotas_and_configs_are_asked_about_before_they_are_set(
     admin: ClusterAdmin, group: Names
 ) -> None:
-    entity, its = {"user": group("alice")}, ConfigResource("group", group("billing"))
+    entity, its = {"user": group("alice")}, ConfiguredResource("group", group("billing"))
     for dry_run in (True, False):
         assert await admin.list_quotas(entity, exact=True) == []
         await admin.alter_quotas(entity, {"producer_byte_rate": 5.0}, dry_run=dry_run)
