@@ -316,6 +316,7 @@ class BrokerAssembly:
             prune=lambda index, cut: prune_state(topics.logs, index, cut, now_ms()),
             partitions_of=lambda topic_id: partition_count(topics.by_id(topic_id)),
             max_bytes=lambda: largest_state(topics.logs),
+            epoch_of=lambda index: topics.logs.partition(SHARE_STATE_TOPIC, index).leader_epoch,
             clock_ms=clock_ms or steady_clock_ms(),
             on_event=self._event_logs[1],
             on_write=metrics.count_share_write,

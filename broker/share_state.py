@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
@@ -41,6 +41,9 @@ _RESULTS: Final = {
     ApiKey.DELETE_SHARE_GROUP_STATE: "DeleteStateResult",
     ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: "ReadStateSummaryResult",
 }
+
+#: What replaces a state, or deletes it.
+_OF_AN_EPOCH: Final = frozenset({ApiKey.INITIALIZE_SHARE_GROUP_STATE, ApiKey.DELETE_SHARE_GROUP_STATE})
 
 _not_pruned = RateLimitedLog()
 
@@ -110,13 +113,36 @@ def share_state_client(node: Node) -> ShareStateClient:
 
 
 async def _ask_other(node: Node, cluster: ClusterNode, body: Any) -> Any:
-    # all of the request's partitions have one leader: it is given up when the first has another
-    first = SharePartitionKey(body.group_id, body.topics[0].topic_id, body.topics[0].partitions[0].partition)
     count = node.topics.count_of(SHARE_STATE_TOPIC)
     assert count is not None, "its leader was found"
-    place = TopicPartition(SHARE_STATE_TOPIC, partition_for(str(first), count))
+
+    def place_of(topic_id: UUID, partition: int) -> TopicPartition:
+        key = SharePartitionKey(body.group_id, topic_id, partition)
+        return TopicPartition(SHARE_STATE_TOPIC, partition_for(str(key), count))
+
+    # all of the request's partitions have one leader: it is given up when the first has another
+    place = place_of(body.topics[0].topic_id, body.topics[0].partitions[0].partition)
+    if body.API_KEY in _OF_AN_EPOCH:
+        body = _with_epochs(body, lambda *each: cluster.leader_epoch_of(*place_of(*each)))
     timeout_ms = node.settings.share_coordinator_write_timeout_ms + _ASK_MS
     return await cluster.ask_leader(place, body, timeout_ms=timeout_ms)
+
+
+def _with_epochs(body: Any, epoch_of: Callable[[UUID, int], int]) -> Any:
+    """Return a request with the epoch in which each of its share coordinators is asked: it must not take
+    effect where it comes so late that there was another one since.
+    """
+    return body._replace(
+        topics=[
+            topic._replace(
+                partitions=[
+                    row._replace(coordinator_epoch=epoch_of(topic.topic_id, row.partition))
+                    for row in topic.partitions
+                ]
+            )
+            for topic in body.topics
+        ]
+    )
 
 
 def prune_state(logs: LocalLogs, index: int, cut: PruneLog, now_ms: int) -> bool:

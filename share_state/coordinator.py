@@ -21,6 +21,7 @@ from .shards import MAX_BYTES, SHARE_STATE_TOPIC, PruneLog, ShareRequest, ShareS
 _READS = frozenset({ApiKey.READ_SHARE_GROUP_STATE, ApiKey.READ_SHARE_GROUP_STATE_SUMMARY})
 #: What replaces a state, or deletes it.
 _IN_ORDER = frozenset({ApiKey.INITIALIZE_SHARE_GROUP_STATE, ApiKey.DELETE_SHARE_GROUP_STATE})
+_ANY_EPOCH = -1
 _NOBODY = RequestContext()
 
 
@@ -29,8 +30,9 @@ class ShareCoordinator:
 
     ``prune`` cuts a partition of ``__share_group_state``, and returns whether it could. ``partitions_of``
     returns the number of partitions of the topic with an id, 0 if there is none, ``max_bytes`` the largest
-    batch that the coordinator's topic accepts, in bytes. ``on_write`` is called with the seconds that each
-    write took. Until ``start`` every request gets NOT_COORDINATOR, because the topic does not exist.
+    batch that the coordinator's topic accepts, in bytes, ``epoch_of`` the leader epoch of a partition of it.
+    ``on_write`` is called with the seconds that each write took. Until ``start`` every request gets
+    NOT_COORDINATOR, because the topic does not exist.
     """
 
     def __init__(
@@ -40,6 +42,7 @@ class ShareCoordinator:
         prune: Callable[[int, PruneLog], bool],
         partitions_of: Callable[[UUID], int],
         max_bytes: Callable[[], int] = lambda: MAX_BYTES,
+        epoch_of: Callable[[int], int] = lambda _: _ANY_EPOCH,
         clock_ms: Callable[[], int],
         on_event: Callable[[CoordinatorEvent], None] | None = None,
         on_write: Callable[[float], None] = lambda _seconds: None,
@@ -49,6 +52,7 @@ class ShareCoordinator:
         self._prune = prune
         self._partitions_of = partitions_of
         self._max_bytes = max_bytes
+        self._epoch_of = epoch_of
         self._clock_ms = clock_ms
         self._on_event = on_event
         self._on_write = on_write
@@ -132,15 +136,20 @@ class ShareCoordinator:
 
     def _is_in_order(self, request: Request) -> bool:
         """Return whether a change of a whole state is to be carried out; otherwise it is answered. That is
-        not for a broker that has the state no more: others know more requests.
+        not for a broker that has the state no more, nor for one that has it again since the request was sent:
+        others know more requests.
         """
-        if self._shards is None or isinstance(self._shards.serving(request.body.text), Unready):
+        key, row, text = request.body
+        if self._shards is None or isinstance(self._shards.serving(text), Unready):
             return True
-        arrival = self._order.admit(request.body.key, request.body.row.order)
+        if row.coordinator_epoch not in (_ANY_EPOCH, self._epoch_of(self._shards.partition_of(text))):
+            request.handle.set(SHARE_STATE_TOPIC.refusal(request, ErrorCode.NOT_COORDINATOR))
+            return False
+        arrival = self._order.admit(key, row.order)
         if arrival is Arrival.LATE:
             request.handle.set(SHARE_STATE_TOPIC.refusal(request, ErrorCode.FENCED_STATE_EPOCH))
         elif arrival is Arrival.REPEATED:
-            request.handle.set(messages_of(request.api_key).PartitionResult(request.body.key.partition))
+            request.handle.set(messages_of(request.api_key).PartitionResult(key.partition))
         return arrival is Arrival.NEXT
 
     def pruned_offsets(self) -> dict[int, int]:

@@ -33,6 +33,7 @@ class PartitionData(NamedTuple):
 
     partition: int = 0
     order: int = -1
+    coordinator_epoch: int = -1
 
 
 class DeleteStateData(NamedTuple):
@@ -98,19 +99,26 @@ def _read_request_flexible(
             (partition_7,) = _I.unpack_from(data, at)
             at += 4
             order_8: Any = -1
+            coordinator_epoch_9: Any = -1
             if data[at]:
                 tags, at = read_tags(data, at)
-                for tag9, start, stop in tags:
-                    if tag9 == 10000:
+                for tag10, start, stop in tags:
+                    if tag10 == 10000:
                         at = start
                         (order_8,) = _Q.unpack_from(data, at)
                         at += 8
                         if at != stop:
                             raise malformed("a tagged field of another length than it says")
+                    elif tag10 == 10001:
+                        at = start
+                        (coordinator_epoch_9,) = _I.unpack_from(data, at)
+                        at += 4
+                        if at != stop:
+                            raise malformed("a tagged field of another length than it says")
                     at = stop
             else:
                 at += 1
-            item6 = _new(PartitionData, (partition_7, order_8))
+            item6 = _new(PartitionData, (partition_7, order_8, coordinator_epoch_9))
             partitions_5.append(item6)
         if partitions_5 is None:
             raise null_in("DeleteShareGroupStateRequest.partitions")
@@ -148,6 +156,12 @@ def _write_request_flexible(out: bytearray, body: Any, version: int) -> None:
                 out += _Q.pack(order_6)
                 tags5.append((10000, out))
                 out = whole7
+            coordinator_epoch_8 = getattr(item4, "coordinator_epoch", -1)
+            if coordinator_epoch_8 != -1:
+                whole9, out = out, bytearray()
+                out += _I.pack(coordinator_epoch_8)
+                tags5.append((10001, out))
+                out = whole9
             write_tags(out, tags5)
         out.append(0)
     out.append(0)

@@ -23,6 +23,7 @@ from .wire import (
     write_tags,
 )
 
+_I = Struct(">i")
 _IH = Struct(">ih")
 _IIQ = Struct(">iiq")
 _Q = Struct(">q")
@@ -35,6 +36,7 @@ class PartitionData(NamedTuple):
     state_epoch: int = 0
     start_offset: int = 0
     order: int = -1
+    coordinator_epoch: int = -1
 
 
 class InitializeStateData(NamedTuple):
@@ -100,19 +102,28 @@ def _read_request_flexible(
             partition_7, state_epoch_8, start_offset_9 = _IIQ.unpack_from(data, at)
             at += 16
             order_10: Any = -1
+            coordinator_epoch_11: Any = -1
             if data[at]:
                 tags, at = read_tags(data, at)
-                for tag11, start, stop in tags:
-                    if tag11 == 10000:
+                for tag12, start, stop in tags:
+                    if tag12 == 10000:
                         at = start
                         (order_10,) = _Q.unpack_from(data, at)
                         at += 8
                         if at != stop:
                             raise malformed("a tagged field of another length than it says")
+                    elif tag12 == 10001:
+                        at = start
+                        (coordinator_epoch_11,) = _I.unpack_from(data, at)
+                        at += 4
+                        if at != stop:
+                            raise malformed("a tagged field of another length than it says")
                     at = stop
             else:
                 at += 1
-            item6 = _new(PartitionData, (partition_7, state_epoch_8, start_offset_9, order_10))
+            item6 = _new(
+                PartitionData, (partition_7, state_epoch_8, start_offset_9, order_10, coordinator_epoch_11)
+            )
             partitions_5.append(item6)
         if partitions_5 is None:
             raise null_in("InitializeShareGroupStateRequest.partitions")
@@ -150,6 +161,12 @@ def _write_request_flexible(out: bytearray, body: Any, version: int) -> None:
                 out += _Q.pack(order_6)
                 tags5.append((10000, out))
                 out = whole7
+            coordinator_epoch_8 = getattr(item4, "coordinator_epoch", -1)
+            if coordinator_epoch_8 != -1:
+                whole9, out = out, bytearray()
+                out += _I.pack(coordinator_epoch_8)
+                tags5.append((10001, out))
+                out = whole9
             write_tags(out, tags5)
         out.append(0)
     out.append(0)

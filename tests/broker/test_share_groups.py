@@ -77,7 +77,7 @@ def test_state_is_initialized_with_its_epoch_and_offsets_and_what_failed_is_aske
     coordinators = Coordinators({1: ErrorCode.FENCED_STATE_EPOCH})
     world = carried_out(coordinators, InitializeShareState("g", 2, {TOPIC: {0: -1, 1: 7}}, 0))
     (body,) = coordinators.asked
-    assert [tuple(row) for row in body.topics[0].partitions] == [(0, 2, -1, FIRST), (1, 2, 7, FIRST)]
+    assert [tuple(row) for row in body.topics[0].partitions] == [(0, 2, -1, FIRST, -1), (1, 2, 7, FIRST, -1)]
     kept = world.share_group().kept
     assert (kept.initialized[TOPIC].partitions, kept.initializing[TOPIC].partitions) == ((0,), (1,))
 
@@ -87,7 +87,7 @@ def test_state_is_deleted() -> None:
     carried_out(coordinators, DeleteShareState("g", {TOPIC: (0, 1)}))
     (body,) = coordinators.asked
     assert body.API_KEY == ApiKey.DELETE_SHARE_GROUP_STATE
-    assert [tuple(row) for row in body.topics[0].partitions] == [(0, FIRST), (1, FIRST)]
+    assert [tuple(row) for row in body.topics[0].partitions] == [(0, FIRST, -1), (1, FIRST, -1)]
 
 
 async def test_commands_are_numbered_and_those_of_the_coordinator_that_follows_are_higher() -> None:

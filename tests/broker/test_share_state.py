@@ -6,6 +6,7 @@ import asyncio
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -16,7 +17,8 @@ from kohort.broker.partitions.topic_names import SHARE_STATE_TOPIC
 from kohort.broker.share_state import prune_state, share_state_client
 from kohort.client import Cluster
 from kohort.client.share_state import SharePlace, ShareStateClient, state_client
-from kohort.protocol import ErrorCode
+from kohort.offsets_topic import partition_for
+from kohort.protocol import ErrorCode, SharePartitionKey
 from kohort.protocol.messages import delete_share_group_state as delete
 from kohort.protocol.messages import initialize_share_group_state as initialize
 from kohort.protocol.messages import read_share_group_state as read
@@ -254,3 +256,35 @@ async def test_states_that_apache_kafka_has_written_are_served(tmp_path: Path) -
         told = await client.read_state("hstate-g1", {topic_id: [read.PartitionData(0, 10)]})
         assert (told[place].state_epoch, told[place].start_offset) == (-1, 100)
         assert told[place].state_batches == ((100, 102, 4, 3), (103, 109, 0, 1), (112, 112, 4, 1))
+
+
+@pytest.mark.parametrize("asks", ["initialize_state", "delete_state"])
+async def test_other_brokers_are_asked_in_the_epoch_in_which_they_are_known_to_lead(asks: str) -> None:
+    topic_id, sent = UUID(int=1), []
+
+    class Others:
+        """Brokers of which number 2 leads, each partition in another epoch."""
+
+        def leader_of(self, _topic: str, _partition: int) -> int:
+            return 2
+
+        def leader_epoch_of(self, topic: str, partition: int) -> int:
+            assert topic == SHARE_STATE_TOPIC
+            return 70 + partition
+
+        async def ask_leader(self, _place: object, body: Any, **_: float) -> Any:
+            sent.append(body)
+            rows = [initialize.PartitionResult(row.partition) for row in body.topics[0].partitions]
+            return SimpleNamespace(results=[SimpleNamespace(topic_id=topic_id, partitions=rows)])
+
+    topics = SimpleNamespace(get=lambda name: name, count_of=lambda _name: 50)
+    settings = SimpleNamespace(share_coordinator_write_timeout_ms=5_000)
+    node: Any = SimpleNamespace(node_id=1, cluster=Others(), topics=topics, settings=settings)
+    row = initialize.PartitionData if asks == "initialize_state" else delete.PartitionData
+    told = await getattr(share_state_client(node), asks)("g", {topic_id: [row(0), row(1)]})
+    assert {each.error_code for each in told.values()} == {ErrorCode.NONE}
+    (body,) = sent
+    keys = [str(SharePartitionKey("g", topic_id, number)) for number in (0, 1)]
+    epochs = [each.coordinator_epoch for each in body.topics[0].partitions]
+    assert epochs == [70 + partition_for(key, 50) for key in keys]
+    assert epochs[0] != epochs[1]

@@ -26,12 +26,14 @@ class Around:
     cuts: list[tuple[int, int]] = field(default_factory=list)
     may_cut: bool = True
     now_ms: int = 1_700_000_000_000
+    leader_epoch: int = 0
 
     def make(self, **settings: int) -> ShareCoordinator:
         return ShareCoordinator(
             settings=ShareCoordinatorSettings(**settings),
             prune=self._prune,
             partitions_of=lambda topic_id: 20 * (topic_id == TOPIC),
+            epoch_of=lambda _partition: self.leader_epoch,
             clock_ms=lambda: self.now_ms,
         )
 

@@ -82,6 +82,23 @@ async def test_what_was_carried_out_is_not_answered_by_who_has_the_state_no_more
     coordinator.stop()
 
 
+async def test_a_deletion_that_was_sent_before_another_broker_had_the_state_meanwhile_is_refused() -> None:
+    around = Around(leader_epoch=5)
+    coordinator = await around.start()
+    assert await ask_initialize(coordinator, 3, 2) == ErrorCode.NONE
+    around.leader_epoch = 7
+    # the broker of epoch 6 has carried it out, and begun the state anew
+    row = delete.PartitionData(0, 3, 5)
+    (told,) = await coordinator.answer(ApiKey.DELETE_SHARE_GROUP_STATE, [(KEY, row)])
+    assert told.error_code == ErrorCode.NOT_COORDINATOR
+    assert await read_start(coordinator) == 3
+    (told,) = await coordinator.answer(
+        ApiKey.DELETE_SHARE_GROUP_STATE, [(KEY, row._replace(coordinator_epoch=7))]
+    )
+    assert told.error_code == ErrorCode.NONE
+    coordinator.stop()
+
+
 async def test_requests_without_a_number_are_taken_as_they_come() -> None:
     coordinator = await Around().start()
     assert await ask_initialize(coordinator, 3, 7) == ErrorCode.NONE
