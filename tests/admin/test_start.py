@@ -68,6 +68,13 @@ def start(bootstrap: str, *words: str) -> tuple[int, list[str], list[str]]:
     [
         (["topics", "list"], ["ApiVersions", "Metadata", "Metadata"]),
         (["groups", "list"], ["ApiVersions", "Metadata", "Metadata", "ListGroups"]),
+        (["users", "list"], ["ApiVersions", "Metadata", "DescribeUserScramCredentials"]),
+        (["quotas", "list"], ["ApiVersions", "Metadata", "DescribeClientQuotas"]),
+        (["configs", "list", "--topic", "TOPIC"], ["ApiVersions", "Metadata", "DescribeConfigs"]),
+        (
+            ["topics", "delete-records", "TOPIC", "--all"],
+            ["ApiVersions", "Metadata", "Metadata", "ListOffsets", "ListOffsets"],
+        ),
         (
             ["consume", "TOPIC", "--count", "1"],
             ["ApiVersions", "Metadata", "ListOffsets", "ListOffsets", "ApiVersions", "Fetch"],
