@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..cluster import MetadataStore
 from ..coordinator import CoordinatorEvent, EventStream, GroupCoordinator, KeptEvent
+from ..lag import GroupLag
 from ..protocol import KohortError
 from ..settings import SettingsError
 from .apis import AnyApi, warm_up
@@ -133,6 +134,14 @@ class Broker:
     def metrics(self) -> BrokerSnapshot:
         """Snapshot of the broker's figures. Use it on the broker's own event loop while it serves."""
         return self._require_running().snapshot()
+
+    async def look_at_lag(self) -> Sequence[GroupLag]:
+        """Look at the lag of every group that this broker coordinates, now and not at the next interval; it
+        is in ``metrics().lag``, too. Use it on the broker's own event loop while it serves.
+        """
+        sampler = self._require_running().lag
+        await sampler.look()
+        return sampler.figures.groups
 
     def history(self, group: str, limit: int = -1, after: int = -1) -> list[KeptEvent]:
         """History of a group, oldest first: entries with a higher sequence than ``after``, the newest

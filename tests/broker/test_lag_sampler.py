@@ -76,8 +76,9 @@ async def test_lag_in_records_and_as_the_age_of_the_oldest_unread_record(world: 
     await world.write("t", 3 * HOUR_MS, 2 * HOUR_MS, HOUR_MS)
     await world.write("t", 5 * HOUR_MS, partition=1)
     await world.commit("g", "t", 1, 1, 0)
-    group = (await world.look())["g"]
-    assert (group.group_type, group.state, group.member_count) == ("classic", "Empty", 0)
+    [group] = await world.broker.look_at_lag()
+    assert world.broker.metrics().lag.groups == [group]
+    assert (group.group, group.group_type, group.state, group.member_count) == ("g", "classic", "Empty", 0)
     assert [
         (row.partition, row.committed_offset, row.end_offset, row.records) for row in group.partitions
     ] == [
