@@ -53,8 +53,8 @@ class ClusterRecorder:
         self._observer = observer
         self._recorder: Recorder[EventRow] = Recorder(folder, _as_it_is, bounds)
         self._seen: dict[str, int] = {}
-        #: Time of the newest generation that is recorded, by group.
-        self._newest: dict[str, int] = {}
+        #: Time and number of the newest generation that is recorded, by group.
+        self._newest: dict[str, tuple[int, int]] = {}
         self._looks = 0
         self._is_watching = False
         self._task: asyncio.Task[None] | None = None
@@ -136,9 +136,10 @@ class ClusterRecorder:
         if newest is None:
             newest = await asyncio.to_thread(_newest_in, self.folder, group)
         for row in history.generations:
-            if row.timestamp_ms > newest:
+            # epochs may end in the same millisecond
+            if (row.timestamp_ms, row.generation) > newest:
                 self._recorder.record_event(row_of_generation(group, row), lasting=True)
-                newest = row.timestamp_ms
+                newest = row.timestamp_ms, row.generation
         self._newest[group] = newest
 
     async def with_recorded(self, history: GroupHistory) -> GroupHistory:
@@ -213,11 +214,11 @@ def _digest(found: GroupLag) -> int:
     return hash((found.state, found.member_count, owners))
 
 
-def _newest_in(folder: Path, group: str) -> int:
+def _newest_in(folder: Path, group: str) -> tuple[int, int]:
     with suppress(sqlite3.Error):
         for _, event in read_group(folder, group, 0, END_OF_TIME, limit=1, only_lasting=True).rows:
-            return event.timestamp_ms
-    return -1
+            return event.timestamp_ms, event.generation
+    return -1, -1
 
 
 def _as_it_is(row: EventRow) -> EventRow:

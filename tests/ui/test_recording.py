@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -13,6 +15,7 @@ from kohort.admin.groups.history.recorded import RecordedPast, past_of, read_fol
 from kohort.admin.groups.results import TimeStretch
 from kohort.client import Cluster
 from kohort.consumer import AsyncGroupConsumer
+from kohort.lag import GroupLag
 from kohort.recording import END_OF_TIME, GroupRecording, KeptRow, Recorder, read_group
 from kohort.testing import RunningBroker, running_broker
 from kohort.ui.observer import Observer
@@ -20,6 +23,8 @@ from kohort.ui.recording import ClusterRecorder, row_of_generation, samples_of
 from kohort.ui.views import GroupView
 from tests.admin.conftest import stable
 from tests.waiting import until
+
+NOW_MS = time.time_ns() // 1_000_000
 
 
 @pytest.fixture
@@ -140,3 +145,20 @@ async def test_a_page_shows_what_was_recorded_before_the_log_begins(tmp_path: Pa
     assert [row.cause for row in whole.generations] == ["why"] * 4 + [None, None]
     assert samples_of(whole) == []
     assert any("nobody recorded this group" in words for words in whole.unknown)
+
+
+async def test_epochs_that_end_in_the_same_millisecond_are_all_recorded(tmp_path: Path) -> None:
+    class Admin:
+        async def lag(self) -> list[GroupLag]:
+            return [GroupLag("billing", "consumer", "Empty", NOW_MS, (), 0)]
+
+        async def history(self, group: str, *_: object, **__: object) -> GroupHistory:
+            rows = (Generation(number, NOW_MS + number // 2, "Stable", members=1) for number in range(2, 8))
+            return GroupHistory(group, "offsets topic", (), tuple(rows))
+
+    for _ in range(2):
+        made = ClusterRecorder(Observer(lambda: GroupAdmin("localhost:1")), tmp_path)
+        made._recorder.start()
+        await made.look(cast(GroupAdmin, Admin()))
+        await made.close()
+    assert [entry.generation for entry in read_back(tmp_path).entries] == [2, 3, 4, 5, 6, 7]
