@@ -261,6 +261,8 @@ class Recorder(Generic[E]):
     def _rows_of(self, events: Iterable[E]) -> list[EventRow]:
         rows = []
         for event in events:
+            # lets other threads go on: they would wait for several rows otherwise
+            time.sleep(0)
             try:
                 row = self._row_of(event)
             except Exception:
