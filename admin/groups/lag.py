@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeVar
 
-from ...client import LATEST, Cluster
+from ...client import LATEST, Cluster, ResponseTooLargeError
 from ...client.pool import Channel
 from ...lag import GroupLag, PartitionLag, measure_unread
 from ...protocol import ApiKey, ErrorCode, KafkaError, KohortError, TopicPartition, UnsupportedVersionError
@@ -188,6 +188,9 @@ async def _read_offsets(cluster: Cluster, node: int, groups: Sequence[_AskedGrou
         body = OffsetFetchRequest(groups=rows, require_stable=False)
         try:
             answer = await cluster.request(node, ApiKey.OFFSET_FETCH, body, max_version=_BY_NAME)
+        except ResponseTooLargeError:
+            alone += part
+            continue
         except KohortError as error:
             for group in part:
                 group.fail(error)

@@ -13,7 +13,7 @@ from kohort.admin import GroupAdmin, LagTracker
 from kohort.admin.access.acls import AclRule, add_acls
 from kohort.admin.groups import lag
 from kohort.admin.groups.lag import _GROUPS_AT_ONCE
-from kohort.client import Cluster, CommittedOffset
+from kohort.client import Cluster, CommittedOffset, ResponseTooLargeError
 from kohort.lag import GroupLag
 from kohort.lag.unread import BEYOND_END, NO_OFFSET
 from kohort.producer import Producer
@@ -268,6 +268,23 @@ async def test_brokers_that_take_one_group_at_a_time_and_coordinators_that_move_
     monkeypatch.setattr(Cluster, "request", moved)
     found = await admin.lag(names)
     assert [(each.error, each.records) for each in found] == [(None, 0)] * 3
+
+
+async def test_groups_whose_offsets_are_too_many_for_one_response_are_asked_one_by_one(
+    admin: GroupAdmin, group: Names, new_topic: NewTopic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic, names = new_topic("t", partitions=1), [group("g") for _ in range(3)]
+    for name in names:
+        await commit(admin, name, topic, 0)
+    request = Cluster.request
+
+    async def small(self: Cluster, node: int | None, api_key: int, *body: Any, **options: Any) -> Any:
+        if api_key == ApiKey.OFFSET_FETCH and len(body[0].groups) > 1:
+            raise ResponseTooLargeError("here", "too large", 2, 1)
+        return await request(self, node, api_key, *body, **options)
+
+    monkeypatch.setattr(Cluster, "request", small)
+    assert [(each.error, each.records) for each in await admin.lag(names)] == [(None, 0)] * 3
 
 
 async def test_who_may_only_describe_sees_records_and_no_ages(secured: Secured) -> None:
