@@ -19,7 +19,7 @@ OK, FAILED, WRONG_USE, INTERRUPTED = 0, 1, 2, 130
 
 _READY = "kohort broker ready on"
 _MOST_WORKERS = 1_000
-#: So many characters of an option's name, dashes included, are taken for a part of it.
+#: So many characters of a name, an option's dashes included, are taken for a part of it.
 _FRAGMENT = 5
 
 
@@ -224,11 +224,13 @@ def _did_you_mean(word: str, known: Iterable[str], prefix: str = "") -> str:
     import difflib
 
     names = list(known)
-    near = difflib.get_close_matches(word, names, n=1, cutoff=0.7)
-    if not near and word.startswith("--") and len(word) >= _FRAGMENT:
-        # a part of an option's name, as --protocol
-        near = [name for name in names if f"-{word[2:]}" in name]
-    return f", did you mean {prefix}{near[0]}?" if near else ""
+    near: list[str] = []
+    if len(word) >= _FRAGMENT:
+        # a part of a name, as --protocol or records
+        part = word.removeprefix("--")
+        near = [name for name in names if f"-{part}" in name and name.startswith("--") == (part != word)]
+    near = near or difflib.get_close_matches(word, names, n=1, cutoff=0.7)
+    return f", did you mean {' or '.join(f'{prefix}{name}' for name in near[:2])}?" if near else ""
 
 
 def _occupy_standard_streams() -> None:

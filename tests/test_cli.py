@@ -395,6 +395,16 @@ def test_a_start_whose_session_with_zookeeper_ends_is_worth_another(
             "unrecognized arguments: --protocol, did you mean --security-protocol?",
             "kohort topics list",
         ),
+        (
+            ["topics", "records", "delete"],
+            "argument ACTION: invalid choice: 'records', did you mean delete-records?",
+            "kohort topics",
+        ),
+        (
+            ["groups", "offsets"],
+            "argument ACTION: invalid choice: 'offsets', did you mean reset-offsets or delete-offsets?",
+            "kohort groups",
+        ),
         (["--prot", "9"], "unrecognized arguments: --prot 9, did you mean kohort broker --port?", "kohort"),
         (["broker", "--prot=9"], "unrecognized arguments: --prot=9, did you mean --port?", "kohort broker"),
         (
