@@ -27,7 +27,7 @@ from kohort.coordinator.groups.events import GroupEvent
 from kohort.coordinator.groups.shards import OFFSETS_TOPIC
 from kohort.producer.config import ProducerConfig
 from kohort.protocol import APIS, ApiKey, ErrorCode, KohortError
-from kohort.service._options import ServiceSettings
+from kohort.service._options import ServiceOptions
 from kohort.service._retry import Retry
 from kohort.settings import CONSUMER, Scope, Setting, as_text, settings_of
 from kohort.settings.connection import ClientRows
@@ -165,7 +165,7 @@ def producer_settings() -> str:
 
 
 def service_settings() -> str:
-    return _of(ServiceSettings)
+    return _of(ServiceOptions)
 
 
 def retry_settings() -> str:

@@ -19,7 +19,7 @@ sys.path.insert(0, str(ROOT / ".src"))
 from kohort.client.config import ClientSettings  # noqa: E402
 from kohort.consumer.config import ConsumerConfig  # noqa: E402
 from kohort.consumer.share.config import ShareConsumerConfig  # noqa: E402
-from kohort.service._options import ServiceSettings  # noqa: E402
+from kohort.service._options import ServiceOptions  # noqa: E402
 from kohort.settings import Setting, settings_of  # noqa: E402
 from kohort.settings.model import SettingsModel  # noqa: E402
 
@@ -93,7 +93,7 @@ def text_for_services() -> str:
     lines = ["class ServiceSettings(ConsumerSettings, total=False):"]
     lines += ['    """Settings of a service, its consumer\'s included."""', ""]
     known = ConsumerConfig.model_fields.keys()
-    lines += _keys_of(ServiceSettings, ServiceSettings.model_fields.keys() - known)
+    lines += _keys_of(ServiceOptions, ServiceOptions.model_fields.keys() - known)
     lines += _keys_of(ShareConsumerConfig, ShareConsumerConfig.model_fields.keys() - known)
     head = HEAD.format(
         what="services",

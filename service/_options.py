@@ -19,7 +19,7 @@ from ._tracing import require_opentelemetry
 DRAIN_TIMEOUT_MS = 20_000
 
 
-class ServiceSettings(SettingsModel):
+class ServiceOptions(SettingsModel):
     """Settings of a service besides those of its consumer."""
 
     model_config = ConfigDict(strict=True)
@@ -66,9 +66,9 @@ class ServiceSettings(SettingsModel):
     tracing: Annotated[bool, Row("an OpenTelemetry span for each call of a handler")] = False
 
 
-def check_own(given: dict[str, object]) -> ServiceSettings:
+def check_own(given: dict[str, object]) -> ServiceOptions:
     """Check a service's own settings. Raises ConfigError."""
-    own = read_settings(ServiceSettings, given, ConfigError)
+    own = read_settings(ServiceOptions, given, ConfigError)
     if own.tracing:
         require_opentelemetry()
     return own

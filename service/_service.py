@@ -64,7 +64,7 @@ class ConsumerService:
         from . import _options  # pydantic comes with it
 
         settings: dict[str, object] = dict(given)
-        names = _options.ServiceSettings.model_fields.keys() & settings
+        names = _options.ServiceOptions.model_fields.keys() & settings
         self._own = own = _options.check_own({name: settings.pop(name) for name in names})
         self._config = settings
         #: Whether its group is a share group.

@@ -6,7 +6,7 @@ from enum import IntEnum
 from typing import TypeVar
 
 from ...protocol import ErrorCode, KafkaError, MalformedMessageError
-from ..authorizer import AclFilter, Authorizer, Operation, PatternType, Permission, ResourceType
+from ..authorizer import AclBindingFilter, Authorizer, Operation, PatternType, Permission, ResourceType
 from ..node import Node
 
 NumberT = TypeVar("NumberT", bound=IntEnum)
@@ -34,7 +34,7 @@ def _number_on_wire(kind: type[NumberT], value: int) -> NumberT:
         return kind(0)
 
 
-def is_known(wanted: AclFilter) -> bool:
+def is_known(wanted: AclBindingFilter) -> bool:
     """Return whether all numbers of the filter are known."""
     return 0 not in (wanted.resource_type, wanted.pattern_type, wanted.operation, wanted.permission)
 

@@ -25,7 +25,7 @@ from ._errors import Level, in_elements, same_fields
 from ._guards import Wanted, each
 
 
-class ConfigResource(IntEnum):
+class ConfigResourceType(IntEnum):
     """Types of resources with configs in Apache Kafka; topics, brokers and groups have configs here."""
 
     TOPIC = 2
@@ -61,7 +61,7 @@ class Resource(Protocol):
 
     @property
     def resource_type(self) -> int:
-        """Number of the ConfigResource."""
+        """Number of the ConfigResourceType."""
 
     @property
     def resource_name(self) -> str:
@@ -107,7 +107,7 @@ def flaw_of(item: Altered, times: Mapping[tuple[int, str], int]) -> str | None:
 
 def has_configs(item: Resource) -> bool:
     """Return whether resources of this kind have configs in Apache Kafka: there are rights to them."""
-    return any(item.resource_type == kind for kind in ConfigResource)
+    return any(item.resource_type == kind for kind in ConfigResourceType)
 
 
 def no_configs(item: Resource) -> str:
@@ -128,9 +128,9 @@ def configs_guard(topic: Access, cluster: Access, group: Access, *, altering: bo
         def wanted(item: Altered) -> Wanted:
             if altering and flaw_of(item, times):
                 return None
-            if item.resource_type == ConfigResource.TOPIC:
+            if item.resource_type == ConfigResourceType.TOPIC:
                 return topic, item.resource_name
-            if item.resource_type == ConfigResource.GROUP:
+            if item.resource_type == ConfigResourceType.GROUP:
                 return group, item.resource_name
             return cluster, CLUSTER_NAME
 
@@ -141,7 +141,7 @@ def configs_guard(topic: Access, cluster: Access, group: Access, *, altering: bo
 
 def by_controller(node: Node, body: AlterConfigsRequest | IncrementalAlterConfigsRequest) -> bool:
     """Return whether the controller carries out a change; a broker changes its own settings itself."""
-    own = (ConfigResource.BROKER, str(node.node_id))
+    own = (ConfigResourceType.BROKER, str(node.node_id))
     return any((item.resource_type, item.resource_name) != own for item in body.resources)
 
 
@@ -162,12 +162,12 @@ async def alter(node: Node, request: AnyRequest, changed: Changed, make: Callabl
         try:
             if reason := flaw_of(item, times):
                 raise invalid_config(reason)
-            if item.resource_type == ConfigResource.BROKER:
+            if item.resource_type == ConfigResourceType.BROKER:
                 await _alter_settings(node, item, changed, validate_only=request.body.validate_only)
-            elif item.resource_type == ConfigResource.TOPIC:
+            elif item.resource_type == ConfigResourceType.TOPIC:
                 topic, configs = _topic_configs(node, item, changed)
                 changes[topic] = configs
-            elif item.resource_type == ConfigResource.GROUP:
+            elif item.resource_type == ConfigResourceType.GROUP:
                 groups[item.resource_name] = _group_configs(node, item, changed)
             else:
                 raise invalid_config(no_configs(item))
@@ -182,13 +182,13 @@ async def alter(node: Node, request: AnyRequest, changed: Changed, make: Callabl
         if changes and not request.body.validate_only:
             await node.topics.alter(changes)
     except KafkaError as error:
-        refused.update(((ConfigResource.TOPIC, topic.name), error) for topic in changes)
+        refused.update(((ConfigResourceType.TOPIC, topic.name), error) for topic in changes)
     try:
         if groups and not request.body.validate_only:
             await node.group_configs.replace(groups)
     except OSError as error:
         node.logs.disk.on_refused(error)
-        refused.update(((ConfigResource.GROUP, name), metadata_unsaved(error)) for name in groups)
+        refused.update(((ConfigResourceType.GROUP, name), metadata_unsaved(error)) for name in groups)
     return [
         make_result(
             make,

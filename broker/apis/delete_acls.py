@@ -13,7 +13,7 @@ from ...protocol.messages.delete_acls import (
     DeleteAclsRequest,
     DeleteAclsResponse,
 )
-from ..authorizer import Acl, AclFilter, Operation, ResourceType, right
+from ..authorizer import Acl, AclBindingFilter, Operation, ResourceType, right
 from ..event_loop.time_slices import in_slices
 from ..node import Node
 from ._acls import authorizer_of, is_known, typed_fields
@@ -30,7 +30,7 @@ async def handle(node: Node, request: Request[DeleteAclsRequest]) -> DeleteAclsR
     repeats, listed = RepeatLimit(), 0
     found: list[tuple[str | None, list[Acl]]] = []
     async for item in in_slices(request.body.filters):
-        wanted = AclFilter(*typed_fields(item))
+        wanted = AclBindingFilter(*typed_fields(item))
         flaw = _flaw_of(wanted, repeats)
         acls = [] if flaw else authorizer.find(wanted)
         if listed + len(acls) > (1 + MAX_REPEATS) * authorizer.rule_count:
@@ -48,7 +48,7 @@ async def handle(node: Node, request: Request[DeleteAclsRequest]) -> DeleteAclsR
     )
 
 
-def _flaw_of(wanted: AclFilter, repeats: RepeatLimit) -> str | None:
+def _flaw_of(wanted: AclBindingFilter, repeats: RepeatLimit) -> str | None:
     """Return the error of a filter, in words; None without."""
     if not is_known(wanted):
         return "a number in the filter means nothing here"

@@ -9,7 +9,7 @@ from ...protocol.messages.describe_acls import (
     DescribeAclsResource,
     DescribeAclsResponse,
 )
-from ..authorizer import AclFilter, Operation, ResourceType, right
+from ..authorizer import AclBindingFilter, Operation, ResourceType, right
 from ..node import Node
 from ._acls import authorizer_of, typed_fields
 from ._api import Request, ServedApi
@@ -20,7 +20,7 @@ async def handle(node: Node, request: Request[DescribeAclsRequest]) -> DescribeA
     """List the rules that match the filter, by resource."""
     found: dict[tuple[int, str, int], list[AclDescription]] = {}
     for resource, name, pattern, principal, host, operation, permission in authorizer_of(node).find(
-        AclFilter(*typed_fields(request.body))
+        AclBindingFilter(*typed_fields(request.body))
     ):
         described = AclDescription(principal, host, operation, permission)
         found.setdefault((resource, name, pattern), []).append(described)

@@ -21,7 +21,7 @@ from ..node import Node
 from ..partitions.topic_names import check_name
 from ._api import Request, ServedApi, make_result
 from ._config_view import ConfigRow, broker_rows, default_rows, group_rows, topic_rows
-from ._configs import ConfigResource, configs_guard, has_configs, invalid_config, no_configs
+from ._configs import ConfigResourceType, configs_guard, has_configs, invalid_config, no_configs
 from ._errors import Level, in_elements, same_fields
 from ._lookup import find_topic
 
@@ -66,17 +66,17 @@ def _describe_resource(
 ) -> tuple[Hashable, Callable[[], list[ConfigRow]]]:
     """A key that resources with the same configs share, and a function that makes their rows."""
     name = resource.resource_name
-    if resource.resource_type == ConfigResource.TOPIC:
+    if resource.resource_type == ConfigResourceType.TOPIC:
         check_name(name)
         topic = find_topic(node, name)
         return repr(sorted(topic.configs.items())), partial(topic_rows, node, topic.configs)
-    if resource.resource_type == ConfigResource.BROKER:
+    if resource.resource_type == ConfigResourceType.BROKER:
         if name == "":
             return default_rows, partial(default_rows, node)
         if name != str(node.node_id):
             raise invalid_config(f"broker {name!r} is not this one, which is {node.node_id}")
         return broker_rows, partial(broker_rows, node)
-    if resource.resource_type == ConfigResource.GROUP:
+    if resource.resource_type == ConfigResourceType.GROUP:
         if not name:
             raise invalid_config("Group name must not be empty")
         return ("group", name), partial(group_rows, node, name)

@@ -16,32 +16,32 @@ from ...protocol.messages.list_config_resources import (
 from ..authorizer import Operation, ResourceType, right
 from ..node import Node
 from ._api import Request, ServedApi
-from ._configs import ConfigResource
+from ._configs import ConfigResourceType
 from ._guards import whole
 
 
 async def handle(node: Node, request: Request[ListConfigResourcesRequest]) -> ListConfigResourcesResponse:
     """List names of resources with configs; v0 knows client metrics only, which do not exist here."""
-    wanted = set(request.body.resource_types) if request.version >= 1 else {ConfigResource.CLIENT_METRICS}
-    if not wanted <= set(ConfigResource):
+    wanted = set(request.body.resource_types) if request.version >= 1 else {ConfigResourceType.CLIENT_METRICS}
+    if not wanted <= set(ConfigResourceType):
         return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
     return ListConfigResourcesResponse(
         config_resources=[
             ListedResource(resource_name=name, resource_type=int(kind))
-            for kind in ConfigResource
+            for kind in ConfigResourceType
             if kind in wanted or not wanted
             for name in _names_of_kind(node, kind)
         ]
     )
 
 
-def _names_of_kind(node: Node, kind: ConfigResource) -> Iterable[str]:
+def _names_of_kind(node: Node, kind: ConfigResourceType) -> Iterable[str]:
     match kind:
-        case ConfigResource.TOPIC:
+        case ConfigResourceType.TOPIC:
             return [topic.name for topic in node.topics.all()]
-        case ConfigResource.BROKER:
+        case ConfigResourceType.BROKER:
             return [str(node_id) for node_id in node.image.brokers]
-        case ConfigResource.GROUP:
+        case ConfigResourceType.GROUP:
             return list(node.group_configs.of_group)
         case _:
             return ()  # there are no configs of loggers and of client metrics

@@ -118,7 +118,7 @@ class Acl(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class AclFilter:
+class AclBindingFilter:
     """A filter of rules; None and ANY match all. MATCH matches the patterns that cover ``name``."""
 
     resource_type: ResourceType = ResourceType.ANY

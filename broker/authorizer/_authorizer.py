@@ -8,7 +8,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from ...protocol import RequestContext
 from ..reporting.log_lines import RateLimitedLog, cut_text
-from ._acls import OPERATIONS, Acl, AclFilter, Operation, ResourceType
+from ._acls import OPERATIONS, Acl, AclBindingFilter, Operation, ResourceType
 from ._rules import AclRules, Verdict
 
 log = logging.getLogger("kohort.broker.authorizer")
@@ -124,7 +124,7 @@ class Authorizer:
             if self.shows(context, operation, resource_type, name)
         )
 
-    def find(self, wanted: AclFilter) -> list[Acl]:
+    def find(self, wanted: AclBindingFilter) -> list[Acl]:
         """The rules that match a filter, oldest first."""
         return self._rules.find(wanted)
 

@@ -17,7 +17,7 @@ from ._acls import (
     IMPLIED_BY,
     WILDCARD,
     Acl,
-    AclFilter,
+    AclBindingFilter,
     Operation,
     PatternType,
     Permission,
@@ -82,7 +82,7 @@ class AclRules:
             for acl in self._acls:
                 self._index_rule(acl)
 
-    def find(self, wanted: AclFilter) -> list[Acl]:
+    def find(self, wanted: AclBindingFilter) -> list[Acl]:
         """The rules that match a filter, oldest first. Only those are looked at that have its name, its
         principal or its host, whichever are the fewest.
         """

@@ -33,7 +33,7 @@ from . import messages as group_messages
 from .effects import Assign, ForgetCoordinator, NeedTopics, Request, ResolvePattern, Send, SpeakClassic
 from .errors import NO_COORDINATOR_FOR_US, Reaction, reaction_to
 from .heartbeat import FIRST_PAUSE_MS, MEMBER_MS, interval_ms
-from .member import MOVES, GroupMember, Rebalance
+from .member import MOVES, GroupMember, RebalanceUnderWay
 
 #: A member that has announced its leave reads on for a heartbeat interval of the broker and this long, unless
 #: it sees before that the others are ready: it looks that often, or less often in large groups.
@@ -616,7 +616,7 @@ class ConsumerMembership(GroupMember):
         self._missed = False
         self._target, self._held, self._names, self._starts = frozenset(), {}, {}, {}
         self._giving, self.given_up = {}, frozenset()
-        self._first, self._rebalance = True, Rebalance()
+        self._first, self._rebalance = True, RebalanceUnderWay()
         self._heartbeats.stop()
         if self.state not in (MemberState.UNJOINED, MemberState.FAILED):
             self._change_state(MemberTrigger.RESET, reason)

@@ -32,7 +32,7 @@ MOVES = "moves to another member"
 
 
 @dataclass(slots=True)
-class Rebalance:
+class RebalanceUnderWay:
     """A rebalance: since when it is under way, and what has come and gone here."""
 
     began: float | None = None
@@ -72,7 +72,7 @@ class GroupMember(ABC):
         self._partition_counts: dict[str, int] = {}
         self._revocations = 0
         self._attempts = 0
-        self._rebalance = Rebalance()
+        self._rebalance = RebalanceUnderWay()
         self._first_refused: float | None = None
         #: Why this member is about to leave, once it announces that; when it may leave, and whether it may.
         self._leaving: str | None = None
@@ -271,7 +271,7 @@ class GroupMember(ABC):
 
     def _complete_rebalance(self, protocol: str, assignment: Iterable[TopicPartition], now: float) -> None:
         """Report what the rebalance has changed; ``protocol`` says who has assigned."""
-        done, self._rebalance = self._rebalance, Rebalance()
+        done, self._rebalance = self._rebalance, RebalanceUnderWay()
         self._report_event(
             RebalanceCompleted(
                 generation=self.generation,

@@ -26,7 +26,7 @@ from ..events import (
     SessionResumed,
 )
 from .effects import Assign, NeedTopics, Request, SessionAtRisk
-from .member import MOVES, GroupMember, Rebalance
+from .member import MOVES, GroupMember, RebalanceUnderWay
 
 #: Partitions that become free within this time are claimed together: each claim is for all that are missing.
 FREED_MS = 20.0
@@ -424,7 +424,7 @@ class RegistryMembership(GroupMember):
 
     def _forget_generation(self, reason: str) -> None:
         self.generation = -1
-        self._target, self._rebalance = frozenset(), Rebalance()
+        self._target, self._rebalance = frozenset(), RebalanceUnderWay()
         if self.state is not MemberState.UNJOINED:
             self._change_state(MemberTrigger.RESET, reason)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Final, Generic, Protocol, TypeVar
 
 from ...protocol import ErrorCode
 from ..element_limits import RepeatLimit
@@ -45,7 +45,7 @@ class SeenMembers(Sequence[MemberT], Generic[SeenT, MemberT]):
     def __iter__(self) -> Iterator[MemberT]:
         return map(self._describe_member, self._seen)
 
-    def __getitem__(self, at: Any) -> Any:
+    def __getitem__(self, at: int) -> MemberT:  # type: ignore[override]
         return self._describe_member(self._seen[at])
 
 

@@ -28,7 +28,7 @@ def test_the_files_are_made_of_the_tables() -> None:
 
 def test_every_setting_is_there() -> None:
     assert settings_of(ConsumerConfig).keys() <= ConsumerSettings.__annotations__.keys()
-    assert settings_of(_options.ServiceSettings).keys() <= ServiceSettings.__annotations__.keys()
+    assert settings_of(_options.ServiceOptions).keys() <= ServiceSettings.__annotations__.keys()
 
 
 def test_a_type_checker_knows_names_and_types() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kohort.broker.authorizer import Acl, AclFilter, Operation, PatternType, Permission, ResourceType
+from kohort.broker.authorizer import Acl, AclBindingFilter, Operation, PatternType, Permission, ResourceType
 
 LITERAL, PREFIXED = PatternType.LITERAL, PatternType.PREFIXED
 
@@ -50,7 +50,7 @@ RULES = {
     ],
 )
 def test_a_filter_means(wanted: dict[str, Any], found: set[str]) -> None:
-    assert {name for name, acl in RULES.items() if AclFilter(**wanted).matches(acl)} == found
+    assert {name for name, acl in RULES.items() if AclBindingFilter(**wanted).matches(acl)} == found
 
 
 def test_a_rule_reads_as_a_sentence() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from kohort.broker.authorizer import (
     Acl,
-    AclFilter,
+    AclBindingFilter,
     Authorizer,
     Operation,
     PatternType,
@@ -104,7 +104,7 @@ async def test_a_change_counts_at_once() -> None:
     assert reads(authorizer)
     await authorizer.create([RULE._replace(permission=Permission.DENY)])
     assert not reads(authorizer)
-    await authorizer.delete(authorizer.find(AclFilter(permission=Permission.DENY)))
+    await authorizer.delete(authorizer.find(AclBindingFilter(permission=Permission.DENY)))
     assert reads(authorizer)
 
 

@@ -18,7 +18,7 @@ from kohort.broker.apis._gate import Gate
 from kohort.broker.authorizer import (
     CLUSTER_NAME,
     Acl,
-    AclFilter,
+    AclBindingFilter,
     Authorizer,
     Operation,
     PatternType,
@@ -455,7 +455,7 @@ async def test_what_was_allowed_is_not_asked_again_until_the_rules_change(
         patch.setattr(authorizer, "allows", asked)
         assert _is_open(gate, peer, ApiKey.OFFSET_COMMIT, "g", "seen")
     assert peer.readable is known
-    await authorizer.delete(authorizer.find(AclFilter(resource_type=TOPIC)))
+    await authorizer.delete(authorizer.find(AclBindingFilter(resource_type=TOPIC)))
     assert not _is_open(gate, peer, ApiKey.OFFSET_COMMIT, "g", "seen")
     assert peer.readable is not known
     assert _is_open(gate, peer, ApiKey.HEARTBEAT, "g")

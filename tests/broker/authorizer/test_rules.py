@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kohort.broker.authorizer import Acl, AclFilter, Operation, PatternType, Permission, ResourceType
+from kohort.broker.authorizer import Acl, AclBindingFilter, Operation, PatternType, Permission, ResourceType
 from kohort.broker.authorizer._acls import IMPLIED_BY
 from kohort.broker.authorizer._rules import AclRules, Verdict
 
@@ -172,7 +172,7 @@ def test_the_quick_way_says_what_looking_at_every_rule_says(
 
 
 any_filter = st.builds(
-    AclFilter,
+    AclBindingFilter,
     name=st.none() | names,
     pattern_type=st.sampled_from([PatternType.ANY, PatternType.MATCH, LITERAL, PREFIXED]),
     principal=st.sampled_from([None, "User:alice", "User:nobody"]),
@@ -182,7 +182,7 @@ any_filter = st.builds(
 
 @given(st.lists(any_acl, max_size=8), st.lists(any_acl, max_size=3), any_filter)
 def test_a_filter_finds_what_it_matches_oldest_first(
-    acls: list[Acl], gone: list[Acl], wanted: AclFilter
+    acls: list[Acl], gone: list[Acl], wanted: AclBindingFilter
 ) -> None:
     rules = AclRules([*gone, *acls])
     rules.remove(gone)
@@ -192,15 +192,15 @@ def test_a_filter_finds_what_it_matches_oldest_first(
 @pytest.mark.parametrize(
     "wanted",
     [
-        AclFilter(name="t77"),
-        AclFilter(name="t77-1", pattern_type=PatternType.MATCH),
-        AclFilter(principal="User:77"),
-        AclFilter(host="h77", operation=Operation.READ),
-        AclFilter(name="t77", principal="User:nobody"),
+        AclBindingFilter(name="t77"),
+        AclBindingFilter(name="t77-1", pattern_type=PatternType.MATCH),
+        AclBindingFilter(principal="User:77"),
+        AclBindingFilter(host="h77", operation=Operation.READ),
+        AclBindingFilter(name="t77", principal="User:nobody"),
     ],
 )
 def test_a_filter_is_compared_with_the_rules_of_its_names_alone(
-    wanted: AclFilter, monkeypatch: pytest.MonkeyPatch
+    wanted: AclBindingFilter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rules = AclRules(
         acl(f"t{number}", pattern, principal=f"User:{number}", host=f"h{number}")
@@ -208,13 +208,13 @@ def test_a_filter_is_compared_with_the_rules_of_its_names_alone(
         for pattern in (LITERAL, PREFIXED)
     )
     compared: list[Acl] = []
-    matches = AclFilter.matches
+    matches = AclBindingFilter.matches
 
-    def noted(wanted: AclFilter, one: Acl) -> bool:
+    def noted(wanted: AclBindingFilter, one: Acl) -> bool:
         compared.append(one)
         return matches(wanted, one)
 
-    monkeypatch.setattr(AclFilter, "matches", noted)
+    monkeypatch.setattr(AclBindingFilter, "matches", noted)
     found = rules.find(wanted)
     assert {one.name for one in found} <= {"t77", "t7"}
     assert len(compared) <= 4

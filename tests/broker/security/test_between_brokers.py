@@ -17,7 +17,7 @@ from kohort.broker import Broker
 from kohort.broker.authorizer import (
     CLUSTER_NAME,
     Acl,
-    AclFilter,
+    AclBindingFilter,
     Operation,
     PatternType,
     Permission,
@@ -82,7 +82,7 @@ async def allow(nodes: Nodes, *rights: tuple[ResourceType, Operation], who: str 
     assert rules[0] is not None
     await rules[0].create(acls)
     await nodes.until(
-        lambda: all(each is not None and set(acls) <= set(each.find(AclFilter())) for each in rules)
+        lambda: all(each is not None and set(acls) <= set(each.find(AclBindingFilter())) for each in rules)
     )
 
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 from hypothesis import strategies as st
 
 from kohort.consumer.config import ConsumerConfig
-from kohort.service._options import ServiceSettings
+from kohort.service._options import ServiceOptions
 from tests.consumer.defaults.lives import READERS, SERVICES
 from tests.consumer.defaults.scenes import MEMBERS, PROTOCOLS, TOPICS, Cell
 
@@ -95,7 +95,7 @@ _READERS: Final = {"enable_auto_commit": ("done by call", "arrow batches", "bloc
 
 def options() -> set[str]:
     """The names of all options of consumers and services."""
-    return {*ConsumerConfig.model_fields, *ServiceSettings.model_fields}
+    return {*ConsumerConfig.model_fields, *ServiceOptions.model_fields}
 
 
 def product_of_features() -> list[Cell]:
@@ -127,7 +127,7 @@ def _pairs(cell: Cell) -> set[tuple[str, str]]:
 
 def fits(name: str, cell: Cell) -> bool:
     """Return whether an option's other value goes with a combination of features."""
-    if name in ServiceSettings.model_fields.keys() - ConsumerConfig.model_fields.keys():
+    if name in ServiceOptions.model_fields.keys() - ConsumerConfig.model_fields.keys():
         return cell.reader in SERVICES
     if name == "protocol" and cell.protocol != "classic":
         return False
