@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 
 def now_ms() -> float:
     """The running event loop's clock, in milliseconds."""
     return asyncio.get_running_loop().time() * 1000
+
+
+def clock_of(loop: asyncio.AbstractEventLoop) -> Callable[[], float]:
+    """The loop's clock, in seconds, without the call in between where it is asyncio's own."""
+    own = getattr(type(loop), "time", None) is asyncio.BaseEventLoop.time
+    return time.monotonic if own else loop.time
 
 
 @dataclass(slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import threading
 from collections import deque
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from ...client.errors import ConsumerClosedError
 from ...client.threads import LoopThread
+from ...client.waiting import clock_of
 from ...protocol import AcknowledgeType, KohortError, TopicPartition
 from ..errors import ForkedError
 from ..events import EventLog
@@ -115,7 +117,7 @@ class BlockingShareConsumer:
         ahead = self._ahead
         with suppress(ConsumerClosedError):
             while ahead or self._fill_ahead(None, None):
-                clock = self._require_thread().loop.time
+                clock = clock_of(self._require_thread().loop)
                 while ahead:
                     record = ahead.popleft()
                     if (lock := record.lock) is not None and lock.deadline_ms > clock() * 1000:
@@ -147,6 +149,9 @@ class BlockingShareConsumer:
         async def fill() -> bool:
             self._take_said()  # so that the next fetch carries it, and has room
             self._ahead.extend(records := await self._consumer.next_records(max_records, timeout_ms))
+            if records:
+                # what is said of them soon needs no wake-up, which would take the other thread its turn
+                self._take_said_soon()
             return bool(records)
 
         return self._run(fill)
@@ -229,7 +234,12 @@ class BlockingShareConsumer:
         if self._said and not self._scheduled:
             self._scheduled = True
             with suppress(RuntimeError):  # the loop has ended, and with it the locks
-                thread.loop.call_soon_threadsafe(thread.loop.call_later, _TAKEN_AFTER_S, self._take_said)
+                thread.loop.call_soon_threadsafe(self._take_said_soon)
+
+    def _take_said_soon(self) -> None:
+        """On the loop: wait a little for what is said."""
+        self._scheduled = True
+        asyncio.get_running_loop().call_later(_TAKEN_AFTER_S, self._take_said)
 
     def _take_said(self) -> None:
         """On the loop: queue what was said."""

@@ -14,7 +14,7 @@ from uuid import UUID
 
 from ...client.errors import ConfigError, ConsumerClosedError
 from ...client.pool import SURROUNDINGS
-from ...client.waiting import Backoff, Signal, now_ms
+from ...client.waiting import Backoff, Signal, clock_of, now_ms
 from ...protocol import AcknowledgeType, KohortError, TopicPartition
 from ..errors import ForkedError
 from ..event_lines import EventLines, tell_blocked_loop
@@ -161,7 +161,7 @@ class ShareConsumer:
         if self._started or self._closed:
             raise ConsumerClosedError("a consumer starts once: make a new one")
         self._started, self._loop = True, asyncio.get_running_loop()
-        self._thread_id, self._clock = get_ident(), self._loop.time
+        self._thread_id, self._clock = get_ident(), clock_of(self._loop)
         try:
             await self.cluster.connect()
         except BaseException:

@@ -228,14 +228,19 @@ class Locks:
     def _sort_noted(self) -> None:
         if not (noted := self.noted):
             return
-        self.noted = []
-        place, said = None, list[Said]()
-        for record in noted:
-            if record.lock is None:
-                continue  # it was lost before that
+        self.noted, place, passed = [], None, 0
+        for at, record in enumerate(noted):
+            if at < passed or record.lock is None:
+                continue  # sorted in with others, or lost before that
             if record.place is not place:
                 place = record.place
                 held, said = self._held[place], self._queues[place].begin(self._noted_at)
+                if held and noted[at : at + len(held)] == list(held.values()):
+                    # all that is held, in order, as it is when a reader never waits
+                    passed = at + len(held)
+                    said += held.values()
+                    held.clear()
+                    continue
             del held[record.offset]
             said.append(record)
 

@@ -81,6 +81,20 @@ def test_what_is_said_is_told_once_until_somebody_looks_and_has_waited_since_the
     assert desk.changes == 2
 
 
+def test_all_that_is_held_of_two_partitions_is_sent_whatever_the_order_in_which_it_is_acknowledged() -> None:
+    desk, elsewhere = Desk(), PartitionId(PLACE.topic_id, 1)
+    first, second, third = desk.take(1, 2, 3)
+    others = desk.take(7, 8, place=elsewhere)
+    for record in (first, *others, third, second):
+        record.accept()
+    assert not desk.locks.any_held
+    taken = desk.locks.take_waiting([PLACE, elsewhere])
+    assert {place: sorted(offsets_of(part)) for place, part in taken.items()} == {
+        PLACE: [1, 2, 3],
+        elsewhere: [7, 8],
+    }
+
+
 def test_a_record_that_was_lost_before_another_thread_spoke_of_it_is_not_sent() -> None:
     desk = Desk()
     (record,) = desk.take(1)
