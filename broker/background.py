@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 
+from ..client.pool import SURROUNDINGS
 from ..protocol import KafkaError
 from .metadata.cluster_watch import ClusterWatch
 from .metadata.topics import Topics
@@ -18,7 +19,7 @@ log = logging.getLogger("kohort.broker")
 #: Least time between two writes of the recovery points, in seconds.
 _SHORTEST_S = 0.05
 
-#: Time between two looks at descriptors, the disk's space, leaders and replicas, in seconds.
+#: Time between two looks at the disk's space, leaders and replicas, in seconds.
 LOOK_S = 30.0
 
 
@@ -45,8 +46,10 @@ class Background:
                 self._write_checkpoints(settings.log_flush_offset_checkpoint_interval_ms / 1000)
             ),
             asyncio.create_task(self._clear_deleted()),
-            asyncio.create_task(self._look_around()),
         ]
+        if SURROUNDINGS.get().in_thread is None:
+            # simulated brokers have no disk and no process of their own
+            self._tasks.append(asyncio.create_task(self._look_around()))
         self._cleaner.start()
 
     async def stop(self) -> None:
@@ -77,12 +80,12 @@ class Background:
                 log.error("the recovery points could not be written, which is tried again: %s", error)
             # what could not be removed is tried again
             self._topics.logs.has_leftovers.set()
+            await asyncio.to_thread(self._descriptors.count_descriptors)
 
     async def _look_around(self) -> None:
-        """Tell what becomes scarce, and what the cluster lacks."""
+        """Tell when the disk fills, and what the cluster lacks."""
         while True:
             self._topics.logs.disk.look_at_space()
-            await asyncio.to_thread(self._descriptors.count_descriptors)
             await self._cluster.look()
             await asyncio.sleep(LOOK_S)
 
