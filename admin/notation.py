@@ -87,6 +87,14 @@ def _parse_topic(text: str) -> tuple[str, list[int]]:
     return topic, [int(number) for number in numbers]
 
 
+def config_pair(text: str) -> tuple[str, str]:
+    """``retention.ms=3600000``: the name of a config and its value."""
+    name, equals, value = text.partition("=")
+    if not (equals and name.strip()):
+        raise ValueError(f"{text!r} is no config: give KEY=VALUE, such as cleanup.policy=compact")
+    return name.strip(), value.strip()
+
+
 def utc(timestamp_ms: int) -> str:
     """A time as people read it: ``2026-02-03 04:05:06.789`` (UTC)."""
     when = datetime.fromtimestamp(timestamp_ms // 1_000, UTC)

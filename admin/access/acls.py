@@ -72,6 +72,19 @@ def _name(names: Sequence[str], number: int) -> str:
     return names[number] if 0 <= number < len(names) else str(number)
 
 
+def _fields(rule: AclRule) -> tuple[int, str, int, str, str, int, int]:
+    """The fields of a rule as requests to add and to delete have them."""
+    return (
+        _number(RESOURCES, rule.resource),
+        rule.name,
+        _number(PATTERNS, rule.pattern),
+        rule.principal,
+        rule.host,
+        _number(OPERATIONS, rule.operation),
+        _number(PERMISSIONS, rule.permission),
+    )
+
+
 def _rule(resource: int, name: str, pattern: int, row: object) -> AclRule:
     principal, host, operation, permission = (
         getattr(row, field) for field in ("principal", "host", "operation", "permission_type")
@@ -112,18 +125,7 @@ async def list_acls(cluster: Cluster, wanted: Iterable[AclQuery] = (AclQuery(),)
 async def add_acls(cluster: Cluster, rules: Iterable[AclRule]) -> Outcomes:
     """Add rules, each for itself; one that exists already stays. Raises KafkaError if none is looked at."""
     wanted = list(dict.fromkeys(rules))
-    rows = [
-        AclCreation(
-            _number(RESOURCES, each.resource),
-            each.name,
-            _number(PATTERNS, each.pattern),
-            each.principal,
-            each.host,
-            _number(OPERATIONS, each.operation),
-            _number(PERMISSIONS, each.permission),
-        )
-        for each in wanted
-    ]
+    rows = [AclCreation(*_fields(each)) for each in wanted]
 
     async def attempt() -> Outcomes:
         body = CreateAclsRequest(rows)
@@ -141,18 +143,7 @@ async def remove_acls(cluster: Cluster, rules: Iterable[AclRule]) -> Outcomes:
     at.
     """
     wanted = list(dict.fromkeys(rules))
-    rows = [
-        DeleteAclsFilter(
-            _number(RESOURCES, each.resource),
-            each.name,
-            _number(PATTERNS, each.pattern),
-            each.principal,
-            each.host,
-            _number(OPERATIONS, each.operation),
-            _number(PERMISSIONS, each.permission),
-        )
-        for each in wanted
-    ]
+    rows = [DeleteAclsFilter(*_fields(each)) for each in wanted]
 
     async def attempt() -> Outcomes:
         body = DeleteAclsRequest(rows)

@@ -8,6 +8,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from .. import notation
 from ..commands import add_commands, reader, run_program
 from ..screen import OK, REFUSED, Screen, plain
 
@@ -27,14 +28,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     listing = command("list", "configs that are set, of all resources or of those that are named")
     listing.add_argument("--all", action="store_true", help="every config, wherever its value comes from")
     change = command("set", "set configs of topics, groups, brokers or client metrics")
-    change.add_argument("configs", metavar="KEY=VALUE", nargs="*", type=reader(_config_pair))
+    change.add_argument("configs", metavar="KEY=VALUE", nargs="*", type=reader(notation.config_pair))
     change.add_argument(
         "--from-file",
         dest="files",
         metavar="KEY=FILE",
         action="append",
         default=[],
-        type=reader(_config_pair),
+        type=reader(notation.config_pair),
         help="a config whose value is the text of a file, as secrets are to be; may be given many times",
     )
     delete = command("delete", "go back to what a topic, group or broker has without a config")
@@ -68,13 +69,6 @@ def _resource_name(text: str) -> str:
     if not text:
         raise ValueError("a name is not empty")
     return text
-
-
-def _config_pair(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not (equals and name.strip()):
-        raise ValueError(f"{text!r} is no config: give KEY=VALUE, such as retention.ms=3600000")
-    return name.strip(), value.strip()
 
 
 def run(options: argparse.Namespace) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -73,12 +73,8 @@ async def alter_quotas(
 
     async def attempt() -> None:
         answer = await cluster.request(await controller(cluster), ApiKey.ALTER_CLIENT_QUOTAS, body)
-        _raise_refusals((row.error_code, row.error_message) for row in answer.entries)
+        for row in answer.entries:
+            if row.error_code:
+                raise KafkaError(row.error_code, row.error_message or "quotas")
 
     await cluster.retrying(attempt)
-
-
-def _raise_refusals(errors: Iterable[tuple[int, str | None]]) -> None:
-    for code, text in errors:
-        if code:
-            raise KafkaError(code, text or "quotas")

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from ...protocol import JsonObject
+from .. import notation
 from ..commands import add_commands, reader, run_program, whole
 from ..screen import OK, REFUSED, Screen, ask_agreement, plain
 from .record_deletion import add_deletion_arguments, delete_records
@@ -88,7 +89,7 @@ def _add_configs(parser: argparse.ArgumentParser) -> None:
         dest="configs",
         metavar="KEY=VALUE",
         action="append",
-        type=reader(_config_pair),
+        type=reader(notation.config_pair),
         default=[],
         help="a config by Kafka's name, such as retention.ms=3600000; may be given many times",
     )
@@ -100,13 +101,6 @@ def _partition_count(text: str) -> int:
 
 def _replica_count(text: str) -> int:
     return min(whole(text, 1), _MOST_REPLICAS)
-
-
-def _config_pair(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not (equals and name.strip()):
-        raise ValueError(f"{text!r} is no config: give KEY=VALUE, such as cleanup.policy=compact")
-    return name.strip(), value.strip()
 
 
 def run(options: argparse.Namespace) -> int:
