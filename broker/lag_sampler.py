@@ -266,6 +266,13 @@ class LagSampler:
         found = self._log_of(place)
         return None if found is None else found.log_start_offset
 
+    def _may_be_gone(self, place: TopicPartition, known: Looked, replica: PartitionLog | None) -> bool:
+        """Return whether compaction may have removed a record that was found."""
+        if replica is not None:
+            return known.offset < replica.cleaner_offset
+        topic = self._node.image.topic(place.topic)
+        return topic is not None and "compact" in self._node.topics.config(topic.configs).cleanup_policy
+
     async def _find_oldest(self, unread: Mapping[tuple[TopicPartition, int | None], Unread]) -> None:
         """Find the first record behind each offset that has any, in as far as it is not known yet."""
         before, self._oldest = self._oldest, defaultdict(dict)
@@ -277,7 +284,7 @@ class LagSampler:
             key = place, self._id_of(place.topic)
             known = before[key].get(first) if key in before else None
             replica = self._log_of(place)
-            if known is not None and known.is_found:
+            if known is not None and known.is_found and not self._may_be_gone(place, known, replica):
                 self._oldest[key][first] = known
             elif replica is not None and first < replica.high_watermark:
                 self._oldest[key][first] = _read_oldest(replica, first)

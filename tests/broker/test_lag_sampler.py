@@ -27,6 +27,8 @@ from kohort.protocol import TopicPartition
 from kohort.recording import END_OF_TIME, read_group
 from tests.broker.clusters import cluster
 from tests.broker.metrics.test_broker_metrics import scraped
+from tests.broker.partitions.test_cleaner import COMPACT, contents
+from tests.broker.partitions.test_cleaner import SETTINGS as QUICK_CLEANER
 from tests.broker.wire import Wire, batch, produce
 
 HOUR_MS = 3_600_000
@@ -133,6 +135,35 @@ async def test_deleted_records_do_not_count_and_are_told(world: World) -> None:
     partition.delete_records(3, now_ms=0)
     [row] = (await world.look())["g"].partitions
     assert (row.records, row.deleted, row.age_ms) == (0, 3, 0)
+
+
+async def test_what_compaction_has_left_is_the_oldest() -> None:
+    async with (
+        Broker(settings=QUICK_CLEANER) as broker,
+        Cluster(broker.bootstrap) as client,
+        GroupAdmin(broker.bootstrap) as admin,
+    ):
+        began_ms = round(time.time() * 1_000)
+        await broker.topics.create("table", 1, COMPACT)
+        for number in range(30):
+            one = batch(key=b"k", timestamp_ms=began_ms - (30 - number) * HOUR_MS)
+            broker.topics.logs.partition("table", 0).append(one, now_ms=began_ms, from_client=False)
+        await client.commit("g", {TopicPartition("table", 0): CommittedOffset(0)})
+
+        async def is_right() -> bool:
+            """Whether both have the age of what is left, of which nothing goes while they look."""
+            first = contents(broker, "table")[0][0]
+            found = [*await broker.look_at_lag(), *await admin.lag()]
+            ages = [group.partitions[0].age_ms for group in found]
+            # offsets count, as nobody knows how many of them are left
+            assert [group.records for group in found] == [30, 30]
+            return first >= 20 and all(is_about(age_ms, (30 - first) * HOUR_MS) for age_ms in ages)
+
+        # first it is as old as the first record, which is compacted away
+        await is_right()
+        async with asyncio.timeout(30):
+            while not await is_right():
+                pass
 
 
 async def test_markers_of_transactions_are_no_lag(world: World) -> None:
