@@ -47,8 +47,7 @@ class Background:
             ),
             asyncio.create_task(self._clear_deleted()),
         ]
-        if SURROUNDINGS.get().in_thread is None:
-            # simulated brokers have no disk and no process of their own
+        if not SURROUNDINGS.get().in_virtual_time:
             self._tasks.append(asyncio.create_task(self._look_around()))
         self._cleaner.start()
 

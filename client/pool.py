@@ -38,6 +38,11 @@ class Surroundings:
     time_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
     work_clock: Callable[[], float] = time.perf_counter
 
+    @property
+    def in_virtual_time(self) -> bool:
+        """Return whether this is a simulation: nobody looks at its machine."""
+        return self.work_clock is not time.perf_counter
+
 
 _REAL: Final = Surroundings()
 
