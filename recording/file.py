@@ -34,7 +34,7 @@ CREATE TABLE groups(
 CREATE TABLE events(
     id INTEGER PRIMARY KEY, group_id INTEGER NOT NULL, at_ms INTEGER NOT NULL, kind TEXT NOT NULL,
     generation INTEGER NOT NULL, cause TEXT NOT NULL, member TEXT NOT NULL, client_id TEXT NOT NULL,
-    client_host TEXT NOT NULL, lasting INTEGER NOT NULL, details TEXT NOT NULL, bytes INTEGER NOT NULL
+    client_host TEXT NOT NULL, lasting INTEGER NOT NULL, details BLOB NOT NULL, bytes INTEGER NOT NULL
 );
 CREATE TABLE extras(
     event_id INTEGER PRIMARY KEY, group_id INTEGER NOT NULL, at_ms INTEGER NOT NULL, data BLOB NOT NULL

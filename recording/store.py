@@ -26,6 +26,13 @@ from .thinning import FileTransaction
 #: Bytes that a row takes in the file beside its texts, about, with its entry in the index.
 _ROW_BYTES: Final = 60
 
+#: What most details and extras are made of: compressed with it, a short text takes half as much.
+_USUAL: Final = (
+    b'"left":[],"joined":[],"moves":[["partitions_total":,"partitions_moved":,"slowest":"","slowest_ms":0,'
+    b'"cause_kind":"session_expired","protocol_type":"consumer","protocol":"cooperative-sticky","sync_ms":'
+    b',"join_ms":,"duration_ms":,"members_before":,"members":,"leader":"{"instance_id":null,"cause_kind":"'
+)
+
 #: Most samples that one reading returns: every second one goes until it is so.
 MOST_SAMPLES: Final = 2_000
 
@@ -98,7 +105,7 @@ class Store:
         for row in rows:
             group_id = self._id_of(row.group)
             values = _values_of(row)
-            size = _ROW_BYTES + sum(len(value) for value in values if isinstance(value, str))
+            size = _ROW_BYTES + sum(len(value) for value in values if isinstance(value, str | bytes))
             done = self.connection.execute(
                 "INSERT INTO events(group_id, at_ms, kind, generation, cause, member, client_id, client_host,"
                 " lasting, details, bytes) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -106,7 +113,7 @@ class Store:
             )
             extras = row.extras.encode("utf-8", "replace")
             if 0 < len(extras) <= MAX_EXTRAS:
-                packed = zlib.compress(extras, 1)
+                packed = _pack(extras)
                 size += len(packed)
                 self.connection.execute(
                     "INSERT INTO extras VALUES (?, ?, ?, ?)",
@@ -142,7 +149,7 @@ def _values_of(row: EventRow) -> tuple[object, ...]:
         _cut(row.cause, MAX_CAUSE),
         *(_cut(text, MAX_TEXT) for text in (row.member, row.client_id, row.client_host)),
         row.lasting,
-        row.details if len(row.details) <= MAX_DETAILS else "",
+        _pack(row.details.encode("utf-8", "replace") if len(row.details) <= MAX_DETAILS else b""),
     )
 
 
@@ -226,14 +233,26 @@ def _read_events(
         (*stretch, limit + 1),
     ).fetchall()
     rows = [
-        KeptRow(number, EventRow._make((group, *values, bool(lasting), details, _unpack(data))))
+        KeptRow(number, EventRow._make((group, *values, bool(lasting), _unpack(details), _unpack(data))))
         for number, *values, lasting, details, data in reversed(found[:limit])
     ]
     return rows, len(found) > limit
 
 
-def _unpack(extras: bytes | None) -> str:
-    return "" if extras is None else zlib.decompress(extras).decode()
+def _pack(text: bytes) -> bytes:
+    if not text:
+        return b""
+    packing = zlib.compressobj(1, wbits=-zlib.MAX_WBITS, zdict=_USUAL)
+    return packing.compress(text) + packing.flush()
+
+
+def _unpack(data: bytes | None) -> str:
+    if not data:
+        return ""
+    try:
+        return zlib.decompressobj(wbits=-zlib.MAX_WBITS, zdict=_USUAL).decompress(data).decode()
+    except (zlib.error, UnicodeDecodeError):
+        return ""  # a damage: the rest of the row is still of use
 
 
 def _read_samples(

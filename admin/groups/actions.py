@@ -137,8 +137,8 @@ def _show_recorded(options: argparse.Namespace) -> int:
     )
     told = from_events(options.group, past.entries, limit, FROM_RECORDING)
     history = with_what_is_missing(told, past, stretch, round(time.time() * 1_000))
-    state = "Unknown: read from a recording"
-    now = GroupDescription(options.group, state, "", "", None, Coordinator(-1, "-", 0), ())
+    # what it is now no recording tells
+    now = GroupDescription(options.group, "Unknown", "", "", FROM_RECORDING, Coordinator(-1, "", 0), ())
     _write_page(options, screen, now, history)
     if screen.as_json:
         screen.document(plain(history))

@@ -79,7 +79,7 @@ def facts(lanes: Lanes, lag: GroupLag | None = None) -> Html:
         ("Members", number(len(now.members)) if now.members_known else "unknown"),
         ("Lag", number(now.total_lag, data_field="lag")),
         ("Protocol", " ".join(filter(None, (now.protocol_type, now.protocol))) or "-"),
-        ("Coordinator", f"{where.host}:{where.port} (node {where.node_id})"),
+        ("Coordinator", f"{where.host}:{where.port} (node {where.node_id})" if where.port else "unknown"),
     ]
     if lag is not None and lag.error is None:
         oldest, trend = lag_texts(lag)
@@ -225,6 +225,9 @@ def _move_list(lanes: Lanes, row: Generation) -> Html:
 
 def members(lanes: Lanes) -> Html:
     """Members now, with the colours that they have in the picture."""
+    if not lanes.now.members_known:
+        unknown = tag("p", "Not known.", class_="quiet")
+        return tag("section", tag("h2", "Members"), unknown, aria_label="Members")
     has_targets = lanes.now.epoch is not None and lanes.now.group_type != SHARE
 
     def cells(member: MemberDescription) -> Iterable[object]:

@@ -160,6 +160,13 @@ def test_a_file_of_a_later_version_is_set_aside(tmp_path: Path) -> None:
     assert generations(tmp_path) == [2]
 
 
+def test_a_row_with_damaged_details_is_read_without_them(tmp_path: Path) -> None:
+    store = written(tmp_path, row(1, cause="why", details='{"members":3}'))
+    store.connection.execute("UPDATE events SET details = x'ff00ff'")
+    [kept] = read_group(tmp_path, "g", 0, END_OF_TIME).rows
+    assert (kept.event.cause, kept.event.details) == ("why", "")
+
+
 def test_a_folder_has_one_writer(tmp_path: Path) -> None:
     lock = FileLock(tmp_path)
     with pytest.raises(InUseError, match="another process records"):

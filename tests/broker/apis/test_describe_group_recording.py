@@ -90,6 +90,8 @@ def test_a_damaged_recording_is_an_error_of_this_request_alone_and_not_of_the_st
     with Wire(process.bootstrap) as wire:
         rebalances_of_one(wire, "g", 2)
         wait_until(lambda: generations_in(recorded(wire, "g")) == [1, 2], "a new file")
+        wait_until(lambda: "it is set aside" in process.log, "the line, which is written a moment later")
+    process.stop()
     assert process.log.count("it is set aside") == 1
 
 
