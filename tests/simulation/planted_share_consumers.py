@@ -158,6 +158,20 @@ _SERVICE = (
         simulate_share_services,
     ),
     Bug(
+        "what waits for another try is accepted without being in a retry topic",
+        "service._handlers:Handler._set_aside",
+        "await send(topic, record, error, attempt, due_ms)",
+        "due_ms is None and await send(topic, record, error, attempt, due_ms)",
+        simulate_share_services,
+    ),
+    Bug(
+        "what fails in a retry topic goes into the first one again",
+        "service._handlers:Handler._next_retry_topic",
+        "nth = int(stage)",
+        "nth = 0",
+        simulate_share_services,
+    ),
+    Bug(
         "a handler of a share group that fails has handled its records",
         "service._handlers:Handler._after_failure",
         "if delay_ms is not None and self._can_wait(records, delay_ms):",

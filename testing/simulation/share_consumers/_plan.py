@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
 from typing import Final
 
@@ -27,14 +27,19 @@ WAYS: Final = {
 #: How many schedules have no other faults, and how likely each of them is.
 _CALM_SHARE: Final = 0.3
 _ON: Final = 0.4
+#: How many schedules of services have retry topics.
+_RETRIES_SHARE: Final = 0.4
 
 
 @dataclass(slots=True)
 class ShareConsumerPlan(SharePlan):
-    """``calm``: members come and go, and nothing else goes wrong. ``services``: members are services."""
+    """``calm``: members come and go, and nothing else goes wrong. ``services``: members are services, whose
+    ``retries`` are the delays of their retry topics.
+    """
 
     calm: bool = False
     services: bool = False
+    retries: list[int] = field(default_factory=list)
 
 
 def draw_consumer_plan(seed: int) -> ShareConsumerPlan:
@@ -56,6 +61,9 @@ def draw_service_plan(seed: int) -> ShareConsumerPlan:
     """The plan of a seed for services."""
     plan = draw_consumer_plan(seed)
     plan.services = True
+    rng = Random(f"retries of share services {seed}")
+    if rng.random() < _RETRIES_SHARE:
+        plan.retries = [rng.choice((20, 200)), rng.choice((20, 400))][: rng.choice((1, 2))]
     return plan
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from itertools import pairwise
@@ -87,17 +87,31 @@ class HandledDelivery(AppDelivery):
         return verdict is None or (verdict == AcknowledgeType.ACCEPT) == (self.said is AcknowledgeType.ACCEPT)
 
 
+class PostponedDelivery(HandledDelivery):
+    """One of a service that may put it into a retry topic, and accept it then."""
+
+    def says(self, verdict: int | None) -> bool:
+        return verdict == AcknowledgeType.ACCEPT or super().says(verdict)
+
+
 class ApplicationLedger:
     """``calm``: there are no faults, but for members that come and go. ``letters``: what cannot be handled is
-    written to another topic, and rejected then.
+    written to another topic, and rejected then; ``postpones``: or first to a retry topic, and accepted.
     """
 
-    def __init__(self, world: AnyWorld, *, calm: bool, letters: bool = False) -> None:
+    def __init__(
+        self, world: AnyWorld, *, calm: bool, letters: bool = False, postpones: bool = False
+    ) -> None:
         self._world = world
         self._calm = calm
         self._letters = letters
+        self._postpones = postpones
         # what was rejected, for which there has to be a letter
         self._set_aside: set[RecordKey] = set()
+        # what was accepted though no handler has done it, for which there has to be one in a retry topic
+        self._postponed: set[RecordKey] = set()
+        #: Values of the records that were handled from retry topics.
+        self.retried: set[bytes] = set()
         self._closing: set[str] = set()
         # in the order in which applications got them
         self._of: dict[RecordKey, list[AppDelivery]] = defaultdict(list)
@@ -124,6 +138,8 @@ class ApplicationLedger:
         )
         acquired_ms = now if lock is None else lock.acquired_ms
         make = HandledDelivery if self._letters else AppDelivery
+        if self._postpones:
+            make = PostponedDelivery
         entry = make(member, key, record, record.delivery_count, acquired_ms + holds_ms, told)
         if lock is None or lock.deadline_ms <= now or record.verdict is not None:
             self._world.found("Q12", f"{member} delivers {record}, whose lock has ended")
@@ -192,6 +208,10 @@ class ApplicationLedger:
             if entry.member == member and entry.outcome is None:
                 entry.outcome = DeliveryEnd.GONE
 
+    def on_retried(self, values: Iterable[bytes]) -> None:
+        """A service has handled records of a retry topic."""
+        self.retried.update(values)
+
     def delivery_of(self, record: ShareRecord) -> AppDelivery | None:
         """Return the delivery of a record, if the application has it already."""
         return self._by_record.get(record)
@@ -209,16 +229,24 @@ class ApplicationLedger:
                 if kind == AcknowledgeType.GAP:
                     self._gaps.add(key)
                 elif kind != AcknowledgeType.RENEW:
-                    self._check_said(key, kind, entry)
+                    given = self._given[call.body.member_id, key]
+                    # another leader may have given it again before the former one has answered
+                    is_former = entry is not None and max(given, default=0) > entry.count
+                    self._check_said(key, kind, entry, is_former=is_former)
                 if entry is not None and offset < start:
                     entry.is_passed = True
 
-    def _check_said(self, key: RecordKey, kind: int, entry: AppDelivery | None) -> None:
-        """What is not delivered is released, and so may be what is lost."""
+    def _check_said(self, key: RecordKey, kind: int, entry: AppDelivery | None, *, is_former: bool) -> None:
+        """What is not delivered is released, and so may be what is lost. ``is_former``: the consumer was
+        given the record once more since that delivery.
+        """
         if kind == AcknowledgeType.REJECT and self._letters:
             self._set_aside.add(key)
-            is_true = entry is None or entry.is_answered or entry.says(kind)
-        elif entry is None or entry.is_answered:
+            is_true = entry is None or is_former or entry.is_answered or entry.says(kind)
+        elif kind == AcknowledgeType.ACCEPT and self._postpones and entry is not None and entry.said is None:
+            self._postponed.add(key)
+            is_true = True
+        elif entry is None or is_former or entry.is_answered:
             is_true = kind == AcknowledgeType.RELEASE or (entry is not None and entry.says(kind))
         else:
             is_true = entry.says(kind)
@@ -246,10 +274,11 @@ class ApplicationLedger:
         exhausted: Collection[int],
         done: Collection[int],
         letters: Collection[bytes],
+        postponed: Collection[bytes],
     ) -> None:
         """Check what became of the records of a partition. ``exhausted`` were given as often as they may be,
         and ``done`` are those of which a broker has answered that they are accepted, or rejected. ``letters``
-        are the values of those that were set aside.
+        are the values of those that were set aside, ``postponed`` of those in retry topics.
         """
         wanted = set(records)
         if gaps := sorted(wanted & {key.offset for key in self._gaps if key.place == place}):
@@ -260,7 +289,14 @@ class ApplicationLedger:
             in_letter = records[offset] in letters
             if RecordKey(place, offset) in self._set_aside and not in_letter:
                 self._world.fail("Q14", f"{offset} of {place} is set aside, and no letter has it")
-            if not final and offset not in exhausted and not in_letter:
+            if RecordKey(place, offset) in self._postponed and records[offset] not in postponed:
+                self._world.fail("Q14", f"{offset} of {place} is postponed, and in no retry topic")
+            if (
+                not final
+                and offset not in exhausted
+                and not in_letter
+                and records[offset] not in self.retried
+            ):
                 text = ", ".join(map(str, entries))
                 self._world.fail(
                     "Q14", f"{offset} of {place} is done, and no application has said so: {text}"
@@ -278,7 +314,12 @@ class ApplicationLedger:
         if counts and not is_done:
             self._world.fail("Q13", f"no broker has answered that it is done, of {text}")
         all_lost = all(entry.outcome is DeliveryEnd.LOST for entry in final)
-        if is_done and final and all_lost and RecordKey(place, offset) not in self._set_aside:
+        if (
+            is_done
+            and final
+            and all_lost
+            and RecordKey(place, offset) not in self._set_aside | self._postponed
+        ):
             self._world.fail("Q13", f"all are told to be lost, and one counts, of {text}")
         for before, after in pairwise(entries):
             is_told = before.told and after.told

@@ -77,12 +77,12 @@ class Committing(Workload):
     def on_request(self, broker: BrokerProcess, call: SimulatedCall) -> None:  # noqa: ARG002
         if call.api_key == ApiKey.OFFSET_FETCH:
             call.note = dict(self._committed)
-        elif call.api_key in GROUP_APIS:
+        elif call.api_key in GROUP_APIS and call.body.group_id == GROUP:
             call.note = self._world.heap.now
             self._told.on_request(call)
 
     def on_answer(self, broker: BrokerProcess, call: SimulatedCall, body: object) -> None:
-        if isinstance(body, OffsetCommitResponse):
+        if isinstance(body, OffsetCommitResponse) and call.body.group_id == GROUP:
             for asked, told in zip(call.body.topics, body.topics, strict=True):
                 for row, answer in zip(asked.partitions, told.partitions, strict=True):
                     if not answer.error_code:
@@ -96,7 +96,7 @@ class Committing(Workload):
                     if not row.error_code and row.committed_offset < known:
                         text = f"{broker} says {row.committed_offset} is committed of {place}"
                         self._world.found("B6", f"{text}, {known} was acknowledged")
-        elif call.api_key in GROUP_APIS:
+        elif call.api_key in GROUP_APIS and call.body.group_id == GROUP:
             self._told.on_answer(call, body, newest=self._world.coordinates(broker, GROUP))
 
     def _was_committed(self, index: int, offset: int) -> None:

@@ -45,7 +45,10 @@ class ConsumerSharing(Sharing):
         transactions: TransactionLedger,
     ) -> None:
         super().__init__(world, view, topics, records, transactions)
-        self.applications = ApplicationLedger(world, calm=world.plan.calm, letters=world.plan.services)
+        plan = world.plan
+        self.applications = ApplicationLedger(
+            world, calm=plan.calm, letters=plan.services, postpones=bool(plan.retries)
+        )
         # by member: when it asked for nothing
         self._in_vain: dict[str, deque[int]] = {}
 
@@ -114,18 +117,32 @@ class ConsumerSharing(Sharing):
 
     def unsettled(self) -> Left:
         held = (left for each in self._members if (left := _find_held(each)))
-        return super().unsettled() or next(held, None)
+        return super().unsettled() or next(held, None) or self._find_postponed()
+
+    def _find_postponed(self) -> Left:
+        """A record in a retry topic that is not handled, nor set aside."""
+        if not self._plan.retries or not self._members:
+            return None
+        open_ = self._values_in(self._retry_topics()) - self.applications.retried - self._letters()
+        return ("B8", f"{sorted(open_)[:3]} wait in retry topics") if open_ else None
+
+    def _retry_topics(self) -> list[str]:
+        return [f"{topic}.retry.{n + 1}" for topic in self.topics for n in range(len(self._plan.retries))]
 
     def _check_records(self, place: TopicPlace, values: Mapping[int, bytes], start: int, end: int) -> None:
         super()._check_records(place, values, start, end)
         known = self.ledger.of(place)
         due = {offset: value for offset, value in values.items() if start <= offset < end}
         exhausted = self.ledger.exhausted(place)
-        self.applications.check(place, due, exhausted, known.done, self._letters())
+        postponed = self._values_in(self._retry_topics())
+        self.applications.check(place, due, exhausted, known.done, self._letters(), postponed)
 
     def _letters(self) -> frozenset[bytes]:
         """Values of the records that were set aside."""
-        where = self._view.places_of([LETTERS]).values()
+        return self._values_in([LETTERS])
+
+    def _values_in(self, topics: Sequence[str]) -> frozenset[bytes]:
+        where = self._view.places_of(topics).values()
         found = (self._view.values_of(self._world.partition_at(place)) for place in where)
         return frozenset(value for values in found for value in values.values())
 

@@ -37,6 +37,7 @@ class ServiceMember(ConsumingProcess):
     def __init__(self, world: AnyWorld, work: ApplicationWork, name: str) -> None:
         self._service: ConsumerService | None = None
         self._stopped_ms = 0
+        self._retries: list[int] = world.plan.retries
         super().__init__(world, work, name)
         self._drain_ms = self.rng.choice((200, 2_000))
         self._concurrency = self.rng.choice((1, 4, 16))
@@ -64,6 +65,8 @@ class ServiceMember(ConsumingProcess):
             "dead_letter": LETTERS,
             "concurrency": self._concurrency,
         }
+        if self._retries:
+            options |= {"retry_after_ms": self._retries}
         if self._in_batches:
             service.batch_handler(*self._work.topics, max_records=5, **options)(self._handle)
         else:
@@ -91,7 +94,7 @@ class ServiceMember(ConsumingProcess):
         await self._handle([record])
 
     async def _handle(self, records: Sequence[Record]) -> None:
-        entries = [self._got(record) for record in records]
+        entries = [self._got(record) for record in records if isinstance(record, LockedRecord)]
         await self._take_time()
         if not self.world.healed and self.rng.random() < _FAILS:
             raise Failed
@@ -99,9 +102,11 @@ class ServiceMember(ConsumingProcess):
             raise Failed
         for entry in entries:
             entry.said = AcknowledgeType.ACCEPT
+        self._ledger.on_retried(
+            record.value or b"" for record in records if not isinstance(record, LockedRecord)
+        )
 
-    def _got(self, record: Record) -> AppDelivery:
-        assert isinstance(record, LockedRecord), "of a share group"
+    def _got(self, record: LockedRecord) -> AppDelivery:
         share = record.share
         entry = self._ledger.delivery_of(share)
         if entry is None:
