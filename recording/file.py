@@ -19,6 +19,9 @@ FILE_NAME: Final = "recording.db"
 _LOCK_NAME: Final = "recording.lock"
 _ASIDE_NAME: Final = "recording.db.damaged"
 
+#: Names of groups, members and their hosts are for the owner alone. SQLite gives its journal the same mode.
+_MODE: Final = 0o600
+
 #: Number of the tables below. A file with another number is set aside.
 _VERSION: Final = 1
 
@@ -66,7 +69,7 @@ class FileLock:
     """The right to write in a folder, of one writer at a time. It ends with the process."""
 
     def __init__(self, folder: Path) -> None:
-        self._descriptor = os.open(folder / _LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self._descriptor = os.open(folder / _LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _MODE)
         try:
             # flock, not lockf: it also keeps out another writer of this process
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -175,6 +178,7 @@ def _connect_writer(path: Path) -> sqlite3.Connection:
 
 
 def _make_file(path: Path) -> sqlite3.Connection:
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, _MODE))
     connection = _connect_writer(path)
     try:
         connection.executescript(f"BEGIN IMMEDIATE; {_TABLES} PRAGMA user_version = {_VERSION}; COMMIT;")
