@@ -23,14 +23,14 @@ _LOCKS = (
     _Bug(
         "an acknowledgement counts though its answer was lost",
         "consumer.share.locks:Locks.on_unanswered",
-        "self._answer(records, error)",
-        "self._answer(records, None)",
+        "self._answer(records_in(part), error)",
+        "self._answer(records_in(part), None)",
     ),
     _Bug(
         "of a list that is refused no part is sent again",
         "consumer.share.locks:Locks.on_answered",
-        "elif error.code in NOT_LOCKED and",
-        "elif False and",
+        "if error.code in NOT_LOCKED and",
+        "if False and",
     ),
     _Bug(
         "nobody is told that a lock is lost",
@@ -41,7 +41,7 @@ _LOCKS = (
     _Bug(
         "the verdict on a record is that on its neighbour",
         "consumer.share.session:ranges_of",
-        "and verdict is said",
+        "and said.verdict is verdict",
         "",
     ),
     _Bug(
@@ -98,29 +98,29 @@ _EXCHANGE = (
     _Bug(
         "records behind the first of a batch are called gaps",
         "consumer.share.fetched:ShareReader.read",
-        "enumerate(rows.offsets)",
-        "enumerate(rows.offsets[:1])",
+        "places += range(first, last)",
+        "places += range(first, min(last, 1))",
     ),
     _Bug(
         "each delivery counts as the first",
         "consumer.share.fetched:ShareReader.read",
-        "offset: part.delivery_count",
-        "offset: 1",
+        "[span.delivery_count]",
+        "[1]",
     ),
 )
 
 _CONSUMER = (
     _Bug(
         "a record that fails is accepted",
-        "consumer.share.records:ShareRecord.__exit__",
-        "AcknowledgeType.ACCEPT if kind is None else AcknowledgeType.RELEASE",
-        "AcknowledgeType.ACCEPT",
+        "consumer.share.records:ShareRecord.__aexit__",
+        "_ACCEPT if kind is None else _RELEASE",
+        "_ACCEPT",
     ),
     _Bug(
         "a record is delivered though its lock ended as it waited",
-        "consumer.share.consumer:ShareConsumer._pop_locked",
-        "if record.lock is not None and",
-        "if False and",
+        "consumer.share.consumer:ShareConsumer.next_records",
+        "and lock.deadline_ms > now",
+        "",
     ),
     _Bug(
         "what was not delivered is accepted at the end",
