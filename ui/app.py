@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
@@ -28,7 +28,8 @@ from ..protocol import KohortError
 from . import pages
 from .guard import CsrfTokens, form_of
 from .observer import Observer, TooBusyError, View
-from .pages import PAGE, Frame
+from .pages import LIST_ROWS, Frame
+from .problems import ProblemsView
 from .recording import ClusterRecorder
 from .views import BrokersView, GroupsView, GroupView, TopicsView, TopicView, matching_rows
 
@@ -43,12 +44,15 @@ _MOST_JOINING: Final = 2_000
 
 @dataclass(slots=True, eq=False)
 class Pages:
-    """The handlers. ``form_tokens`` is None where nothing may be changed."""
+    """The handlers. ``form_tokens`` is None where nothing may be changed, ``metrics`` are addresses of
+    processes whose metrics are read.
+    """
 
     observer: Observer
     bootstrap: str
     form_tokens: CsrfTokens | None
     recorder: ClusterRecorder | None = None
+    metrics: Sequence[str] = ()
     computing: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
 
     def frame(self, request: Request) -> Frame:
@@ -66,12 +70,21 @@ class Pages:
         where = f"/events?{events}&after={view.version if seen else -1}"
         return pages.page(self.frame(request), title, place, at=at, trouble=trouble, events=where)
 
+    async def problems(self, request: Request) -> Response:
+        view = self.observer.view("problems", self._make_problems)
+        await self.observer.fresh(view)
+        body = None if view.found is None else pages.problems(view.found, view.silent)
+        return self._make_page(request, "Problems", view, "of=problems", body, "Problems")
+
+    def _make_problems(self) -> ProblemsView:
+        return ProblemsView(self.metrics)
+
     async def groups(self, request: Request) -> Response:
         view = self.observer.view("groups", GroupsView)
         await self.observer.fresh(view)
         text, at = request.query_params.get("q", ""), _page_number(request)
         found = matching_rows(view.rows, text, "group")
-        rows = found[(at - 1) * PAGE : at * PAGE]
+        rows = found[(at - 1) * LIST_ROWS : at * LIST_ROWS]
         if not view.show([row.group for row in rows]) and not view.trouble:
             looks = view.looks
             view.look_now()
@@ -94,7 +107,7 @@ class Pages:
         await self.observer.fresh(view)
         text, at = request.query_params.get("q", ""), _page_number(request)
         found = matching_rows(view.rows, text, "topic")
-        body = pages.topics(found[(at - 1) * PAGE : at * PAGE], text, at, len(found))
+        body = pages.topics(found[(at - 1) * LIST_ROWS : at * LIST_ROWS], text, at, len(found))
         return self._make_page(request, "Topics", view, "of=topics", body, "Topics")
 
     async def topic(self, request: Request) -> Response:
@@ -113,6 +126,7 @@ class Pages:
     async def events(self, request: Request) -> Response:
         name = request.query_params.get("name", "")
         made: Mapping[str, tuple[object, Callable[[], View]]] = {
+            "problems": ("problems", self._make_problems),
             "groups": ("groups", GroupsView),
             "group": (("group", name), lambda: GroupView(name, self.recorder)),
             "topics": ("topics", TopicsView),
@@ -193,7 +207,7 @@ class Pages:
         name = given.get("name", "")
         _check_confirmed(given, name)
         done = (await admin.delete_groups([name]))[name]
-        body = pages.outcomes("/", "Deleted groups", [(name, done.error or "deleted")])
+        body = pages.outcomes("/groups", "Deleted groups", [(name, done.error or "deleted")])
         return pages.page(self.frame(request), f"Delete: {name}", body)
 
     async def elect(self, request: Request, admin: GroupAdmin, given: dict[str, str]) -> Response:
@@ -295,11 +309,12 @@ def make_app(
     bootstrap: str,
     form_tokens: CsrfTokens | None,
     recorder: ClusterRecorder | None = None,
+    metrics: Sequence[str] = (),
 ) -> Starlette:
     """The application, without its guard; ``form_tokens`` where it may change something. ``recorder`` is
-    started and closed with it.
+    started and closed with it, ``metrics`` are addresses of processes whose metrics are read.
     """
-    made = Pages(observer, bootstrap, form_tokens, recorder)
+    made = Pages(observer, bootstrap, form_tokens, recorder, metrics)
 
     async def refused(request: Request, error: Exception) -> Response:
         if isinstance(error, HTTPException):
@@ -310,7 +325,8 @@ def make_app(
         return pages.page(made.frame(request), "That did not work", body, status=status)
 
     routes = [
-        Route("/", made.groups),
+        Route("/", made.problems),
+        Route("/groups", made.groups),
         Route("/group", made.group),
         Route("/topics", made.topics),
         Route("/topic", made.topic),

@@ -7,6 +7,7 @@ import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from ..admin.cluster.top import metrics_address
 from ..admin.commands import add_connection, positive_count, run_program
 
 if TYPE_CHECKING:
@@ -50,6 +51,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             default=default,
             help=f"{words} (default: %(default)s)",
         )
+    page.add_argument(
+        "--metrics",
+        metavar="HOST:PORT",
+        type=metrics_address,
+        action="append",
+        default=[],
+        help="look for problems in the metrics of this broker or service, too (see kohort problems); may be "
+        "given many times",
+    )
     page.add_argument(
         "--allow-host",
         metavar="NAME",

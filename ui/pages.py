@@ -22,11 +22,12 @@ from ..admin.pages.lanes import Lanes, headline
 from ..admin.pages.markup import Html, asset, join, number, table, tag
 from ..admin.spark_commands import BATCH_HEADINGS, batch_cells, describe_announced
 from ..admin.topics.requests import DescribedTopic, ListedTopic
+from ..problems import PAGE, FoundProblem
 from ..spark.status import BatchHistory
 from .views import Detail
 
 #: Rows of a list on one page.
-PAGE: Final = 50
+LIST_ROWS: Final = 50
 _MOST_ROWS: Final = 1_000
 
 
@@ -76,7 +77,7 @@ def page(
     status: int = 200,
 ) -> HTMLResponse:
     """A page with its navigation. ``at`` is the part it belongs to."""
-    parts = (("Groups", "/"), ("Topics", "/topics"), ("Cluster", "/cluster"))
+    parts = (("Problems", "/"), ("Groups", "/groups"), ("Topics", "/topics"), ("Cluster", "/cluster"))
     links = (tag("a", name, href=href, aria_current="page" if name == at else None) for name, href in parts)
     where = tag(
         "span",
@@ -138,11 +139,51 @@ def _page_links(path: str, text: str, at: int, shown: int, count: int) -> Html:
     links = []
     if at > 1:
         links.append(tag("a", "previous", href=_quote_path(path, q=text, p=at - 1), rel="prev"))
-    if at * PAGE < count:
+    if at * LIST_ROWS < count:
         links.append(tag("a", "next", href=_quote_path(path, q=text, p=at + 1), rel="next"))
-    first = (at - 1) * PAGE
+    first = (at - 1) * LIST_ROWS
     words = f"{first + 1:,} to {first + shown:,} of {count:,} " if shown else "none "
     return tag("p", words, *(part for link in links for part in (link, " ")), class_="quiet")
+
+
+def problems(found: Sequence[FoundProblem], silent: Mapping[str, str]) -> Html:
+    """What is wrong, the most severe first. ``silent`` are processes that give no metrics, and why."""
+    urgent = sum(each.described.severity == PAGE for each in found)
+    lead = [
+        ("State", lanes_page.badge("look now" if urgent else "look soon" if found else "ok")),
+        ("To look at now", number(urgent)),
+        ("That can wait", number(len(found) - urgent)),
+    ]
+    rows = (
+        (
+            each.kind,
+            lanes_page.badge("now" if each.described.severity == PAGE else "soon"),
+            _link_subject(each.about),
+            each.text,
+            "before this page looked" if each.since_ms is None else tag("time", utc(each.since_ms)),
+        )
+        for each in found[:_MOST_ROWS]
+    )
+    shown = table("Problems", ["Problem", "Look", "About", "What", "Since (UTC)"], rows)
+    words = "What each means, what to look at and what to do: docs/runbook.md."
+    nothing = "Nothing is wrong, as far as brokers and the metrics given with --metrics tell."
+    lost = [tag("li", f"No metrics at {address}: {reason}") for address, reason in silent.items()]
+    return tag(
+        "div",
+        _facts_list(lead),
+        (shown, tag("p", words, class_="quiet")) if found else tag("p", nothing),
+        tag("ul", lost, class_="notes") if lost else None,
+        id="problems",
+        data_live=True,
+    )
+
+
+def _link_subject(about: str) -> Html | str:
+    """What has a problem, with a link to the page that shows it."""
+    kind, _, name = about.partition(" ")
+    if kind == "group" and name:
+        return tag("a", about, href=group_address(name))
+    return tag("a", about, href="/cluster") if kind in ("broker", "cluster") else about
 
 
 def groups(
@@ -163,8 +204,8 @@ def groups(
     headings = ["Group", "State", "Type", "Members", "Lag", "Oldest unread", "Trend"]
     headings += ["Last rebalance (UTC)", "Why"]
     body = table("Groups", headings, (tuple(cells(row)) for row in rows))
-    live = tag("div", _page_links("/", text, at, len(rows), count), body, id="rows", data_live=True)
-    return join((_find_form("/", text, "Groups with this text"), live))
+    live = tag("div", _page_links("/groups", text, at, len(rows), count), body, id="rows", data_live=True)
+    return join((_find_form("/groups", text, "Groups with this text"), live))
 
 
 def topics(rows: Sequence[ListedTopic], text: str, at: int, count: int) -> Html:

@@ -80,7 +80,7 @@ def ui_of(options: argparse.Namespace, listening: tuple[Any, ...], token: str | 
     if not address.is_loopback:
         hosts.add(socket.gethostname())
     guarded = RequestGuard(
-        make_app(observer, connection.bootstrap, form_tokens, recorder),
+        make_app(observer, connection.bootstrap, form_tokens, recorder, options.metrics),
         hosts=hosts,
         any_address=not address.is_loopback,
         token=token,

@@ -28,6 +28,7 @@ from .top import metrics_url
 
 if TYPE_CHECKING:
     from ...client import Cluster
+    from ...lag import LagTracker
 
 #: Time for one broker to answer, in milliseconds, and for one process to give its metrics, in seconds.
 _ANSWER_MS: Final = 5_000
@@ -37,9 +38,12 @@ _MOST_TOPICS: Final = 100
 _MIN_IN_SYNC: Final = "min.insync.replicas"
 
 
-async def find_problems(cluster: Cluster, timeout_ms: float = _ANSWER_MS) -> list[FoundProblem]:
-    """What is wrong with brokers, partitions and groups, the most severe first. Raises KafkaError,
-    AuthenticationError, and BrokerConnectionError if no broker answers.
+async def find_problems(
+    cluster: Cluster, timeout_ms: float = _ANSWER_MS, tracker: LagTracker | None = None
+) -> list[FoundProblem]:
+    """What is wrong with brokers, partitions and groups, the most severe first. With a ``tracker`` that has
+    seen several looks also which groups stand still. Raises KafkaError, AuthenticationError, and
+    BrokerConnectionError if no broker answers.
     """
     await cluster.metadata([])
     known = sorted(cluster.known_metadata.nodes)
@@ -50,16 +54,20 @@ async def find_problems(cluster: Cluster, timeout_ms: float = _ANSWER_MS) -> lis
     brokers = await asyncio.gather(*(_look_at_broker(cluster, node_id, errors) for node_id in known))
     lacking = await _lacking_partitions(cluster, views)
     state = ClusterSeen(brokers, lacking, await _controller_trouble(cluster, views, timeout_ms))
-    return most_severe_first([*find_in_cluster(state, time.time()), *await _find_behind(cluster, errors)])
+    behind = await _find_behind(cluster, errors, tracker)
+    return most_severe_first([*find_in_cluster(state, time.time()), *behind])
 
 
-async def _find_behind(cluster: Cluster, errors: Mapping[int, str]) -> list[FoundProblem]:
+async def _find_behind(
+    cluster: Cluster, errors: Mapping[int, str], tracker: LagTracker | None
+) -> list[FoundProblem]:
     """The groups that are behind. Not while a broker does not answer: it would be waited for."""
     if errors:
         return []
     from ..groups.lag import measure_lag
 
-    return find_in_groups(await measure_lag(cluster))
+    lags = await measure_lag(cluster)
+    return find_in_groups(lags if tracker is None else tracker.track(lags))
 
 
 async def _look_at_broker(cluster: Cluster, node_id: int, errors: Mapping[int, str]) -> BrokerSeen:

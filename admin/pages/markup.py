@@ -69,8 +69,12 @@ def table(caption: str, headings: Sequence[str], rows: Iterable[Sequence[object]
 
     def cells(row: Sequence[object]) -> Iterable[Html]:
         yield tag("th", row[0], scope="row")
-        for cell, class_ in zip(row[1:], right[1:], strict=True):
-            yield tag("td", "-" if cell is None else cell, class_=class_)
+        for heading, cell, class_ in zip(headings[1:], row[1:], right[1:], strict=True):
+            # narrow screens show a row as a card, with the heading beside each cell, and leave out what is
+            # not known
+            yield tag(
+                "td", "-" if cell is None else cell, class_=class_, data_label=heading, data_none=cell is None
+            )
 
     body = tag("tbody", (tag("tr", cells(row)) for row in shown))
     made = tag("table", tag("caption", caption), tag("thead", head), body)

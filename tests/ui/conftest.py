@@ -67,11 +67,13 @@ class Browser:
         """Let the view be looked at once more."""
 
         async def wait() -> None:
-            looks = view.looks
-            view.look_now()
             async with asyncio.timeout(20):
-                while view.looks <= looks + 1:
-                    await view.wait_for_change(1.0)
+                # the first of them may have been under way
+                for _ in range(2):
+                    looks = view.looks
+                    view.look_now()
+                    while view.looks <= looks:
+                        await view.wait_for_change(1.0)
 
         self.run(wait())
 

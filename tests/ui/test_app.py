@@ -63,21 +63,21 @@ def form_token(answer: httpx.Response) -> str:
 def test_groups_are_listed_found_and_turned_over(broker: RunningBroker, page: Browser) -> None:
     for number in range(3):
         commit(broker.bootstrap, f"listed-{number}", {"listed": number})
-    shown = page.get("/")
+    shown = page.get("/groups")
     assert "listed-0 ○" not in words(shown)
     assert all(f"listed-{number} Empty" in words(shown) for number in range(3))
-    found = page.get("/?q=LISTED-1")
+    found = page.get("/groups?q=LISTED-1")
     assert ("listed-1 Empty" in words(found), "listed-0" in words(found)) == (True, False)
     assert "1 to 1 of 1" in words(found)
-    assert page.get("/?q=nothing-like-it").text.count("<tr>") == 1
-    for odd in ("/?p=0", "/?p=-1", "/?p=x", "/?p=99999999999999999999", "/?q=%00%ff"):
-        assert page.get(odd).status_code == 200
+    assert page.get("/groups?q=nothing-like-it").text.count("<tr>") == 1
+    for odd in ("p=0", "p=-1", "p=x", "p=99999999999999999999", "q=%00%ff"):
+        assert page.get(f"/groups?{odd}").status_code == 200
 
 
 def test_lists_are_cut_into_pages() -> None:
-    rows = [ListedGroup(f"g{number}", "consumer", "Empty", "classic", 1) for number in range(pages.PAGE)]
+    rows = [ListedGroup(f"g{number}", "consumer", "Empty", "classic", 1) for number in range(pages.LIST_ROWS)]
     first = pages.groups(rows, {}, "a&b", 1, 120)
-    assert 'href="/?q=a%26b&amp;p=2" rel="next"' in first
+    assert 'href="/groups?q=a%26b&amp;p=2" rel="next"' in first
     assert "previous" not in first
     assert "1 to 50 of 120" in first
     last = pages.groups(rows[:20], {}, "", 3, 120)
@@ -87,9 +87,9 @@ def test_lists_are_cut_into_pages() -> None:
 def test_no_name_of_a_client_becomes_part_of_a_page(broker: RunningBroker, page: Browser) -> None:
     commit(broker.bootstrap, EVIL, {"evil": 0})
     for answer in (
-        page.get("/"),
+        page.get("/groups"),
         page.get("/group", params={"name": EVIL}),
-        page.get("/", params={"q": EVIL}),
+        page.get("/groups", params={"q": EVIL}),
     ):
         assert answer.status_code == 200
         assert "<script>alert" not in answer.text
@@ -318,7 +318,7 @@ def test_a_form_without_its_own_token_changes_nothing(broker: RunningBroker, cha
 def test_a_cluster_that_is_away_leaves_the_page_usable(browser: MakeBrowser) -> None:
     page = browser("--bootstrap", "127.0.0.1:1", "--timeout", "0.1", "--allow-changes", token=TOKEN)
     page.get(f"/?token={TOKEN}")
-    for path in ("/", "/group?name=g", "/cluster"):
+    for path in ("/", "/groups", "/group?name=g", "/cluster"):
         answer = page.get(path)
         assert answer.status_code == 200
         assert "The cluster cannot be asked" in words(answer)
@@ -367,7 +367,7 @@ def test_a_share_group_has_a_page_of_its_share_partitions(broker: RunningBroker,
         produce(wire, "jobs", batch(9))
         member.fetch(max_records=5, share_acquire_mode=1)
         member.acknowledge(place, (1, 1, [REJECT]), (2, 3, [RELEASE]))
-        assert "work Stable share" in words(page.get("/"))
+        assert "work Stable share" in words(page.get("/groups"))
         answer = page.get("/group?name=work")
         shown = words(answer)
         assert "<script>alert" not in answer.text

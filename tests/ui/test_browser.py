@@ -109,7 +109,7 @@ def press(chrome: Chrome, *keys: str) -> None:
 def test_no_name_of_a_client_is_run(chrome: Chrome, broker: RunningBroker, address: str) -> None:
     with grouped(broker, EVIL, "clicks", [EVIL]):
         shown = "return document.querySelector('main').innerText"
-        for path in (f"group?{urlencode({'name': EVIL})}", ""):
+        for path in (f"group?{urlencode({'name': EVIL})}", "groups"):
             chrome.get(address + path)
             wait_until(lambda: EVIL in run(chrome, shown), "the group is shown")
             assert run(chrome, "return document.images.length") == 0
@@ -169,7 +169,7 @@ def test_lanes_are_drawn_and_a_rebalance_is_opened_by_keyboard(
             _happen(more)
             run(chrome, "scrollTo(0, 0)")
             shot(chrome, "ui-group")
-        chrome.get(address)
+        chrome.get(f"{address}groups")
         rows = 'return document.getElementById("rows").textContent'
         wait_until(lambda: "billing" in run(chrome, rows), "the group is listed")
     assert complaints(chrome) == []
@@ -289,3 +289,24 @@ def test_a_page_says_that_the_cluster_is_away_and_when_it_is_back(
     # the server is gone, too
     wait_until(lambda: "kohort ui does not answer" in run(chrome, said), "the trouble is said")
     complaints(chrome)
+
+
+@pytest.mark.parametrize("width", [390, 1_600])
+def test_no_page_is_wider_than_the_screen(
+    chrome: Chrome, broker: RunningBroker, address: str, width: int
+) -> None:
+    name = "a-group-whose-name-is-quite-long-but-not-unusual"
+    chrome.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": width < 600},
+    )
+    try:
+        with grouped(broker, name, "widths", ["app-1", "app-2"]):
+            for path in ("", "groups", f"group?name={name}", "topics", "topic?name=widths", "cluster"):
+                chrome.get(address + path)
+                shown = "return document.querySelector('[data-live], .facts') !== null"
+                wait_until(lambda: bool(run(chrome, shown)), f"/{path} is shown")  # noqa: B023
+                scroll = run(chrome, "return document.documentElement.scrollWidth")
+                assert scroll <= width, path
+    finally:
+        chrome.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})

@@ -30,7 +30,7 @@ def test_it_serves_until_it_is_told_to_end_whoever_looks(broker: RunningBroker) 
             )
             assert found, running.stderr and running.stderr.read()
             with urllib.request.urlopen(found[1], timeout=30) as answer:
-                assert b"<h1>Groups</h1>" in answer.read()
+                assert b"<h1>Problems</h1>" in answer.read()
             with urllib.request.urlopen(f"{found[1]}events?of=groups", timeout=30) as stream:
                 assert stream.readline() == b"retry: 2000\n"
                 running.send_signal(signal.SIGTERM)

@@ -215,8 +215,8 @@ async def test_the_list_has_lag_in_time() -> None:
         await view.look(cluster.admin)
     assert view.details["billing"].behind is not None
     shown = pages.groups(view.rows, view.details, "", 1, 1)
-    assert "<td>1 min 30 s</td>" in shown
-    assert "<td>grows by 2 a second</td>" in shown
+    assert '<td data-label="Oldest unread">1 min 30 s</td>' in shown
+    assert '<td data-label="Trend">grows by 2 a second</td>' in shown
 
 
 async def test_only_groups_that_are_shown_are_described() -> None:

@@ -9,9 +9,7 @@ import asyncio
 import ssl
 from collections.abc import Awaitable, Callable, Iterator
 from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 
 import pytest
 import trustme
@@ -21,6 +19,7 @@ from kohort.client import Cluster
 from kohort.consumer import AsyncGroupConsumer
 from kohort.testing import RunningCluster, running_broker, running_cluster
 from tests.admin.conftest import Ran, ran
+from tests.metrics_process import metrics_process
 
 Command = Callable[..., Ran]
 
@@ -32,39 +31,18 @@ def cluster() -> Iterator[RunningCluster]:
 
 
 @pytest.fixture
+def metrics() -> Iterator[list[str]]:
+    with metrics_process() as texts:
+        yield texts
+
+
+@pytest.fixture
 def command(cluster: RunningCluster, capsys: pytest.CaptureFixture[str]) -> Command:
     def run(*words: object) -> Ran:
         options = ["--bootstrap", cluster.bootstrap, "--timeout", "20"]
         return ran(capsys, ["problems", *options, *map(str, words)])
 
     return run
-
-
-@pytest.fixture
-def metrics() -> Iterator[list[str]]:
-    """Texts that a process gives as its metrics, one after the other and the last again; its address is the
-    first item, until then.
-    """
-    texts: list[str] = []
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write((texts.pop(0) if len(texts) > 1 else texts[0]).encode())
-
-        def log_message(self, *_: object) -> None: ...
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = Thread(target=server.serve_forever)
-    thread.start()
-    texts.append(f"127.0.0.1:{server.server_port}")
-    try:
-        yield texts
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 def test_a_whole_cluster_has_none(command: Command) -> None:

@@ -32,8 +32,8 @@ def test_a_table_names_its_columns_rows_and_itself() -> None:
     made = table("Loads", ["Member", "Count"], [("a", number(1_234)), ("b", None)])
     assert "<caption>Loads</caption>" in made
     assert '<th scope="col" class="n">Count</th>' in made
-    assert '<th scope="row">a</th><td class="n"><span class="n">1,234</span></td>' in made
-    assert '<td class="n">-</td>' in made
+    assert '<th scope="row">a</th><td class="n" data-label="Count"><span class="n">1,234</span></td>' in made
+    assert '<td class="n" data-label="Count" data-none>-</td>' in made
     assert "<tbody></tbody>" in table("None", ["A"], [])
 
 
