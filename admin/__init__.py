@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         GroupHistory,
         HeldBack,
         HistoryEntry,
+        LagPoint,
         ListedGroup,
         MemberDescription,
         OffsetChange,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
         PartitionOffsets,
         ResetPlan,
         ShareOffsets,
+        TimeStretch,
     )
 
 _MODULES = {
@@ -70,6 +72,7 @@ __all__ = [
     "GroupLag",
     "HeldBack",
     "HistoryEntry",
+    "LagPoint",
     "LagTracker",
     "ListedGroup",
     "MemberDescription",
@@ -83,4 +86,5 @@ __all__ = [
     "ResetTo",
     "ScramUser",
     "ShareOffsets",
+    "TimeStretch",
 ]
