@@ -101,7 +101,7 @@ class Leader(Protocol):
         """Forget a share partition that is not led any more."""
 
     def forget_idle(self, group: str) -> None:
-        """Forget the share partitions of a group that nobody uses, if no member has a session."""
+        """Forget the share partitions of a group that nobody uses, and that its last session has left."""
 
 
 class LedPartition:
@@ -512,9 +512,13 @@ class LedPartition:
         self._leader.give_up(self)
         self._tell_all()
 
+    def leave_memory(self) -> None:
+        """Give it up though it is led: whoever fetches from it next reads it anew."""
+        self.give_up(not_leader(self.partition.topic.name, self.partition.index))
+
     async def stop(self) -> None:
         """Give it up, and end what is under way: the broker stops."""
-        self.give_up(not_leader(self.partition.topic.name, self.partition.index))
+        self.leave_memory()
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])

@@ -116,6 +116,8 @@ class ShareLeader:
         self.history = history
         self._led: dict[ShareKey, LedPartition] = {}
         self._by_group: dict[str, dict[ShareKey, None]] = {}
+        # by group: those that were in use when its last session ended
+        self._left: dict[str, dict[LedPartition, None]] = {}
         self._links: dict[ShareSession, ShareLink] = {}
         self._looker: asyncio.Handle | None = None
 
@@ -220,17 +222,21 @@ class ShareLeader:
             del keys[led.key]
             if not keys:
                 del self._by_group[led.key.group]
+            left = self._left.get(led.key.group, {})
+            left.pop(led, None)
+            if not left:
+                self._left.pop(led.key.group, None)
 
     def forget_idle(self, group: str) -> None:
-        """Forget the share partitions of a group that nobody uses, if no member has a session: whoever
-        fetches next reads what is stored then, which may have been altered meanwhile.
+        """Forget the share partitions of a group that nobody uses, if no member has had a session since they
+        were used: whoever fetches next reads what is stored then, which may have been altered meanwhile.
         """
-        if self.sessions.has_group(group):
-            return
-        for key in list(self._by_group.get(group, ())):
-            led = self._led[key]
+        if not self.sessions.has_group(group):
+            for key in self._by_group.get(group, ()):
+                self._left.setdefault(group, {})[self._led[key]] = None
+        for led in list(self._left.get(group, ())):
             if led.is_idle:
-                self.give_up(led)
+                led.leave_memory()
 
     async def in_flight(self, group: str) -> AsyncIterator[InFlight]:
         """Yield what is known of a group's share partitions here, looked at just now."""

@@ -601,6 +601,34 @@ def test_without_a_session_of_the_group_a_share_partition_leaves_memory_once_nob
     on_broker(body)
 
 
+def test_a_share_partition_that_was_being_written_when_the_last_session_ended_is_read_anew() -> None:
+    async def body(world: World) -> None:
+        world.write(4)
+        led = await world.load()
+        take(led, "m")
+        world.persister.may_write.clear()
+        stored = await led.acknowledge("m", [AcknowledgedRange(0, 3, [ACCEPT])])
+        assert stored is not None
+        world.link.close()
+        # offsets are altered, and another member comes, before the write has ended
+        world.open("n", ShareLink(world.leader))
+        waiter: Waiter[LedPartition] = Waiter()
+        led.watch(waiter)
+        world.persister.may_write.set()
+        await stored
+        assert led in await asyncio.wait_for(waiter.wait_changed(), 10)
+        world.persister.states[world.key] = StoredPartition(2, 0, ())
+        assert world.leader.find(world.key) is None
+        again = world.leader.lead(world.key, world.partition)
+        await until(lambda: again.records is not None)
+        assert take(again, "n") == [(0, 3, 1)]
+        # it stays in memory from then on
+        assert await say(again, "n", 0, 3, ACCEPT) is None
+        assert world.leader.find(world.key) is again
+
+    on_broker(body)
+
+
 def test_a_session_that_is_opened_on_another_connection_does_not_end_with_the_first() -> None:
     async def body(world: World) -> None:
         world.write(4)
