@@ -228,11 +228,11 @@ def with_what_is_missing(
     told: GroupHistory, past: RecordedPast, stretch: TimeStretch | None, now_ms: int
 ) -> GroupHistory:
     """The history with lags, gaps, and what else is not known of ``stretch``; None: of what it tells."""
-    if stretch is None:
+    if stretch is None or not stretch.from_ms:
         begins = [row.timestamp_ms for row in told.generations[:1]]
         begins += [entry.timestamp_ms for entry in told.entries[:1]]
         begins += [each.from_ms for each in past.watched[:1]]
-        stretch = TimeStretch(min(begins, default=now_ms))
+        stretch = TimeStretch(min(begins, default=now_ms), -1 if stretch is None else stretch.until_ms)
     until_ms = now_ms if stretch.until_ms < 0 else min(stretch.until_ms, now_ms)
     gaps = past.gaps(stretch.from_ms, until_ms)
     numbers = [(row.timestamp_ms, row.generation) for row in told.generations]
