@@ -119,9 +119,9 @@ _AT_LEADER = (
     ),
     _Bug(
         "a share partition that was never read begins at the end",
-        "broker.share.led_partition:LedPartition._first_offset",
-        "return partition.log_start_offset",
-        "return partition.high_watermark",
+        "broker.share.led_partition:LedPartition._begin",
+        "return self.partition.log_start_offset",
+        "return self.partition.high_watermark",
     ),
     _Bug(
         "a leader that takes over knows no records in flight",
