@@ -1,4 +1,4 @@
-"""The pages about web frameworks and CI: their programs run as they stand there, but for the address."""
+"""The pages about frameworks, SQLAlchemy and CI: their programs run as they are, but for the address."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -85,9 +85,9 @@ def test_a_service_lives_as_long_as_a_fastapi_application(
 
 
 @contextmanager
-def _command(project: Path) -> Iterator[subprocess.Popen[str]]:
-    """The page's management command, ended by SIGTERM."""
-    process = subprocess.Popen([sys.executable, "manage.py", "bill_orders"], cwd=project, text=True)
+def _command(project: Path, *command: str) -> Iterator[subprocess.Popen[str]]:
+    """A command that serves, ended by SIGTERM."""
+    process = subprocess.Popen([sys.executable, *command], cwd=project, text=True)
     try:
         yield process
         process.send_signal(signal.SIGTERM)
@@ -121,12 +121,78 @@ def test_a_django_command_has_each_records_effect_once(kohort_broker: RunningBro
         new = [f"{round_}-{number}" for number in range(10)]
         kohort_broker.produce("orders", new)
         wanted += new
-        with _command(tmp_path) as process:
-            for _ in range(1_000):
-                if len(billed()) >= len(wanted) or process.poll() is not None:
-                    break
-                time.sleep(0.05)
+        _serve_until(lambda: len(billed()), len(wanted), tmp_path, "manage.py", "bill_orders")
         assert sorted(billed()) == sorted(wanted)
+
+
+def _serve_until(count: Callable[[], int], wanted: int, project: Path, *command: str) -> None:
+    with _command(project, *command) as process:
+        for _ in range(1_000):
+            if count() >= wanted or process.poll() is not None:
+                break
+            time.sleep(0.05)
+
+
+@pytest.mark.slow(8)
+def test_a_flask_command_bills_once_what_its_views_have_written(
+    kohort_broker: RunningBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("flask", reason="it comes with the extra 'dev'")
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "in_flask.py"
+    path.write_text(_snippets("in-flask.md")["in_flask"].replace("localhost:9092", kohort_broker.bootstrap))
+    kohort_broker.create_topic("orders", 2)
+    shop = _imported(path)
+    client = shop.app.test_client()
+    wanted: list[tuple[str, str]] = []
+    try:
+        for round_ in range(2):
+            for number in range(10):
+                amount = f"{round_}-{number}"
+                assert client.post("/orders", data=amount).get_json()["offset"] >= 0
+                wanted.append((amount, "EUR"))
+            _serve_until(
+                lambda: len(_rows(tmp_path, "SELECT * FROM bills")),
+                len(wanted),
+                tmp_path,
+                *("-m", "flask", "--app", "in_flask", "bill-orders"),
+            )
+            assert sorted(_rows(tmp_path, "SELECT * FROM bills")) == sorted(wanted)
+    finally:
+        shop.producer().close()
+
+
+def _rows(folder: Path, query: str) -> list[Any]:
+    """Rows of a database that may not have its table yet."""
+    database = sqlite3.connect(folder / "shop.db", timeout=30)
+    with closing(database), suppress(sqlite3.OperationalError):
+        return list(database.execute(query))
+    return []
+
+
+@pytest.mark.slow(6)
+def test_a_session_of_sqlalchemy_has_each_records_effect_once_also_after_a_kill(
+    kohort_broker: RunningBroker, tmp_path: Path
+) -> None:
+    pytest.importorskip("sqlalchemy", reason="it comes with the extra 'dev'")
+    code = _snippets("in-sqlalchemy.md")["in_sqlalchemy"]
+    (tmp_path / "in_sqlalchemy.py").write_text(code.replace("localhost:9092", kohort_broker.bootstrap))
+    names = ["ann", "bob", "eve"]
+    kohort_broker.create_topic("orders.dlt", 1)
+
+    def counted() -> int:
+        return sum(orders for (orders,) in _rows(tmp_path, "SELECT orders FROM customers"))
+
+    kohort_broker.produce("orders", [f'{{"customer": "{name}"}}' for name in names * 100])
+    with subprocess.Popen([sys.executable, "in_sqlalchemy.py"], cwd=tmp_path) as process:
+        while not counted() and process.poll() is None:
+            time.sleep(0.005)
+        process.kill()
+    kohort_broker.produce("orders", ["{", '{"customer": "ann"}'])
+    _serve_until(counted, 301, tmp_path, "in_sqlalchemy.py")
+    found = _rows(tmp_path, "SELECT name, orders FROM customers ORDER BY name")
+    assert found == [("ann", 101), ("bob", 100), ("eve", 100)]
+    assert len(kohort_broker.read("orders.dlt")) == 1
 
 
 @pytest.mark.slow(4)
