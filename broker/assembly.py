@@ -25,6 +25,21 @@ from .authorizer import Authorizer, Operation, ResourceType
 from .authorizer._keeping import AclsFile
 from .background import Background
 from .clients.fetch_sessions import FetchSessions
+from .coordinators.share_groups import share_workers
+from .coordinators.share_state import (
+    largest_state,
+    partition_count,
+    prune_state,
+    share_state_client,
+    start_share_state,
+)
+from .coordinators.transactions import (
+    end_in,
+    end_unknown,
+    largest_record,
+    start_transactions,
+    take_producer_id,
+)
 from .event_loop.stopwatch import clock
 from .lag_sampler import LagSampler
 from .metadata.features import TRANSACTION_VERSION, Features
@@ -54,9 +69,6 @@ from .share.group_rules import RulesOfGroups
 from .share.share_leader import ShareLeader
 from .share.share_watch import ShareHistory
 from .share.state_persister import StatePersister
-from .share_groups import share_workers
-from .share_state import largest_state, partition_count, prune_state, share_state_client, start_share_state
-from .transactions import end_in, end_unknown, largest_record, start_transactions, take_producer_id
 
 if TYPE_CHECKING:
     from .metadata.cluster_node import ClusterNode

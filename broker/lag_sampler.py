@@ -34,12 +34,12 @@ from ..protocol.messages.describe_share_group_offsets import (
     DescribeShareGroupOffsetsRequestGroup,
 )
 from ..protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from .coordinators.share_groups import describe_offsets
 from .event_loop.stopwatch import Stopwatch
 from .event_loop.time_slices import WORK_SLICE_S, Slices
 from .log_ends import find_ends
 from .metrics import LagFigures
 from .node import Node
-from .share_groups import describe_offsets
 
 if TYPE_CHECKING:
     from .metadata.cluster_node import ClusterNode

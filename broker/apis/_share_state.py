@@ -8,8 +8,8 @@ from typing import Any
 from ...coordinator.share_groups import SHARE_VERSION
 from ...protocol import ApiKey
 from ..authorizer import Operation, ResourceType, right
+from ..coordinators.share_state import answer_request
 from ..node import Node
-from ..share_state import answer_request
 from ._api import AnswerT, BodyT, Request, ServedApi
 from ._errors import Level, in_elements, same_fields
 from ._guards import whole

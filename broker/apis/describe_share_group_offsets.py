@@ -12,8 +12,8 @@ from ...protocol.messages.describe_share_group_offsets import (
     DescribeShareGroupOffsetsResponseTopic,
 )
 from ..authorizer import Operation, ResourceType, right
+from ..coordinators.share_groups import describe_offsets
 from ..node import Node
-from ..share_groups import describe_offsets
 from ._api import Guard, Request, ServedApi, hand_over
 from ._errors import Level, in_elements, same_fields
 from ._guards import GroupOffsetsGuard

@@ -16,10 +16,10 @@ from ...offsets_topic import partition_for
 from ...protocol import ApiKey, ErrorCode, KafkaError, SharePartitionKey
 from ...protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from ..authorizer import CLUSTER_NAME, Access, Operation, ResourceType, right
+from ..coordinators.share_state import find_share_coordinators
+from ..coordinators.transactions import start_transactions
 from ..node import Node
 from ..partitions.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
-from ..share_state import find_share_coordinators
-from ..transactions import start_transactions
 from ._api import Guard, Request, ServedApi
 from ._errors import ErrorShape, Level
 from ._guards import each

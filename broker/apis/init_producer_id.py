@@ -6,8 +6,8 @@ from ...protocol import ApiKey, ErrorCode, KafkaError
 from ...protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from ...transactions import Initialize
 from ..authorizer import Access, Operation, ResourceType, right
+from ..coordinators.transactions import take_producer_id
 from ..node import Node
-from ..transactions import take_producer_id
 from ._api import Guard, Request, ServedApi
 from ._errors import at_top
 from ._transactions import fenced_name

@@ -37,10 +37,10 @@ from ...protocol.messages.produce import (
     TopicProduceResponse,
 )
 from ..authorizer import Operation, ResourceType, right
+from ..coordinators.transactions import Writer
 from ..event_loop.time_slices import in_slices
 from ..node import Node
 from ..partitions.partition import Partition
-from ..transactions import Writer
 from ._api import Guard, Request, ServedApi, refusal_error
 from ._errors import Level, in_elements, same_fields
 from ._guards import each_topic, topic_name

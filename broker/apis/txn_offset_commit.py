@@ -15,9 +15,9 @@ from ...protocol.messages.txn_offset_commit import (
     TxnOffsetCommitResponseTopic,
 )
 from ..authorizer import Operation, ResourceType, right
+from ..coordinators.transactions import Writer
 from ..node import Node
 from ..partitions.topic_names import OFFSETS_TOPIC
-from ..transactions import Writer
 from ._api import Request, ServedApi
 from ._errors import PARTITIONS, TOPICS_BY_NAME, in_elements
 from ._guards import topics, whole

@@ -20,9 +20,9 @@ from ...protocol.messages.write_txn_markers import (
 )
 from ...transactions import EPOCH_BUMP_VERSION, TransactionMarker
 from ..authorizer import Operation, ResourceType, right
+from ..coordinators.transactions import write_marker
 from ..event_loop.time_slices import in_slices
 from ..node import Node
-from ..transactions import write_marker
 from ._api import Guard, Request, ServedApi
 from ._errors import Level, in_elements, same_fields
 

@@ -16,7 +16,7 @@ import pytest
 from kohort.log._files import OsFile
 from kohort.protocol import ApiKey, ErrorCode
 from kohort.testing import running_broker
-from tests.broker.test_transactions import Producer, values
+from tests.broker.coordinators.test_transactions import Producer, values
 from tests.broker.wire import Wire, create_topic, offset_at
 
 NONE = ErrorCode.NONE

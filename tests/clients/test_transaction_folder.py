@@ -15,7 +15,7 @@ from kohort.protocol import ApiKey, ErrorCode
 from kohort.statemachine import TransactionState
 from kohort.transactions import TransactionMetadata
 from kohort.transactions.records import decode, encode
-from tests.broker.test_transactions import Producer, values
+from tests.broker.coordinators.test_transactions import Producer, values
 from tests.broker.wire import Wire, create_topic
 from tests.broker_process import BrokerProcess
 from tests.clients.java import java_command

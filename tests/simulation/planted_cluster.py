@@ -142,7 +142,7 @@ CLUSTER_BUGS = (
     ),
     _Bug(
         "a transaction is over though another broker has not marked its end",
-        "broker.transactions:end_in",
+        "broker.coordinators.transactions:end_in",
         "return not error or error in _FINAL",
         "return True",
     ),

@@ -98,13 +98,13 @@ TRANSACTION_BUGS = (
     ),
     _Bug(
         "nobody looks whether the transaction has ended while a batch was checked",
-        "broker.transactions:Writer.known_permission",
+        "broker.coordinators.transactions:Writer.known_permission",
         "return None if found.transaction_start < 0 else ErrorCode.NONE",
         "return ErrorCode.NONE",
     ),
     _Bug(
         "a marker is not flushed where records are",
-        "broker.transactions:write_marker",
+        "broker.coordinators.transactions:write_marker",
         "stored = partition.wait_stored(offset + 1, _ASK_MS)",
         "stored = None",
     ),

@@ -15,7 +15,7 @@ import pytest
 from kohort.log import decode_records
 from kohort.protocol import ApiKey, ErrorCode, iter_batches
 from kohort.testing import running_broker
-from tests.broker.test_transactions import Producer
+from tests.broker.coordinators.test_transactions import Producer
 from tests.broker.wire import Wire, create_topic
 
 UPGRADE, SAFE, UNSAFE = 1, 2, 3

@@ -1,6 +1,7 @@
 """Markers that arrive late, after their sender has given them up: they end nothing any more.
 
-Covers: broker/partitions/marker_order.py, broker/transactions.py, broker/apis/write_txn_markers.py.
+Covers: broker/partitions/marker_order.py, broker/coordinators/transactions.py,
+broker/apis/write_txn_markers.py.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ from typing import Any
 import pytest
 from aiokafka import AIOKafkaConsumer
 
-from kohort.broker import transactions as _transactions
+from kohort.broker.coordinators import transactions as _transactions
+from kohort.broker.coordinators.transactions import end_in
 from kohort.broker.metadata.cluster_node import ClusterNode
 from kohort.broker.partitions import marker_order as _marker_order
 from kohort.broker.partitions.marker_order import MarkerOrder
-from kohort.broker.transactions import end_in
 from kohort.client import BrokerTimeoutError
 from kohort.log import ProducerEntry
 from kohort.offsets_topic import partition_for

@@ -18,10 +18,10 @@ from typing import Any
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
+from kohort.broker.coordinators.transactions import end_in, write_marker
 from kohort.broker.event_loop.time_slices import Slices
 from kohort.broker.partitions.flusher import Flusher
 from kohort.broker.partitions.partition import Partition
-from kohort.broker.transactions import end_in, write_marker
 from kohort.client.connection import Connection
 from kohort.client.metadata import Address
 from kohort.cluster import ClusterImage

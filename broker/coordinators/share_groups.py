@@ -8,26 +8,26 @@ from itertools import count
 from typing import Final
 from uuid import UUID
 
-from ..client.share_state import ShareStateClient
-from ..coordinator.engine.effects import Command
-from ..coordinator.engine.runner import ShardRunner
-from ..coordinator.groups.groups import CommandWorker, Groups
-from ..coordinator.share_groups.commands import DeleteShareState, InitializeShareState, StateErrors
-from ..coordinator.share_groups.kept import result_step
-from ..coordinator.share_groups.offsets import AskedOffsets, AskedTopic
-from ..protocol import ErrorCode, KafkaError
-from ..protocol.messages import (
+from ...client.share_state import ShareStateClient
+from ...coordinator.engine.effects import Command
+from ...coordinator.engine.runner import ShardRunner
+from ...coordinator.groups.groups import CommandWorker, Groups
+from ...coordinator.share_groups.commands import DeleteShareState, InitializeShareState, StateErrors
+from ...coordinator.share_groups.kept import result_step
+from ...coordinator.share_groups.offsets import AskedOffsets, AskedTopic
+from ...protocol import ErrorCode, KafkaError
+from ...protocol.messages import (
     delete_share_group_state,
     initialize_share_group_state,
     read_share_group_state_summary,
 )
-from ..protocol.messages.describe_share_group_offsets import (
+from ...protocol.messages.describe_share_group_offsets import (
     DescribeShareGroupOffsetsResponseGroup,
     DescribeShareGroupOffsetsResponsePartition,
     DescribeShareGroupOffsetsResponseTopic,
 )
-from .log_ends import find_ends
-from .node import Node
+from ..log_ends import find_ends
+from ..node import Node
 from .share_state import share_state_client
 
 #: More than a coordinator gives in one epoch.

@@ -7,8 +7,8 @@ import uuid
 from types import SimpleNamespace
 from typing import Any
 
-from kohort.broker.share_groups import ShareStateWorker, describe_offsets, share_workers
-from kohort.broker.share_state import share_state_client
+from kohort.broker.coordinators.share_groups import ShareStateWorker, describe_offsets, share_workers
+from kohort.broker.coordinators.share_state import share_state_client
 from kohort.client.share_state import ShareStateClient
 from kohort.coordinator.share_groups.commands import DeleteShareState, InitializeShareState
 from kohort.coordinator.share_groups.offsets import AskedOffsets, AskedTopic

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
-from ..client.share_state import Found, ShareStateClient
-from ..offsets_topic import OffsetsStore, partition_for
-from ..protocol import (
+from ...client.share_state import Found, ShareStateClient
+from ...offsets_topic import OffsetsStore, partition_for
+from ...protocol import (
     ApiKey,
     ErrorCode,
     KafkaError,
@@ -17,15 +17,15 @@ from ..protocol import (
     messages_of,
     response_type,
 )
-from ..share_state.shards import PruneLog
-from .node import Node
-from .partitions.local_logs import LocalLogs
-from .partitions.topic_names import SHARE_STATE_TOPIC
-from .reporting.log_lines import RateLimitedLog
+from ...share_state.shards import PruneLog
+from ..node import Node
+from ..partitions.local_logs import LocalLogs
+from ..partitions.topic_names import SHARE_STATE_TOPIC
+from ..reporting.log_lines import RateLimitedLog
 
 if TYPE_CHECKING:
-    from ..cluster import TopicImage
-    from .metadata.cluster_node import ClusterNode
+    from ...cluster import TopicImage
+    from ..metadata.cluster_node import ClusterNode
 
 #: How long a coordinator may take beyond the time in which it writes, in milliseconds.
 _ASK_MS: Final = 5_000

@@ -12,9 +12,9 @@ from uuid import UUID
 import pytest
 
 from kohort.broker import Broker
+from kohort.broker.coordinators.share_state import prune_state, share_state_client
 from kohort.broker.node import Node
 from kohort.broker.partitions.topic_names import SHARE_STATE_TOPIC
-from kohort.broker.share_state import prune_state, share_state_client
 from kohort.client import Cluster
 from kohort.client.share_state import SharePlace, ShareStateClient, state_client
 from kohort.offsets_topic import partition_for
@@ -29,7 +29,7 @@ from tests.waiting import until
 
 GROUP = "orders"
 #: The end of a partition of Apache Kafka's: the states of one share partition.
-KAFKA_LOG = Path(__file__).resolve().parent.parent / "data" / "share-group-state" / f"{106:020d}.log"
+KAFKA_LOG = Path(__file__).resolve().parents[2] / "data" / "share-group-state" / f"{106:020d}.log"
 ONE_PARTITION = {"share.coordinator.state.topic.num.partitions": 1}
 
 

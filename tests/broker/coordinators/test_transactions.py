@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 from kohort.broker.apis.produce import _Writing
+from kohort.broker.coordinators.transactions import Writer, end_unknown
 from kohort.broker.partitions.unverified_writes import UnverifiedWrites
-from kohort.broker.transactions import Writer, end_unknown
 from kohort.log import decode_records
 from kohort.protocol import ApiKey, ErrorCode, TopicPartition, iter_batches
 from kohort.testing import running_broker

@@ -12,21 +12,21 @@ import logging
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ..cluster import NO_LEADER, ProducerIds
-from ..coordinator import EndMarker
-from ..offsets_topic import OffsetsStore
-from ..protocol import ApiKey, ErrorCode, KafkaError, KohortError, TopicPartition, messages_of
-from ..transactions import EPOCH_BUMP_VERSION, Add, TransactionMarker
-from .node import Node
-from .partitions.disk_watch import DiskWatch
-from .partitions.local_logs import LocalLogs
-from .partitions.partition import Partition
-from .partitions.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
-from .reporting.log_lines import RateLimitedLog
+from ...cluster import NO_LEADER, ProducerIds
+from ...coordinator import EndMarker
+from ...offsets_topic import OffsetsStore
+from ...protocol import ApiKey, ErrorCode, KafkaError, KohortError, TopicPartition, messages_of
+from ...transactions import EPOCH_BUMP_VERSION, Add, TransactionMarker
+from ..node import Node
+from ..partitions.disk_watch import DiskWatch
+from ..partitions.local_logs import LocalLogs
+from ..partitions.partition import Partition
+from ..partitions.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from ..reporting.log_lines import RateLimitedLog
 
 if TYPE_CHECKING:
-    from ..protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
-    from .metadata.cluster_node import ClusterNode
+    from ...protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
+    from ..metadata.cluster_node import ClusterNode
 
 log = logging.getLogger("kohort.broker")
 _no_marker = RateLimitedLog()
