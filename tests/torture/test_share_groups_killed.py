@@ -1,8 +1,8 @@
 """A share group on three brokers in processes of their own, on a real ZooKeeper. Its leaders and coordinators
 are killed, stand still, stop and move: what was answered as done never comes back, and nothing is lost.
 
-Covers: broker/share/led_partition.py, broker/coordinators/share_state.py,
-broker/coordinators/share_groups.py.
+Covers: broker/share/led_partition.py, broker/coordinators/share_state.py.
+Covers: broker/coordinators/share_groups.py.
 """
 
 from __future__ import annotations

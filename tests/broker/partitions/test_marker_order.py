@@ -1,7 +1,7 @@
 """Markers that arrive late, after their sender has given them up: they end nothing any more.
 
-Covers: broker/partitions/marker_order.py, broker/coordinators/transactions.py,
-broker/apis/write_txn_markers.py.
+Covers: broker/partitions/marker_order.py, broker/coordinators/transactions.py.
+Covers: broker/apis/write_txn_markers.py.
 """
 
 from __future__ import annotations
