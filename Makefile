@@ -58,6 +58,7 @@ help:
 	@echo "make bench-cut-links  how long each cut link between brokers silences writes, beside Apache Kafka (Linux, root, Java), about 20 minutes"
 	@echo "make bench-spark  Spark micro-batches beside Spark's own Kafka source (Java 17+ and Maven), about 25 minutes"
 	@echo "make dist        sdist and wheel into dist/; scripts/smoke-test installs one and tries it"
+	@echo "make release-check  a dry run of a release: builds, installs on each Python found, and lists what is missing"
 	@echo "make clean       removes what the other targets made"
 
 $(VENV)/.installed: pyproject.toml $(wildcard */_native.pyx)
@@ -226,6 +227,12 @@ dist: $(VENV)/.installed
 	rm -rf build dist *.egg-info
 	$(BIN)/python -m pip install --quiet build
 	$(BIN)/python -m build
+	rm -rf build *.egg-info # what is left of it stands in the way of pytest
+
+.PHONY: release-check
+release-check: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet build twine
+	$(BIN)/python scripts/release_check.py
 
 clean:
 	rm -rf build dist *.egg-info .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
