@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import fields
 from enum import Enum
 from importlib import import_module
 from inspect import getdoc
 from typing import Any, get_type_hints
+
+import api_pages  # beside this file
 
 from kohort.broker import BrokerSettings
 from kohort.broker.apis import served_apis
@@ -42,6 +45,21 @@ def _table(head: str, rows: Iterable[Iterable[str]]) -> str:
 def _summary(kind: type) -> str:
     """Return the first paragraph of a class's docstring as one line of Markdown."""
     return " ".join((getdoc(kind) or "").split("\n\n")[0].split()).replace("``", "`")
+
+
+def api_objects() -> str:
+    """Return a table for each subject of the API: its objects, and what each is."""
+    return "\n\n".join(
+        f"## {section}\n\n{_table('name | what it is', map(_api_row, api_pages.objects(section)))}"
+        for section in api_pages.SECTIONS
+    )
+
+
+def _api_row(name: str) -> tuple[str, str]:
+    package, _, short = name.rpartition(".")
+    kind = getattr(import_module(package), short)
+    said = re.sub(r":\w+:`", "`", _summary(kind)).replace("|", "\\|")
+    return f"`{name}`", said or "A type, for annotations."
 
 
 # --- settings -----------------------------------------------------------------------------------------------
