@@ -1,4 +1,4 @@
-"""The pages about frameworks, SQLAlchemy and CI: their programs run as they are, but for the address."""
+"""Pages about frameworks, SQLAlchemy, work and CI: their programs run as they are, but for the address."""
 
 from __future__ import annotations
 
@@ -193,6 +193,47 @@ def test_a_session_of_sqlalchemy_has_each_records_effect_once_also_after_a_kill(
     found = _rows(tmp_path, "SELECT name, orders FROM customers ORDER BY name")
     assert found == [("ann", 101), ("bob", 100), ("eve", 100)]
     assert len(kohort_broker.read("orders.dlt")) == 1
+
+
+@pytest.mark.slow(10)
+def test_workers_do_the_work_that_is_asked_for_and_its_dead_letters_come_again(
+    kohort_broker: RunningBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = "background-work.md"
+    monkeypatch.setenv("KOHORT_BOOTSTRAP", kohort_broker.bootstrap)
+    for name, code in _snippets(page).items():
+        (tmp_path / f"{name}.py").write_text(code.replace("localhost:9092", kohort_broker.bootstrap))
+    create, configure, run = _commands(page, "run")
+    describe, list_, replay = _commands(page, "look")
+    _run(*create, cwd=tmp_path)
+    _run(*configure, cwd=tmp_path)
+    _run(sys.executable, "ask.py", cwd=tmp_path)
+    with subprocess.Popen(run, cwd=tmp_path, text=True, stdout=subprocess.PIPE) as workers:
+        try:
+            assert workers.stdout is not None
+            sent = {workers.stdout.readline() for _ in range(2)}
+            assert sent == {"sent to ann@example.org\n", "sent to eve@example.org\n"}
+            for count in (1, 2):
+                for _ in range(1_000):
+                    if len(kohort_broker.read("mails.dlt")) == count:
+                        break
+                    time.sleep(0.02)
+                letters = [letter.value for letter in kohort_broker.read("mails.dlt")]
+                assert letters == [b'{"to":"nobody","text":"Good morning"}'] * count
+                if count == 1:
+                    _run(*replay, cwd=tmp_path)
+            assert "mails" in _run(*describe, cwd=tmp_path)
+            assert "builtins.ValueError  2" in _run(*list_, cwd=tmp_path)
+            workers.terminate()
+            assert workers.wait(60) == 0
+        finally:
+            workers.kill()
+
+
+def _commands(page: str, name: str) -> list[list[str]]:
+    """The words of the commands of a block."""
+    lines = (shlex.split(line) for line in _snippets(page, "sh")[name].splitlines())
+    return [[sys.executable, "-u", "-m", *words] for words in lines]
 
 
 @pytest.mark.slow(4)
