@@ -1,0 +1,149 @@
+"""Tries an upgrade and the way back: ``python scripts/try_upgrade.py v0.1.0`` (or any older commit).
+
+One data folder is opened in turn by the broker of the old commit and by that of this one, each time with
+clients of one of the two. At every step a group reads what was written since the last and nothing else, and a
+new group reads every record once. Some brokers are killed instead of stopped. docs/upgrading.md says what
+follows from it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+RECORDS = 100
+#: Which of the two is the broker, which the client, and how the broker ends.
+STEPS = (
+    ("old", "old", signal.SIGTERM),
+    ("new", "new", signal.SIGTERM),
+    ("new", "old", signal.SIGKILL),
+    ("old", "old", signal.SIGTERM),
+    ("old", "new", signal.SIGKILL),
+    ("new", "new", signal.SIGTERM),
+)
+
+
+@dataclass(frozen=True)
+class Version:
+    """A checkout whose commands are run, without compiled parts: an old one has none for this Python."""
+
+    name: str
+    root: Path
+
+    def command(self, *words: str) -> list[str]:
+        """The command line of kohort with these words."""
+        return [sys.executable, "-P", "-m", "kohort", *words]
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Where Python finds this version."""
+        return {**os.environ, "PYTHONPATH": str(self.root / ".src"), "KOHORT_PURE": "1"}
+
+    def run(self, *words: str, given: str = "") -> str:
+        """The output of a command. Raises CalledProcessError."""
+        command = self.command(*words)
+        done = subprocess.run(
+            command, env=self.environment, input=given, capture_output=True, text=True, timeout=120
+        )
+        if done.returncode:
+            raise RuntimeError(f"{self.name}: kohort {' '.join(words)}: {done.stdout}{done.stderr}")
+        return done.stdout
+
+
+@contextmanager
+def broker(version: Version, data: Path, end: signal.Signals) -> Iterator[str]:
+    """A broker on the folder; its address. Raises RuntimeError if it does not start, or does not end well."""
+    log = data.parent / f"{version.name}.log"
+    with log.open("a") as errors:
+        process = subprocess.Popen(
+            version.command("broker", "--port", "0", "--data", str(data)),
+            env=version.environment,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+        )
+    try:
+        assert process.stdout is not None
+        line = next((line for line in process.stdout if "ready on" in line), "")
+        if not line:
+            raise RuntimeError(
+                f"the {version.name} broker does not open the folder:\n{log.read_text()[-3000:]}"
+            )
+        yield line.split("ready on ")[1].split()[0]
+        process.send_signal(end)
+        code = process.wait(60)
+        if code != (0 if end == signal.SIGTERM else -end):
+            raise RuntimeError(f"the {version.name} broker ended with {code}:\n{log.read_text()[-3000:]}")
+    finally:
+        process.kill()
+        process.wait()
+
+
+def read(client: Version, address: str, group: str) -> list[int]:
+    """What a group has not read yet, sorted; it is committed."""
+    text = client.run("consume", "orders", "--group", group, "--bootstrap", address)
+    return sorted(int(line) for line in text.split())
+
+
+def try_step(at: int, server: Version, client: Version, end: signal.Signals, data: Path) -> None:
+    """Write records through one broker and read them. Raises RuntimeError if a record or offset is lost."""
+    first, beyond = at * RECORDS, (at + 1) * RECORDS
+    with broker(server, data, end) as address:
+        if at == 0:
+            client.run("topics", "create", "orders", "--partitions", "3", "--bootstrap", address)
+        written = "".join(f"{number}\n" for number in range(first, beyond))
+        client.run("produce", "orders", "--bootstrap", address, given=written)
+        found = read(client, address, "billing")
+        if found != list(range(first, beyond)):
+            raise RuntimeError(f"the group read {len(found)} records, not {RECORDS}: {found[:5]} ...")
+        if read(client, address, f"audit-{at}") != list(range(beyond)):
+            raise RuntimeError(f"a new group does not read each of {beyond} records once")
+    how = "stopped" if end == signal.SIGTERM else "killed"
+    print(f"{server.name} broker, {client.name} clients, {how}: {beyond} records, offsets kept", flush=True)
+
+
+@contextmanager
+def checkout(commit: str) -> Iterator[Path]:
+    """A working tree of a commit, for as long as the block runs."""
+    with tempfile.TemporaryDirectory() as folder:
+        tree = Path(folder) / "old"
+        git = ["git", "-C", str(ROOT), "worktree"]
+        subprocess.run([*git, "add", "--quiet", "--detach", str(tree), commit], check=True)
+        try:
+            yield tree
+        finally:
+            subprocess.run([*git, "remove", "--force", str(tree)], check=True)
+
+
+def try_upgrade(versions: dict[str, Version], data: Path) -> None:
+    """Take all steps on one folder."""
+    for at, (server, client, end) in enumerate(STEPS):
+        try_step(at, versions[server], versions[client], end, data)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Try the upgrade from the commit that the command line names."""
+    parser = argparse.ArgumentParser(description="Try an upgrade from an older commit, and the way back.")
+    parser.add_argument("commit", help="an older tag or commit")
+    commit = parser.parse_args(arguments).commit
+    with checkout(commit) as tree, tempfile.TemporaryDirectory() as folder:
+        versions = {"old": Version("old", tree), "new": Version("new", ROOT)}
+        try:
+            try_upgrade(versions, Path(folder) / "data")
+        except RuntimeError as error:
+            print(f"{commit}: {error}", file=sys.stderr)
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
