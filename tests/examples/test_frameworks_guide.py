@@ -158,6 +158,10 @@ def test_a_flask_command_bills_once_what_its_views_have_written(
                 *("-m", "flask", "--app", "in_flask", "bill-orders"),
             )
             assert sorted(_rows(tmp_path, "SELECT * FROM bills")) == sorted(wanted)
+        # what cannot be billed, and has no dead-letter topic to go to, ends the process for all to see
+        client.post("/orders", data=b"\xff")
+        with pytest.raises(AssertionError, match="UnicodeDecodeError"):
+            _run(sys.executable, "-m", "flask", "--app", "in_flask", "bill-orders", cwd=tmp_path)
     finally:
         shop.producer().close()
 
@@ -193,6 +197,25 @@ def test_a_session_of_sqlalchemy_has_each_records_effect_once_also_after_a_kill(
     found = _rows(tmp_path, "SELECT name, orders FROM customers ORDER BY name")
     assert found == [("ann", 101), ("bob", 100), ("eve", 100)]
     assert len(kohort_broker.read("orders.dlt")) == 1
+
+
+@pytest.mark.slow(6)
+def test_async_sessions_of_sqlalchemy_keep_each_record_once_also_when_it_is_read_again(
+    kohort_broker: RunningBroker, tmp_path: Path
+) -> None:
+    pytest.importorskip("aiosqlite", reason="it comes with the extra 'dev'")
+    pytest.importorskip("greenlet", reason="it comes with the extra 'dev'")
+    code = _snippets("in-sqlalchemy.md")["async_sessions"].replace("localhost:9092", kohort_broker.bootstrap)
+    wanted: list[str] = []
+    # the second group reads what the first has written, and a record after it
+    for group, names in (("billing", ["ann", "bob", "eve"] * 10), ("billing-again", ["joe"])):
+        kohort_broker.produce("orders", names)
+        wanted += names
+        (tmp_path / "async_sessions.py").write_text(code.replace('"billing"', f'"{group}"'))
+        _serve_until(
+            lambda: len(_rows(tmp_path, "SELECT * FROM bills")), len(wanted), tmp_path, "async_sessions.py"
+        )
+    assert sorted(customer for _, customer in _rows(tmp_path, "SELECT * FROM bills")) == sorted(wanted)
 
 
 @pytest.mark.slow(10)
