@@ -1,5 +1,8 @@
 """Tries an upgrade and the way back: ``python scripts/try_upgrade.py v0.1.0`` (or any older commit).
 
+With ``--zookeeper HOST:PORT/PATH``, where PATH is not in use, it is a cluster of three brokers, replaced one
+after the other by the new version, and back. Else:
+
 One data folder is opened in turn by the broker of the old commit and by that of this one, each time with
 clients of one of the two. At every step a group reads what was written since the last and nothing else, and a
 new group reads every record once. Some brokers are killed instead of stopped. docs/upgrading.md says what
@@ -15,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -60,12 +63,12 @@ class Version:
 
 
 @contextmanager
-def broker(version: Version, data: Path, end: signal.Signals) -> Iterator[str]:
+def broker(version: Version, data: Path, end: signal.Signals, *options: str) -> Iterator[str]:
     """A broker on the folder; its address. Raises RuntimeError if it does not start, or does not end well."""
-    log = data.parent / f"{version.name}.log"
+    log = data.parent / f"{version.name}-{data.name}.log"
     with log.open("a") as errors:
         process = subprocess.Popen(
-            version.command("broker", "--port", "0", "--data", str(data)),
+            version.command("broker", "--port", "0", "--data", str(data), *options),
             env=version.environment,
             stdout=subprocess.PIPE,
             stderr=errors,
@@ -94,21 +97,74 @@ def read(client: Version, address: str, group: str) -> list[int]:
     return sorted(int(line) for line in text.split())
 
 
-def try_step(at: int, server: Version, client: Version, end: signal.Signals, data: Path) -> None:
-    """Write records through one broker and read them. Raises RuntimeError if a record or offset is lost."""
+def try_records(at: int, client: Version, address: str) -> None:
+    """Write the records number ``at`` and read them. Raises RuntimeError if a record or offset is lost."""
     first, beyond = at * RECORDS, (at + 1) * RECORDS
+    written = "".join(f"{number}\n" for number in range(first, beyond))
+    client.run("produce", "orders", "--bootstrap", address, given=written)
+    found = read(client, address, "billing")
+    if found != list(range(first, beyond)):
+        raise RuntimeError(f"the group read {len(found)} records, not {RECORDS}: {found[:5]} ...")
+    if read(client, address, f"audit-{at}") != list(range(beyond)):
+        raise RuntimeError(f"a new group does not read each of {beyond} records once")
+
+
+def try_step(at: int, server: Version, client: Version, end: signal.Signals, data: Path) -> None:
+    """Write and read through one broker, which then ends. Raises RuntimeError."""
     with broker(server, data, end) as address:
         if at == 0:
             client.run("topics", "create", "orders", "--partitions", "3", "--bootstrap", address)
-        written = "".join(f"{number}\n" for number in range(first, beyond))
-        client.run("produce", "orders", "--bootstrap", address, given=written)
-        found = read(client, address, "billing")
-        if found != list(range(first, beyond)):
-            raise RuntimeError(f"the group read {len(found)} records, not {RECORDS}: {found[:5]} ...")
-        if read(client, address, f"audit-{at}") != list(range(beyond)):
-            raise RuntimeError(f"a new group does not read each of {beyond} records once")
+        try_records(at, client, address)
     how = "stopped" if end == signal.SIGTERM else "killed"
-    print(f"{server.name} broker, {client.name} clients, {how}: {beyond} records, offsets kept", flush=True)
+    print(f"{server.name} broker, {client.name} clients, {how}: {RECORDS * (at + 1)} records", flush=True)
+
+
+class Cluster:
+    """Brokers that are replaced one by one, each on its own folder."""
+
+    def __init__(self, folder: Path, zookeeper: str) -> None:
+        self.folder = folder
+        self.zookeeper = zookeeper
+        self.running: dict[int, tuple[str, str, ExitStack]] = {}
+
+    def replace(self, node: int, version: Version) -> str:
+        """Stop a broker, if it runs, and start it in this version; its address."""
+        if node in self.running:
+            self.running.pop(node)[2].close()
+        stack = ExitStack()
+        options = ("--zookeeper", self.zookeeper, "--node-id", str(node))
+        started = broker(version, self.folder / str(node), signal.SIGTERM, *options)
+        address = stack.enter_context(started)
+        self.running[node] = (version.name, address, stack)
+        return address
+
+    def stop(self) -> None:
+        """Stop all brokers."""
+        for _, _, stack in self.running.values():
+            stack.close()
+
+
+def try_rolling(versions: dict[str, Version], folder: Path, zookeeper: str) -> None:
+    """Replace one broker after the other, forward and back, and write and read at each step."""
+    old, new = versions["old"], versions["new"]
+    cluster = Cluster(folder, zookeeper)
+    nodes = (1, 2, 3)
+    try:
+        for node in nodes:
+            address = cluster.replace(node, old)
+        whole = ("cluster", "status", "--wait", "--brokers", "1,2,3", "--bootstrap")
+        new.run(*whole, address)
+        create = ("topics", "create", "orders", "--partitions", "3", "--replication-factor", "3")
+        old.run(*create, "--config", "min.insync.replicas=2", "--bootstrap", address)
+        steps = [(node, version) for version in (new, old) for node in nodes]
+        for at, (node, version) in enumerate(steps):
+            address = cluster.replace(node, version)
+            new.run(*whole, address)
+            try_records(at, (old, new)[at % 2], address)
+            names = ", ".join(name for name, _, _ in (cluster.running[each] for each in nodes))
+            print(f"brokers {names}: {RECORDS * (at + 1)} records", flush=True)
+    finally:
+        cluster.stop()
 
 
 @contextmanager
@@ -134,11 +190,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Try the upgrade from the commit that the command line names."""
     parser = argparse.ArgumentParser(description="Try an upgrade from an older commit, and the way back.")
     parser.add_argument("commit", help="an older tag or commit")
-    commit = parser.parse_args(arguments).commit
+    parser.add_argument("--zookeeper", help="try a cluster of three, with this ZooKeeper and an unused path")
+    options = parser.parse_args(arguments)
+    commit = options.commit
     with checkout(commit) as tree, tempfile.TemporaryDirectory() as folder:
         versions = {"old": Version("old", tree), "new": Version("new", ROOT)}
         try:
-            try_upgrade(versions, Path(folder) / "data")
+            if options.zookeeper:
+                try_rolling(versions, Path(folder), options.zookeeper)
+            else:
+                try_upgrade(versions, Path(folder) / "data")
         except RuntimeError as error:
             print(f"{commit}: {error}", file=sys.stderr)
             return 1

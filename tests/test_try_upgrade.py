@@ -60,6 +60,24 @@ def test_the_folder_goes_forward_and_back_and_forward_again(brokers: list[str], 
     }
 
 
+def test_a_cluster_is_replaced_broker_by_broker_and_back(
+    brokers: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = Log()
+    versions = {name: log.version(name) for name in ("old", "new")}
+    upgrade.try_rolling(versions, tmp_path, "localhost:2181/try")
+    assert brokers == ["old"] * 3 + ["new"] * 3 + ["old"] * 3
+    told = [line.partition(":")[0] for line in capsys.readouterr().out.splitlines()]
+    assert told == [
+        "brokers new, old, old",
+        "brokers new, new, old",
+        "brokers new, new, new",
+        "brokers old, new, new",
+        "brokers old, old, new",
+        "brokers old, old, old",
+    ]
+
+
 @pytest.mark.usefixtures("brokers")
 def test_a_record_that_is_lost_ends_it(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="the group read 99 records, not 100"):
