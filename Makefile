@@ -231,7 +231,7 @@ dist: $(VENV)/.installed
 
 .PHONY: release-check
 release-check: $(VENV)/.installed
-	$(BIN)/python -m pip install --quiet build twine
+	$(BIN)/python -m pip install --quiet build twine cyclonedx-bom
 	$(BIN)/python scripts/release_check.py
 
 clean:

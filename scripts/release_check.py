@@ -9,6 +9,7 @@ Exits 1 if something failed or is missing.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
 import shutil
@@ -190,6 +191,30 @@ def _install(wheel: Path, sdist: Path, versions: Sequence[str]) -> list[Point]:
     return points
 
 
+def _sbom(wheel: Path) -> Point:
+    """What the wheel installs can be listed, as the workflow does."""
+    with tempfile.TemporaryDirectory() as folder:
+        python, listed = Path(folder) / "venv" / "bin" / "python", Path(folder) / "kohort.cdx.json"
+        steps = (
+            [sys.executable, "-m", "venv", "--without-pip", Path(folder) / "venv"],
+            [sys.executable, "-m", "pip", "--python", python, "install", "--quiet", wheel],
+            [sys.executable, "-m", "cyclonedx_py", "environment", python, "--output-file", listed],
+        )
+        for step in steps:
+            point = _try("the SBOM is made", step)
+            if point.verdict is not Verdict.OK:
+                return point
+        return check_sbom(listed.read_text())
+
+
+def check_sbom(text: str) -> Point:
+    """An SBOM names kohort and what it needs, each with its version."""
+    versions = {part["name"]: part.get("version") for part in json.loads(text).get("components", ())}
+    if versions.get("kohort") and all(versions.values()) and len(versions) > 1:
+        return Point(Verdict.OK, f"the SBOM names kohort and {len(versions) - 1} other packages")
+    return Point(Verdict.FAILED, f"the SBOM names only {versions}")
+
+
 def _image(folder: Path) -> Point:
     engine = shutil.which("podman") or shutil.which("docker")
     if engine is None or subprocess.run([engine, "info"], capture_output=True, check=False).returncode:
@@ -221,8 +246,9 @@ def release_points(folder: Path) -> list[Point]:
         check_sdist(_members(sdist)),
         check_wheel(_members(wheel), compiled),
         *_install(wheel, sdist, supported_pythons(project)),
+        _sbom(wheel),
         _image(folder),
-        Point(Verdict.ELSEWHERE, "wheels for other machines, SBOM, attestations: run the workflow by hand"),
+        Point(Verdict.ELSEWHERE, "wheels for other machines, attestations: run the workflow by hand"),
         *(Point(Verdict.BY_HAND, text) for text in _BY_HAND),
     ]
 

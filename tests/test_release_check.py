@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from pathlib import Path
@@ -64,6 +65,15 @@ def test_an_sdist_without_the_source_of_a_compiled_part_fails() -> None:
     failed = check.check_sdist([name for name in names if "_native" not in name])
     assert failed.verdict == "failed"
     assert "protocol/_native.pyx" in failed.text
+
+
+def test_an_sbom_that_leaves_something_out_fails() -> None:
+    def sbom(**versions: str) -> str:
+        return json.dumps({"components": [{"name": name, "version": at} for name, at in versions.items()]})
+
+    assert check.check_sbom(sbom(kohort="0.1.0", pydantic="2.7")).verdict == "ok"
+    for text in ("{}", sbom(pydantic="2.7", rich="13"), sbom(kohort="0.1.0"), sbom(kohort="0.1.0", rich="")):
+        assert check.check_sbom(text).verdict == "failed"
 
 
 def test_a_python_that_only_seems_to_be_there_is_none(
