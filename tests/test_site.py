@@ -55,6 +55,22 @@ def test_what_a_consumer_offers_has_no_helper_of_its_services() -> None:
     assert listed & {"parts", "next_run", "done_marked", "close_by", "decoder", "drain"} == set()
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(f"kohort.consumer.{each}" for each in ("AsyncGroupConsumer", "GroupConsumer")),
+        *(f"kohort.consumer.{each}" for each in ("ShareConsumer", "BlockingShareConsumer")),
+        *(f"kohort.service.{each}" for each in ("ConsumerService", "Services")),
+        *(f"kohort.producer.{each}" for each in ("Producer", "BlockingProducer")),
+    ],
+)
+def test_a_page_explains_each_member_that_is_listed_and_the_others_are_for_other_packages(name: str) -> None:
+    pages = [page.read_text() for page in DOCS.rglob("*.md") if page.name != "api.md"]
+    explained = set(re.findall(r"\w+", "".join([*pages, (ROOT / "README.md").read_text()])))
+    members = {member for member in dir(found(name)) if not member.startswith("_")}
+    assert sorted(members - explained - set(api_pages.NOT_FOR_USERS.get(name, ()))) == []
+
+
 def test_the_plain_edition_has_every_page_once_and_each_with_a_line(tmp_path: Path) -> None:
     edition.write(DOCS, NAV, tmp_path)
     pages = sorted(str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md"))
