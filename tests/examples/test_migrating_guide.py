@@ -7,8 +7,10 @@ import json
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import pytest
@@ -84,6 +86,41 @@ def read_by_faststream(bootstrap: str, count: int) -> list[bytes | None]:
     return asyncio.run(read())
 
 
+FAUST: Final = """
+import faust
+
+class Order(faust.Record):
+    id: int
+
+app = faust.App("billing", broker="kafka://localhost:9092", web_enabled=False, topic_partitions=1)
+
+@app.agent(app.topic("orders", value_type=Order))
+async def bill(orders):
+    async for order in orders:
+        print(f"billed {order.id}.")
+"""
+
+
+def read_by_faust(bootstrap: str, count: int) -> list[bytes | None]:
+    # in no extra: it wants an older click than mutmut does
+    pytest.importorskip("faust", reason="faust-streaming is to be installed by hand")
+    with TemporaryDirectory() as folder:
+        Path(folder, "old.py").write_text(FAUST.replace("localhost:9092", bootstrap))
+        command = [sys.executable, "-m", "faust", "-A", "old", "worker", "-l", "warn"]
+        output = Path(folder, "output")
+        with (
+            output.open("w") as file,
+            subprocess.Popen(command, cwd=folder, stdout=file, stderr=file) as worker,
+        ):
+            found: list[str] = []
+            while len(found) < count and worker.poll() is None:
+                time.sleep(0.05)
+                found = re.findall(r"billed (\d+)\.", output.read_text())
+            worker.terminate()
+            assert worker.wait(TIMEOUT_S) == 0, output.read_text()
+        return [b'{"id": %s}' % number.encode() for number in found]
+
+
 ENDING: Final = ([b"0", b"1"], [b"2", b"last"], b"after", ["read b'2'", "read b'last'"])
 SERVING: Final = (
     [b'{"id": 0}', b'{"id": 1}'],
@@ -101,6 +138,7 @@ SERVING: Final = (
         pytest.param("from_kafka_python", read_by_kafka_python, ENDING, id="kafka-python"),
         pytest.param("from_confluent_kafka", read_by_confluent_kafka, ENDING, id="confluent-kafka"),
         pytest.param("from_aiokafka", read_by_aiokafka, ENDING, id="aiokafka"),
+        pytest.param("from_faust", read_by_faust, SERVING, id="Faust"),
         pytest.param("from_faststream_or_spring", read_by_faststream, SERVING, id="FastStream"),
     ],
 )
