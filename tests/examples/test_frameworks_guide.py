@@ -16,11 +16,13 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from urllib.request import urlopen
 
 import pytest
 import yaml
 
 from kohort.testing import RunningBroker
+from tests.ports import free_port
 
 DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
 
@@ -81,6 +83,32 @@ def test_a_service_lives_as_long_as_a_fastapi_application(
         assert fault.hits == 1
         _until(client, "/readyz", True)
     assert application.service.complaint() == "the service does not run"
+    assert kohort_broker.members("billing") == {}
+
+
+@pytest.mark.slow(4)
+def test_a_fastapi_application_that_is_told_to_end_leaves_the_group(
+    kohort_broker: RunningBroker, tmp_path: Path
+) -> None:
+    pytest.importorskip("fastapi", reason="it comes with the extra 'dev'")
+    pytest.importorskip("uvicorn", reason="it comes with the extra 'ui'")
+    code = _snippets("in-fastapi.md")["in_fastapi"].replace("localhost:9092", kohort_broker.bootstrap)
+    (tmp_path / "in_fastapi.py").write_text(code)
+    port = free_port()
+    served = [sys.executable, "-m", "uvicorn", "in_fastapi:app", "--port", str(port)]
+    with subprocess.Popen(served, cwd=tmp_path) as process:
+        try:
+            for _ in range(1_000):
+                # an error is refused, or 503
+                with suppress(OSError), urlopen(f"http://127.0.0.1:{port}/readyz", timeout=60):
+                    break
+                time.sleep(0.02)
+            assert len(kohort_broker.members("billing")) == 1
+            process.terminate()
+            # uvicorn ends by the signal that has ended it
+            assert process.wait(60) in (0, -signal.SIGTERM)
+        finally:
+            process.kill()
     assert kohort_broker.members("billing") == {}
 
 
