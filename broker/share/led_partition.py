@@ -100,8 +100,8 @@ class Leader(Protocol):
     def give_up(self, led: LedPartition) -> None:
         """Forget a share partition that is not led any more."""
 
-    def forget_idle(self, group: str) -> None:
-        """Forget the share partitions of a group that nobody uses, and that its last session has left."""
+    def forget_if_idle(self, led: LedPartition) -> None:
+        """Forget a share partition that nobody uses, and that the last session of its group has left."""
 
 
 class LedPartition:
@@ -416,7 +416,7 @@ class LedPartition:
                 # a write that failed for who led before may be stored, and not counted: no other one follows
                 self._store(records.write_start())
             self.offer()
-            self._leader.forget_idle(self.key.group)
+            self._leader.forget_if_idle(self)
 
     async def _begin(self, state_epoch: int) -> int:
         """Return where a share partition begins that was never read, by the group's rule. Raises KafkaError.
@@ -458,7 +458,7 @@ class LedPartition:
                 for _, stored in written:
                     _settle(stored, self.error)
         self._task = None
-        self._leader.forget_idle(self.key.group)
+        self._leader.forget_if_idle(self)
 
     async def _write_these(self, written: Sequence[tuple[StateWrite, Stored]]) -> None:
         refused = await self._write(written)

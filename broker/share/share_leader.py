@@ -198,7 +198,9 @@ class ShareLeader:
             stored = self._led[key].release(session.member)
             if stored is not None:
                 released.append(stored)
-        self.forget_idle(session.group)
+        if not self.sessions.has_group(session.group):
+            for key in list(self._by_group.get(session.group, ())):
+                self.forget_if_idle(self._led[key])
         return released
 
     def _link(self, session: ShareSession, link: ShareLink, before: ShareLink | None) -> None:
@@ -227,16 +229,17 @@ class ShareLeader:
             if not left:
                 self._left.pop(led.key.group, None)
 
-    def forget_idle(self, group: str) -> None:
-        """Forget the share partitions of a group that nobody uses, if no member has had a session since they
-        were used: whoever fetches next reads what is stored then, which may have been altered meanwhile.
+    def forget_if_idle(self, led: LedPartition) -> None:
+        """Forget a share partition that nobody uses, if no member of its group has had a session since it was
+        used: whoever fetches next reads what is stored then, which may have been altered meanwhile.
         """
+        if self._led.get(led.key) is not led:
+            return
+        group = led.key.group
         if not self.sessions.has_group(group):
-            for key in self._by_group.get(group, ()):
-                self._left.setdefault(group, {})[self._led[key]] = None
-        for led in list(self._left.get(group, ())):
-            if led.is_idle:
-                led.leave_memory()
+            self._left.setdefault(group, {})[led] = None
+        if led in self._left.get(group, ()) and led.is_idle:
+            led.leave_memory()
 
     async def in_flight(self, group: str) -> AsyncIterator[InFlight]:
         """Yield what is known of a group's share partitions here, looked at just now."""
@@ -265,12 +268,11 @@ class ShareLeader:
             self._look_at(led)
             with suppress(KafkaError):
                 led.check()
+            self.forget_if_idle(led)
         del left[-_AT_ONCE:]
         if left:
             self._looker = asyncio.get_running_loop().call_soon(self._look_some, left)
             return
-        for group in list(self._by_group):
-            self.forget_idle(group)
         self._looker = None
         self._plan_look()
 

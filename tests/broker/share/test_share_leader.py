@@ -42,7 +42,7 @@ EARLIEST = ShareRules(start="earliest")
 
 
 class World:
-    """A broker with the topic ``t`` of one partition, and its share partitions."""
+    """A broker with the topic ``t``, of one partition in most tests, and its share partitions."""
 
     def __init__(self, broker: Broker) -> None:
         self.node = broker._require_running().node
@@ -89,12 +89,17 @@ class World:
 Body = Callable[[World], Awaitable[None]]
 
 
-def on_broker(body: Body, loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None) -> None:
+def on_broker(
+    body: Body,
+    loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None,
+    *,
+    partition_count: int = 1,
+) -> None:
     """Run a test on a broker's loop."""
 
     async def run() -> None:
         async with Broker() as broker:
-            await broker.topics.create("t", 1, {})
+            await broker.topics.create("t", partition_count, {})
             world = World(broker)
             try:
                 await body(world)
@@ -627,6 +632,35 @@ def test_a_share_partition_that_was_being_written_when_the_last_session_ended_is
         assert world.leader.find(world.key) is again
 
     on_broker(body)
+
+
+def test_share_partitions_that_the_last_session_left_are_each_looked_at_only_when_something_of_them_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    count, looks = 50, 0
+    is_idle = LedPartition.is_idle.fget  # type: ignore[attr-defined]
+
+    def look(led: LedPartition) -> bool:
+        nonlocal looks
+        looks += 1
+        return bool(is_idle(led))
+
+    async def body(world: World) -> None:
+        topic = world.partition.topic
+        session = world.leader.open_session("g", "m", 10, world.link)
+        world.leader.sessions.update(session, [TopicPlace(topic.id, each) for each in range(count)], ())
+        for number in range(count):
+            partition = world.node.logs.partition("t", number)
+            partition.append(bytearray(batch(1)), now_ms=world.node.now_ms())
+            led = world.leader.lead(ShareKey("g", topic.id, number), partition)
+            await until(lambda led=led: led.records is not None)  # type: ignore[misc]
+            take(led, "m")
+        monkeypatch.setattr(LedPartition, "is_idle", property(look))
+        world.link.close()
+        await until(lambda: not world.leader.all_led())
+        assert looks == 2 * count, "when the session ends, and when its release of the records is stored"
+
+    on_broker(body, partition_count=count)
 
 
 def test_a_session_that_is_opened_on_another_connection_does_not_end_with_the_first() -> None:
