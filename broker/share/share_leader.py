@@ -58,7 +58,7 @@ class ShareLink:
 
     def on_sent(self) -> None:
         """Called when the operating system has the answer: from then on it counts as delivered."""
-        if self._unsent:
+        if self._unsent_bytes:
             self._forget_unsent()
 
     def take_back(self, group: str, member: str) -> None:

@@ -725,6 +725,21 @@ def test_an_answer_that_was_not_sent_when_its_member_went_on_over_another_connec
     on_broker(body)
 
 
+def test_an_answer_counts_as_unsent_until_it_is_sent_also_when_its_member_has_gone_on_elsewhere() -> None:
+    async def body(world: World) -> None:
+        world.write(4)
+        led = await world.load()
+        given = led.acquire(ask("m"))
+        assert given is not None
+        world.link.gave(led, "m", given.ranges, 1_000)
+        world.leader.resume_session("g", "m", 1, ShareLink(world.leader))
+        assert world.leader.unsent_bytes == 1_000, "it is in memory"
+        world.link.on_sent()
+        assert world.leader.unsent_bytes == 0
+
+    on_broker(body)
+
+
 def test_a_deleted_topic_ends_its_share_partitions() -> None:
     async def body(world: World) -> None:
         world.write(4)
