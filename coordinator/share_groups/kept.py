@@ -139,7 +139,9 @@ def initialize_state(
 
 
 def delete_state(changes: ShareChanges, topics: Iterable[UUID]) -> DeleteShareState:
-    """Delete all state of topics that have some."""
+    """Delete all state of topics that have some: of all their partitions, as one whose state could not be
+    deleted before is noted no more once others have begun anew.
+    """
     group, kept = changes.group, changes.group.kept
     gone: dict[UUID, tuple[int, ...]] = {}
     deleting = dict(kept.deleting)
@@ -147,9 +149,7 @@ def delete_state(changes: ShareChanges, topics: Iterable[UUID]) -> DeleteShareSt
         rows = [some[topic_id] for some in kept if topic_id in some]
         name = rows[0].name
         numbers = {number for row in rows for number in row.partitions}
-        if topic_id in deleting:
-            # whoever began to delete it did not finish, and the record has no partitions
-            numbers.update(range(group.topics.partition_count_of(name) or 0))
+        numbers.update(range(group.topics.partition_count_of(name) or 0))
         gone[topic_id], deleting[topic_id] = tuple(sorted(numbers)), ShareTopic(name)
     command = DeleteShareState(group.group_id, gone)
     group.under_way.update(dict.fromkeys(gone, command))

@@ -220,6 +220,19 @@ def test_what_could_not_be_deleted_is_said_by_topic() -> None:
     assert list(world.share_group().kept.deleting) == [world.ids["t"]]
 
 
+def test_what_could_not_be_deleted_goes_with_its_group_also_if_others_of_its_topic_were_altered_since() -> (
+    None
+):
+    world = emptied()
+    delete_state(world, "t")
+    world.finish({(world.ids["t"], 1): DOWN})
+    alter(world, ("t", [(0, 5)]))
+    world.finish()
+    answers = world.begin(ApiKey.DELETE_GROUPS, 2, SimpleNamespace(group_id="g"))
+    assert world.finish().topics == {world.ids["t"]: (0, 1)}
+    assert [answer.error_code for answer in answers] == [E.NONE]
+
+
 def test_a_deletion_whose_end_the_log_refuses_is_no_success_and_is_done_when_it_is_asked_for_again() -> None:
     world = emptied()
     answers = delete_state(world, "t")
