@@ -23,7 +23,7 @@ from ....client.pool import SURROUNDINGS, Surroundings
 from ....cluster import Change, Endpoint, FolderStore, shared_cluster_id
 from ....cluster.tree import Tree
 from ....log import CorruptLogError, DataFolderError, Result, Steps
-from ....protocol import KohortError, ProtocolError, decode_response, encode_request
+from ....protocol import ApiKey, KohortError, ProtocolError, decode_response, encode_request
 from ...faults import FaultyFileSystem
 from ..engine._connection import SimulatedConnection
 from ..engine._disk import FailingDisk
@@ -42,6 +42,8 @@ _NOTICED_MS: Final = 50
 #: Times after which it notices that a connection broke.
 _BROKEN_MS: Final = (1, 20, 300)
 _LENGTH_BYTES: Final = 4
+#: Requests that begin share sessions, and go on with them.
+_SESSION_APIS: Final = (ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE)
 
 
 class BrokerProcess(FailingDisk):
@@ -121,7 +123,7 @@ class BrokerProcess(FailingDisk):
         assert parts is not None
         self.world.on_request(self, call)
         frame = encode_request(call.version, 0, call.client.name, call.body)
-        peer = self._peers.get(call.connection) or Peer("10.0.0.1", self._endpoint)
+        peer = self._peer_of(call)
         try:
             answer = await parts._router.answer(bytes(frame[_LENGTH_BYTES:]), peer)
         except ProtocolError as error:
@@ -136,16 +138,25 @@ class BrokerProcess(FailingDisk):
         if peer.share is not None:
             self._note_sent(call, peer)
 
+    def _peer_of(self, call: SimulatedCall) -> Peer:
+        """The other end of a request's connection: one and the same for all requests about share sessions,
+        also for those that are under way at once.
+        """
+        link = call.connection
+        peer = self._peers.get(link)
+        if peer is None:
+            peer = Peer("10.0.0.1", self._endpoint)
+            if call.api_key in _SESSION_APIS and link.epoch == call.epoch:
+                self._peers[link] = peer
+                link.on_broken = partial(self._on_broken, link)
+        return peer
+
     def _note_sent(self, call: SimulatedCall, peer: Peer) -> None:
         """Tell the other end of a connection with share sessions whether an answer has left."""
-        link = call.connection
-        if link.epoch != call.epoch:
+        if call.connection.epoch == call.epoch:
+            peer.on_sent(0.0)
+        else:
             self._notice_broken(peer)
-            return
-        peer.on_sent(0.0)
-        if link not in self._peers:
-            self._peers[link] = peer
-            link.on_broken = partial(self._on_broken, link)
 
     def _on_broken(self, link: SimulatedLink) -> None:
         peer = self._peers.pop(link, None)

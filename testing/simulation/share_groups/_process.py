@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -37,6 +37,7 @@ class ShareProcess(BrokerProcess):
             self.world,
             writes,
             self.world.state_ledger,  # type: ignore[attr-defined]
+            self.world.is_newest_epoch,  # type: ignore[attr-defined]
             fails=plan.state_faults,
             is_late=max(plan.state_faults, plan.state_late),
         )
@@ -50,17 +51,21 @@ class ShareProcess(BrokerProcess):
         async def looked_at(api: ApiKey, rows: Iterable[tuple[SharePartitionKey, object]]) -> list[StateRow]:
             asked = ledger.on_request(api, rows := list(rows))
             results = await answer(api, rows)
-            ledger.on_answer(asked, results)
+            ledger.on_answer(asked, results, self._former_states(key for key, _ in rows))
             return results
 
         async def looked_at_one(api: ApiKey, key: SharePartitionKey, text: str, row: object) -> StateRow:
             asked = ledger.on_request(api, [(key, row)])
             result = await answer_one(api, key, text, row)
-            ledger.on_answer(asked, [result])
+            ledger.on_answer(asked, [result], self._former_states([key]))
             return result
 
         coordinator.answer = looked_at  # type: ignore[method-assign,assignment]
         coordinator.answer_one = looked_at_one  # type: ignore[method-assign,assignment]
+
+    def _former_states(self, keys: Iterable[SharePartitionKey]) -> set[SharePartitionKey]:
+        """Return those of which it is not, or not any more, the newest coordinator."""
+        return {key for key in keys if not self.world.keeps_state(self, key)}  # type: ignore[attr-defined]
 
 
 @dataclass(slots=True)
@@ -75,7 +80,8 @@ class StateWrites:
 
 class FailingPersister:
     """A ``Persister`` whose reads and writes are late, and whose writes fail: before they are carried out, or
-    afterwards. ``fails`` and ``is_late`` are how likely each of that is.
+    afterwards. ``fails`` and ``is_late`` are how likely each of that is, ``leads`` says whether nobody has
+    led a share partition after a leader epoch.
     """
 
     def __init__(
@@ -84,6 +90,7 @@ class FailingPersister:
         schedule: Schedule[SchedulePlan],
         writes: StateWrites,
         ledger: ShareStateLedger,
+        leads: Callable[[ShareKey, int], bool],
         *,
         fails: float,
         is_late: float,
@@ -94,6 +101,7 @@ class FailingPersister:
         self._is_late = is_late
         self._writes = writes
         self._ledger = ledger
+        self._leads = leads
 
     def _draws(self, share: float) -> bool:
         return not self._schedule.healed and share > 0 and self._schedule.rng.random() < share
@@ -107,7 +115,9 @@ class FailingPersister:
         await self._be_late()
         begun = self._ledger.on_read(SharePartitionKey(*key))
         stored = await self._persister.read(key, leader_epoch)
-        self._ledger.on_found(begun, stored.start_offset, stored.batches)
+        if self._leads(key, leader_epoch):
+            # one of before that does not know its successor may ask a coordinator that is as late
+            self._ledger.on_found(begun, stored.start_offset, stored.batches)
         return stored
 
     async def write(

@@ -11,6 +11,7 @@ from ....broker.share.persister import ShareKey
 from ....cluster import TopicImage
 from ....coordinator.engine.runner import ShardRunner
 from ....coordinator.share_groups.group import ShareGroup, live_share_group
+from ....offsets_topic import partition_for
 from ....protocol import SharePartitionKey, TopicPartition
 from ....share_partitions import TopicPlace
 from ....share_state.shards import ShareStates
@@ -90,6 +91,21 @@ class ShareWorld(ClusterWorld):
             if isinstance(runner, ShardRunner):
                 return runner.shard.state
         return None
+
+    def is_newest_epoch(self, key: ShareKey, leader_epoch: int) -> bool:
+        """Return whether nobody has led a share partition's partition after this epoch."""
+        return self._newest.get((key.topic_id, key.number)) == leader_epoch
+
+    def keeps_state(self, broker: BrokerProcess, key: SharePartitionKey) -> bool:
+        """Return whether nobody has led the state of a share partition after this broker."""
+        if broker.parts is None:
+            return False
+        node = broker.parts.node
+        count = node.topics.count_of(SHARE_STATE_TOPIC)
+        partition = (
+            None if count is None else node.logs.led(SHARE_STATE_TOPIC, partition_for(str(key), count))
+        )
+        return partition is not None and self._is_newest(broker, partition)
 
     def share_states(self) -> Iterator[tuple[Partition, ShareStates]]:
         """Return the logs of states with what is in them, at their newest leaders."""

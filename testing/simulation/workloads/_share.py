@@ -69,9 +69,6 @@ class ShareGroupView(ShareView, Protocol):
     def share_states(self, /) -> Iterable[tuple[Partition, ShareStates]]:
         """Return the logs of states with what is in them, at their newest leaders."""
 
-    def share_sessions(self, /) -> Iterable[tuple[BrokerProcess, str]]:
-        """Return the members that have sessions, with the broker where these are."""
-
     def values_of(self, partition: Partition, /) -> Mapping[int, bytes]:
         """Return what is in a partition, by offset."""
 
@@ -425,7 +422,10 @@ class Sharing(Workload):
             values = self._view.values_of(partition)
             if where.topic == self._transactions.topic and "read_committed" in self._levels:
                 values = {offset: value for offset, value in values.items() if self._is_wanted(value)}
-            self._check_records(place, values, partition.log_start_offset, partition.log_end_offset)
+            # a leader may have deleted them, and be killed before others did: they are there again, as on
+            # Apache Kafka, and share partitions are past them
+            start = max(partition.log_start_offset, self._records.deleted.get(where, 0))
+            self._check_records(place, values, start, partition.log_end_offset)
 
     def _check_records(self, place: TopicPlace, values: Mapping[int, bytes], start: int, end: int) -> None:
         """Check what became of the records of a partition, once all is settled."""

@@ -42,6 +42,9 @@ class ShareView(Protocol):
     ) -> LedPartition | None:
         """Return what a broker has of a share partition in memory, from one load to the next."""
 
+    def share_sessions(self, /) -> Iterable[tuple[BrokerProcess, str]]:
+        """Return the members that have sessions, with the broker where these are."""
+
     def has_failed(self, key: ShareKey, /) -> bool:
         """Return whether a write of a leader has failed."""
 
@@ -138,6 +141,8 @@ class ShareLedger:
         self._closing: dict[str, frozenset[TopicPlace]] = {}
         # what leaders had in memory when offsets were altered
         self._replaced: set[LedPartition] = set()
+        # those of them that a session held in memory: of a member that is gone, which its broker did not know
+        self._held: set[LedPartition] = set()
         #: While offsets are being altered their starts may be what they want.
         self.is_altered = False
         settings = world.plan.settings
@@ -180,9 +185,11 @@ class ShareLedger:
         before = self.of(place)
         now = self._known[place] = _Known(before.life + 1, first, is_deleted or before.is_remade)
         brokers = self._world.brokers.values()
-        found = [self._view.led_share_partition(broker, self._group, place) for broker in brokers]
-        in_memory = {led for led in found if led is not None}
+        found = [(broker, self._view.led_share_partition(broker, self._group, place)) for broker in brokers]
+        in_memory = {led for _, led in found if led is not None}
         self._replaced |= in_memory
+        holding = {broker for broker, _ in self._view.share_sessions()}
+        self._held |= {led for broker, led in found if led is not None and broker in holding}
         now.past = [before, *before.past]
         if now.is_remade and (in_memory or self._view.may_be_written(self._group, place)):
             for each in now.past:
@@ -389,6 +396,12 @@ class ShareLedger:
         """Check what became of the records of a partition, from the start of its log on: those of aborted
         transactions are not among them.
         """
+        brokers = self._world.brokers.values()
+        if any(
+            self._view.led_share_partition(broker, self._group, place) in self._held for broker in brokers
+        ):
+            # it learns that offsets were altered from a write that is refused, and had none since
+            return
         known = self.of(place)
         wanted = {offset for offset in records if max(start, known.first) <= offset < end}
         if missing := sorted(wanted - known.given):

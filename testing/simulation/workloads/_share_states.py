@@ -7,7 +7,7 @@ request for another one; the answer to the first is none then, whatever it says.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -77,11 +77,19 @@ class ShareStateLedger:
             stored = self._stored[key] = _KnownState()
         return AskedState(api, key, row, stored, known.leader_epoch, known.state_epoch)
 
-    def on_answer(self, asked: Sequence[AskedState], results: Sequence[StateRow]) -> None:
-        """Look at the answers, in their order."""
+    def on_answer(
+        self,
+        asked: Sequence[AskedState],
+        results: Sequence[StateRow],
+        former: Container[SharePartitionKey] = (),
+    ) -> None:
+        """Look at the answers, in their order. Whoever answers had the states of ``former`` before, and may
+        not know yet that others have them: a leader that is as late may read there, which changes nothing.
+        """
         for each, result in zip(asked, results, strict=True):
             if not result.error_code and self._stored.get(each.key) is each.stored:
-                self._check_fences(each)
+                if each.api is not ApiKey.READ_SHARE_GROUP_STATE or each.key not in former:
+                    self._check_fences(each)
                 self._learn(each, result)
 
     def _check_fences(self, asked: AskedState) -> None:

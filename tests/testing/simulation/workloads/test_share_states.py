@@ -69,6 +69,15 @@ def test_a_leader_of_before_may_neither_write_nor_read(told: Told) -> None:
     assert told.names == ["Q16", "Q16"]
 
 
+def test_a_leader_of_before_may_read_at_a_coordinator_of_before(told: Told) -> None:
+    for api, row, result in (
+        (READ, read.PartitionData(0, 4), read.PartitionResult(0, state_epoch=2)),
+        (WRITE, write.PartitionData(0, 2, 4, 0, -1, []), write.PartitionResult()),
+    ):
+        told.ledger.on_answer(told.ledger.on_request(api, [(KEY, row)]), [result], {KEY})
+    assert told.names == ["Q16"]
+
+
 def test_a_state_of_before_may_neither_be_written_nor_begun(told: Told) -> None:
     told.write(5, state_epoch=1)
     told.initialize(1)
