@@ -35,6 +35,9 @@ def handle_delete_group(shard: GroupShard, group: ShareGroup, request: Request, 
             shard.refuse(request, next(iter(errors.values())).code)
         elif found.members or found.kept.initializing or found.kept.initialized:
             handle_delete_group(shard, found, request, now_ms)
+        elif found.kept.deleting:
+            # another request deletes it: first what has begun in between, which would outlive the group
+            shard.refuse(request, ErrorCode.COORDINATOR_NOT_AVAILABLE)
         else:
             remove_group(shard, found, request)
 

@@ -193,6 +193,26 @@ def test_a_member_that_joins_while_its_group_is_being_deleted_keeps_it() -> None
     assert isinstance(world.commands[0], InitializeShareState)
 
 
+def test_of_two_deletions_of_a_group_the_later_one_removes_it_with_what_has_begun_in_between() -> None:
+    world = ShareWorld({"t": 2})
+    world.share_join("a", "t")
+    world.share_beat("a", -1)
+    first = delete_group(world)
+    body = AlterShareGroupOffsetsRequest(
+        "g",
+        [AlterShareGroupOffsetsRequestTopic("t", [AlterShareGroupOffsetsRequestPartition(1, 7)])],
+    )
+    world.begin(ApiKey.ALTER_SHARE_GROUP_OFFSETS, 0, body)
+    second = delete_group(world)
+    world.finish()
+    assert [answer.error_code for answer in first] == [E.COORDINATOR_NOT_AVAILABLE], "it is to be retried"
+    assert kept(world) == {"deleting": {"t": ()}}
+    while world.commands:
+        world.finish()
+    assert [answer.error_code for answer in second] == [E.NONE]
+    assert not world.shard.state.knows("g")
+
+
 def test_a_group_whose_offsets_are_altered_while_it_is_being_deleted_leaves_no_state_behind() -> None:
     world = ShareWorld({"t": 2})
     world.share_join("a")
@@ -219,7 +239,7 @@ def test_two_requests_to_delete_a_group_are_both_answered() -> None:
     first, second = delete_group(world), delete_group(world)
     world.finish()
     world.finish()
-    assert [answer.error_code for answer in (*first, *second)] == [E.NONE, E.GROUP_ID_NOT_FOUND]
+    assert [answer.error_code for answer in (*first, *second)] == [E.COORDINATOR_NOT_AVAILABLE, E.NONE]
 
 
 def test_a_shard_that_moves_away_refuses_what_waits_and_takes_in_nothing() -> None:
