@@ -14,7 +14,7 @@ from ....cluster.controller import NewTopic
 from ....cluster.layout import BROKERS as BROKER_ENTRIES
 from ....cluster.layout import PARTITION_STATES, PartitionKey, parse_states
 from ....log import CorruptLogError, decode_records
-from ....protocol import TopicPartition, iter_batches
+from ....protocol import KafkaError, TopicPartition, iter_batches
 from ....replication import Replication
 from ..brokers._process import BrokerProcess
 from ..brokers._world import BrokerWorld
@@ -225,7 +225,10 @@ class ClusterWorld(BrokerWorld[ClusterPlan]):
             return "B8", f"{name} has no leader"
         if set(there) != set(state.replicas):
             return "B8", f"{name} is at {sorted(there)}, its replicas are {state.replicas}"
-        ends = {(p.log_end_offset, p.high_watermark, p.last_stable_offset) for p in there.values()}
+        try:
+            ends = {(p.log_end_offset, p.high_watermark, p.last_stable_offset) for p in there.values()}
+        except KafkaError as error:
+            return "B8", str(error)  # a thread reads it
         if len(ends) > 1:
             return "B8", f"{name} ends at {sorted(ends)}"
         # one that led when records were deleted, and was replaced before the others knew, begins later:
