@@ -8,21 +8,18 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from typing import Final
 
-from ...coordinator import CoordinatorEvent, GroupEvent, MemberFenced, RebalanceCompleted, Refusal
+from ...coordinator import CoordinatorEvent, GroupEvent, RebalanceCompleted, Refusal
 from .log_lines import cut_text
+from .refusal_rate import RefusalRate
 
 #: The logger of events.
 EVENTS_LOGGER: Final = "kohort.events"
 
-#: Most lines in a second, and most of them about refusals.
+#: Most lines in a second; fewer of them are about refusals.
 MAX_LINES: Final = 500
-MAX_REFUSALS: Final = 50
-
-#: Time in ms during which an equal refusal of the same member is not logged again.
-REPEAT_MS: Final = 60_000
 
 #: Longest wait of a line for others, in seconds, and most lines that are written in one turn of the loop.
 WAIT_S: Final = 0.005
@@ -30,7 +27,6 @@ _AT_ONCE: Final = 25
 
 # moves of larger groups are not computed for a line: that takes a millisecond for a hundred members
 _MAX_COUNTED = 200
-_MAX_REMEMBERED = 1_000
 _SECOND_MS = 1_000
 _LEVELS: Final = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING}
 
@@ -52,9 +48,8 @@ class EventLogWriter:
         self._log = logging.getLogger(EVENTS_LOGGER)
         self._second = 0
         self._lines = 0
-        self._refusals = 0
         self._not_logged = 0
-        self._refused: dict[Hashable, tuple[int, int]] = {}
+        self._refusals = RefusalRate(self._count_left_out)
 
     def __call__(self, event: CoordinatorEvent) -> None:
         level = _LEVELS[event.level]
@@ -87,17 +82,20 @@ class EventLogWriter:
         """
         second = event.timestamp_ms // _SECOND_MS
         if second != self._second:
-            self._second, self._lines, self._refusals = second, 0, 0
-        repeated = self._count_repeats(event) if isinstance(event, Refusal) else 0
+            self._second, self._lines = second, 0
+        repeated = self._refusals.admit(event) if isinstance(event, Refusal) else 0
         if repeated is None:
             return None
         if self._lines >= MAX_LINES:
-            self._not_logged += 1
+            self._count_left_out()
             return None
         self._lines += 1
         counts = {"repeated": repeated, "not_logged": self._not_logged}
         self._not_logged = 0
         return {name: count for name, count in counts.items() if count}
+
+    def _count_left_out(self) -> None:
+        self._not_logged += 1
 
     def _write_event(self, level: int, event: CoordinatorEvent, counts: dict[str, int]) -> None:
         found = {**_line_fields(event), **counts}
@@ -119,23 +117,6 @@ class EventLogWriter:
         if event.timestamp_ms:
             record.created = event.timestamp_ms / _SECOND_MS
         self._log.handle(record)
-
-    def _count_repeats(self, event: Refusal) -> int | None:
-        """Return how many equal refusals were left out since the last line; None: leave this one out, too."""
-        api = event.api if isinstance(event, MemberFenced) else ""
-        key = type(event), api, cut_text(event.group), event.member, event.instance_id, event.error_code
-        logged_ms, skipped = self._refused.pop(key, (None, 0))
-        if logged_ms is not None and event.timestamp_ms - logged_ms < REPEAT_MS:
-            self._refused[key] = logged_ms, skipped + 1
-            return None
-        if self._refusals >= MAX_REFUSALS:
-            self._not_logged += 1
-            return None
-        self._refusals += 1
-        self._refused[key] = event.timestamp_ms, 0
-        if len(self._refused) > _MAX_REMEMBERED:
-            del self._refused[next(iter(self._refused))]
-        return skipped
 
 
 def _line_fields(event: CoordinatorEvent) -> dict[str, object]:

@@ -27,8 +27,7 @@ from kohort.broker.event_loop.stopwatch import clock as quota_clock
 from kohort.broker.metrics import _traffic
 from kohort.broker.partitions.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from kohort.broker.quotas import QuotaTable
-from kohort.broker.reporting import event_log as _event_log
-from kohort.broker.reporting import group_recording
+from kohort.broker.reporting import refusal_rate
 from kohort.coordinator.engine import runtime
 from kohort.protocol import ApiKey
 from kohort.share_state.order import StateOrder
@@ -116,8 +115,7 @@ def clock() -> Iterator[MovedClock]:
 def small_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_traffic, "MAX_CLIENTS", 4)
     monkeypatch.setattr(runtime, "_MAX_REMEMBERED", 4)
-    monkeypatch.setattr(_event_log, "_MAX_REMEMBERED", 4)
-    monkeypatch.setattr(group_recording, "_MOST_REMEMBERED", 4)
+    monkeypatch.setattr(refusal_rate, "_MAX_REMEMBERED", 4)
     monkeypatch.setattr(StateOrder.__init__, "__defaults__", (4,))
     monkeypatch.setattr(logging.getLogger("kohort"), "disabled", True)
 

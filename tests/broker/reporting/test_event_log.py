@@ -1,4 +1,7 @@
-"""Events in the log: one record each, and not more of them than anybody can read."""
+"""Events in the log: one record each, and not more of them than anybody can read.
+
+Covers: broker/reporting/refusal_rate.py.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,10 @@ import pytest
 from kohort.broker.reporting.event_log import (
     EVENTS_LOGGER,
     MAX_LINES,
-    MAX_REFUSALS,
-    REPEAT_MS,
     EventLogWriter,
 )
 from kohort.broker.reporting.log_lines import MAX_LOGGED_TEXT
+from kohort.broker.reporting.refusal_rate import MAX_REFUSALS, REPEAT_MS
 from kohort.coordinator import (
     CauseKind,
     CoordinatorEvent,
@@ -219,4 +221,4 @@ def test_a_group_with_a_long_name_has_short_lines_of_its_own(caplog: pytest.LogC
     log(MemberJoined("h" * 30_000, timestamp_ms=START_MS))
     assert [line["group"] for line in logged(caplog)] == [c * MAX_LOGGED_TEXT + "..." for c in "gh"]
     assert max(map(len, caplog.messages)) < 2 * MAX_LOGGED_TEXT
-    assert sum(len(str(key)) for key in log._refused) < 3 * MAX_LOGGED_TEXT
+    assert sum(len(str(key)) for key in log._refusals._told) < 3 * MAX_LOGGED_TEXT

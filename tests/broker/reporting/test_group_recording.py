@@ -7,11 +7,10 @@ from pathlib import Path
 
 from kohort.broker.reporting.group_recording import (
     MAX_MEMBERS,
-    MAX_REFUSALS,
-    REPEAT_MS,
     GroupEventRecorder,
     row_of_event,
 )
+from kohort.broker.reporting.refusal_rate import MAX_REFUSALS, REPEAT_MS
 from kohort.coordinator import (
     CoordinatorEvent,
     MemberFenced,
